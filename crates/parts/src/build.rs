@@ -1,0 +1,115 @@
+//! Makes sets: checks first what can be checked, then fills a staging directory per set and commits it.
+//!
+//! What fills the staging directory is one function, `produce`. Another source of the same programs (a
+//! release's checksummed binaries, where the internet is reachable) is a second such function, and nothing
+//! around it changes.
+//!
+//! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept
+//! until the set is done, so the next run goes on where this one stopped.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cache::{Cache, Stamp};
+use crate::disk;
+use crate::error::{Context, Result};
+use crate::go::{Go, Workspace};
+use crate::progress::{Progress, minutes};
+use crate::sets::{Recipe, Set};
+
+/// What [`crate::Parts::ensure`] did for a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing: it was complete, or an override stands for it.
+    Present(Set),
+    /// It was built now.
+    Built(Set, Stamp),
+}
+
+/// Builds those of the sets that are not complete, in the given order.
+pub(crate) fn ensure(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Vec<Outcome>> {
+    let is_missing = |set: &Set| cache.stamp(set.recipe()).is_none();
+    let missing: Vec<Set> = sets.iter().copied().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(sets.iter().copied().map(Outcome::Present).collect());
+    }
+    let go = Go::find(go_program, &missing)?;
+    disk::check(cache, &missing)?;
+    sets.iter()
+        .map(|&set| match build(cache, &go, set)? {
+            None => Ok(Outcome::Present(set)),
+            Some(stamp) => Ok(Outcome::Built(set, stamp)),
+        })
+        .collect()
+}
+
+/// Builds one set, unless it is complete or another process completes it meanwhile.
+fn build(cache: &Cache, go: &Go, set: Set) -> Result<Option<Stamp>> {
+    let recipe = set.recipe();
+    if cache.stamp(recipe).is_some() {
+        return Ok(None);
+    }
+    let mut progress = Progress::start(recipe);
+    let lock = cache.lock(recipe, || progress.phase("another process builds it, waiting"))?;
+    if cache.stamp(recipe).is_some() {
+        progress.finish("built by another process");
+        return Ok(None);
+    }
+    let staging = cache.begin(recipe, &lock)?;
+    let workspace = go.workspace(set, cache.go_directory(recipe))?;
+    produce(recipe, &workspace, &staging, &mut progress)?;
+    let stamp = Stamp {
+        set: recipe.name.to_owned(),
+        version: recipe.version.to_owned(),
+        go: go.version.clone(),
+        seconds: progress.elapsed().as_secs(),
+        bytes: disk::size(&staging)?,
+    };
+    cache.commit(recipe, &stamp, &lock)?;
+    let took = minutes(progress.elapsed());
+    progress.finish(&format!("done in {took}, {} MiB", stamp.bytes / (1024 * 1024)));
+    Ok(Some(stamp))
+}
+
+/// Fills the staging directory from the Go module registry.
+fn produce(recipe: &Recipe, workspace: &Workspace, staging: &Path, progress: &mut Progress) -> Result<()> {
+    if !recipe.programs.is_empty() {
+        progress.phase("building");
+        let programs = staging.join("bin");
+        fs::create_dir_all(&programs).context("create", &programs)?;
+        workspace.build(&programs, progress)?;
+        for program in recipe.programs.iter().filter(|program| program.built_name() != program.name) {
+            let built = programs.join(program.built_name());
+            fs::rename(&built, programs.join(program.name)).context("rename", &built)?;
+        }
+    }
+    if !recipe.files.is_empty() {
+        progress.phase("copying files out of modules");
+    }
+    for files in recipe.files {
+        let source = workspace.module_directory(files.module)?.join(files.source);
+        copy(&source, &staging.join("files").join(files.target))?;
+    }
+    Ok(())
+}
+
+/// Copies a file or a directory by content: the module cache's files are read-only, ours need not be.
+fn copy(source: &Path, target: &Path) -> Result<()> {
+    let metadata = fs::metadata(source).context("read", source)?;
+    if !metadata.is_dir() {
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).context("create", parent)?;
+        }
+        let content = fs::read(source).context("read", source)?;
+        return fs::write(target, content).context("write", target);
+    }
+    fs::create_dir_all(target).context("create", target)?;
+    for entry in fs::read_dir(source).context("read", source)? {
+        let entry = entry.context("read", source)?;
+        copy(&entry.path(), &target.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use super::*;
+use crate::cache::State;
+use crate::error::Error;
+use crate::fake_go;
+
+/// A `go` that answers for its version and does what the script says when asked to build.
+fn builder(directory: &Path, build: &str) -> PathBuf {
+    let arguments = "while [ \"$1\" != -o ]; do shift; done; out=$2";
+    fake_go::write(
+        directory,
+        &format!("case \"$1\" in\nenv) echo go1.99.0;;\nbuild) {arguments}\n{build}\n;;\nesac"),
+    )
+}
+
+const GOOD: &str = "echo kept > \"$GOCACHE.seen\"; for name in server etcdctl etcdutl; do echo program > \"$out/$name\"; done";
+
+#[test]
+fn a_build_is_committed_renamed_and_not_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let outcomes = ensure(&cache, &builder(directory.path(), GOOD), &[Set::Etcd36]).unwrap();
+    assert!(matches!(&outcomes[..], [Outcome::Built(Set::Etcd36, stamp)] if stamp.go == "go1.99.0"));
+    let recipe = Set::Etcd36.recipe();
+    assert!(cache.program(recipe, "etcd").is_file());
+    assert!(!cache.program(recipe, "server").exists());
+    assert!(!cache.go_directory(recipe).exists());
+    // The second run needs no Go at all.
+    let outcomes = ensure(&cache, &directory.path().join("absent"), &[Set::Etcd36]).unwrap();
+    assert_eq!(outcomes, [Outcome::Present(Set::Etcd36)]);
+}
+
+#[test]
+fn a_failed_build_is_told_kept_and_resumed() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let script = "mkdir -p \"$GOCACHE\"; echo some/package >&2; echo 'main.go:1:1: broken' >&2; touch \"$out/server\"; exit 2";
+    let text = ensure(&cache, &builder(directory.path(), script), &[Set::Etcd36]).unwrap_err().to_string();
+    assert!(text.contains("main.go:1:1: broken") && !text.contains("some/package"), "{text}");
+    assert_eq!(cache.state(Set::Etcd36), State::Unfinished);
+    let recipe = Set::Etcd36.recipe();
+    assert!(cache.go_directory(recipe).join("build").is_dir(), "Go's caches are kept for the next run");
+    ensure(&cache, &builder(directory.path(), GOOD), &[Set::Etcd36]).unwrap();
+    assert!(matches!(cache.state(Set::Etcd36), State::Complete(_)));
+}
+
+#[test]
+fn a_killed_build_never_looks_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    // All programs are written, and then `go` dies before it says that it is done.
+    let script = format!("{GOOD}; kill -9 $$");
+    let error = ensure(&cache, &builder(directory.path(), &script), &[Set::Etcd36]).unwrap_err();
+    assert!(matches!(error, Error::GoFailed { .. }));
+    assert_eq!(cache.state(Set::Etcd36), State::Unfinished);
+    assert!(!cache.set_directory(Set::Etcd36.recipe()).exists());
+}
+
+#[test]
+fn directories_and_files_are_copied_writable() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir_all(source.join("nested")).unwrap();
+    fs::write(source.join("nested/one.yaml"), "one").unwrap();
+    fs::set_permissions(source.join("nested/one.yaml"), fs::Permissions::from_mode(0o444)).unwrap();
+    let target = directory.path().join("target");
+    copy(&source, &target).unwrap();
+    copy(&source.join("nested/one.yaml"), &target.join("deep/two.yaml")).unwrap();
+    for name in ["nested/one.yaml", "deep/two.yaml"] {
+        assert_eq!(fs::read_to_string(target.join(name)).unwrap(), "one");
+        assert!(!fs::metadata(target.join(name)).unwrap().permissions().readonly());
+    }
+}

@@ -1,0 +1,207 @@
+//! Where finished sets lie, and what makes one count as finished.
+//!
+//! ```text
+//! <cache>/tools/<set>-<version>-<fingerprint>/bin/<program>     finished, never changed again
+//!                                             files/…
+//!                                             complete.json     written last
+//! <cache>/tools/.staging-<set>/                                 being filled; renamed when complete
+//! <cache>/tools/.lock-<set>                                     one builder per set and machine
+//! <cache>/go/<set>/{module,build,mod,tmp}                       Go's own caches, dropped when the set is done
+//! ```
+//!
+//! The rename is the commit: a build that is killed leaves a staging directory and warm Go caches, and the next
+//! run goes on from there. Locks are advisory file locks, so a killed builder leaves none behind.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Error, Result};
+use crate::sets::{Recipe, Set};
+
+/// Names the cache directory; see [`Cache::from_env`].
+pub const CACHE_VARIABLE: &str = "HANGAR_CACHE";
+
+const STAMP: &str = "complete.json";
+
+/// What is known about a finished set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The set's name.
+    pub set: String,
+    /// The version of its module.
+    pub version: String,
+    /// The Go that built it, as it names itself.
+    pub go: String,
+    /// How long it took.
+    pub seconds: u64,
+    /// How large the programs and files are.
+    pub bytes: u64,
+}
+
+/// How far a set is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was done.
+    Absent,
+    /// A build began and was interrupted, or runs right now; the next one goes on from there.
+    Unfinished,
+    /// Ready for use.
+    Complete(Stamp),
+}
+
+/// The directory that holds everything built.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// A cache in the given directory, which need not exist.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// `HANGAR_CACHE`, else `hangar` in the user's cache directory.
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var_os(name).map(PathBuf::from))
+    }
+
+    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self> {
+        let given = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
+        let root = given(CACHE_VARIABLE)
+            // The XDG specification: relative paths are invalid and to be ignored.
+            .or_else(|| {
+                given("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("hangar"))
+            })
+            .or_else(|| given("HOME").map(|path| path.join(".cache/hangar")))
+            .ok_or(Error::NoCacheDirectory)?;
+        // Go refuses relative cache paths, and a caller may change its directory.
+        let root = std::path::absolute(&root).context("resolve", &root)?;
+        Ok(Self::new(root))
+    }
+
+    /// The cache's own directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the finished set lies, or will lie.
+    pub fn set_directory(&self, recipe: &Recipe) -> PathBuf {
+        self.tools().join(recipe.directory_name())
+    }
+
+    /// Where a program of the finished set lies, or will lie.
+    pub fn program(&self, recipe: &Recipe, name: &str) -> PathBuf {
+        self.set_directory(recipe).join("bin").join(name)
+    }
+
+    /// How far the set is. Cheap: a few file system lookups.
+    pub fn state(&self, set: Set) -> State {
+        let recipe = set.recipe();
+        if let Some(stamp) = self.stamp(recipe) {
+            State::Complete(stamp)
+        } else if self.staging(recipe).exists() || self.go_directory(recipe).exists() {
+            State::Unfinished
+        } else {
+            State::Absent
+        }
+    }
+
+    pub(crate) fn stamp(&self, recipe: &Recipe) -> Option<Stamp> {
+        let directory = self.set_directory(recipe);
+        let text = fs::read(directory.join(STAMP)).ok()?;
+        let stamp = serde_json::from_slice(&text).ok()?;
+        // Somebody who frees disk by hand deletes the large files first.
+        let is_whole =
+            recipe.programs.iter().all(|program| directory.join("bin").join(program.name).is_file());
+        is_whole.then_some(stamp)
+    }
+
+    fn tools(&self) -> PathBuf {
+        self.root.join("tools")
+    }
+
+    pub(crate) fn staging(&self, recipe: &Recipe) -> PathBuf {
+        self.tools().join(format!(".staging-{}", recipe.name))
+    }
+
+    pub(crate) fn go_directory(&self, recipe: &Recipe) -> PathBuf {
+        self.root.join("go").join(recipe.name)
+    }
+
+    /// Waits until no other process builds the set. `on_wait` is called once if there is one.
+    pub(crate) fn lock(&self, recipe: &Recipe, on_wait: impl FnOnce()) -> Result<SetLock> {
+        let tools = self.tools();
+        fs::create_dir_all(&tools).context("create", &tools)?;
+        let path = tools.join(format!(".lock-{}", recipe.name));
+        let file = File::options().create(true).append(true).open(&path).context("open", &path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                on_wait();
+                file.lock().context("lock", &path)?;
+            }
+            Err(fs::TryLockError::Error(source)) => return Err(source).context("lock", &path),
+        }
+        Ok(SetLock { _file: file })
+    }
+
+    /// An empty staging directory.
+    pub(crate) fn begin(&self, recipe: &Recipe, _lock: &SetLock) -> Result<PathBuf> {
+        let staging = self.staging(recipe);
+        remove_directory(&staging)?;
+        fs::create_dir_all(&staging).context("create", &staging)?;
+        Ok(staging)
+    }
+
+    /// Makes the staged set the finished one, and drops what it replaces and what its build needed.
+    pub(crate) fn commit(&self, recipe: &Recipe, stamp: &Stamp, _lock: &SetLock) -> Result<()> {
+        let staging = self.staging(recipe);
+        let stamp_path = staging.join(STAMP);
+        let text = serde_json::to_vec_pretty(stamp).map_err(io::Error::from).context("write", &stamp_path)?;
+        fs::write(&stamp_path, text).context("write", &stamp_path)?;
+        let directory = self.set_directory(recipe);
+        // Only there if somebody deleted files out of it.
+        remove_directory(&directory)?;
+        fs::rename(&staging, &directory).context("rename", &staging)?;
+        self.remove_superseded(recipe)?;
+        remove_directory(&self.go_directory(recipe))
+    }
+
+    /// Removes builds of the same set from other pins or recipes.
+    fn remove_superseded(&self, recipe: &Recipe) -> Result<()> {
+        let tools = self.tools();
+        let current = recipe.directory_name();
+        // Everything after the set's name must be a version, else `kube-vip` would take `kube-vip-cloud-provider`.
+        let prefix = format!("{}-v", recipe.name);
+        for entry in fs::read_dir(&tools).context("read", &tools)? {
+            let entry = entry.context("read", &tools)?;
+            let name = entry.file_name();
+            let is_other = name.to_str().is_some_and(|name| name.starts_with(&prefix) && name != current);
+            if is_other {
+                remove_directory(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Held while a set is built. Dropping it, or dying, releases it.
+#[derive(Debug)]
+pub(crate) struct SetLock {
+    _file: File,
+}
+
+/// Removes a directory that may not exist.
+pub(crate) fn remove_directory(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", path),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

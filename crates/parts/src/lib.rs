@@ -1,0 +1,35 @@
+//! The real programs that Hangar tests against and runs on one host: Kubernetes, etcd and their neighbours.
+//!
+//! Nothing here is our code. A *set* is a group of programs (or plain files) that one Go module registry pin
+//! decides: `tools/<set>/go.mod` and `go.sum`. The pins are embedded, so an installed binary builds the same
+//! bytes as a clone of the repository.
+//!
+//! * [`sets`] says what exists, [`cache`] where it lies and when it counts as done,
+//! * [`packages`] unpacks what comes from the distribution, [`images`] makes container images of programs,
+//! * [`build`] makes a set, [`locate`] finds a program (overrides first), [`process`] starts one.
+//!
+//! Invariants:
+//! * A directory under `<cache>/tools` without a leading dot is complete: it is filled elsewhere and renamed.
+//! * The directory's name carries a hash of pins and recipe; a changed pin never finds an old build.
+//! * Looking up never builds. Only [`Parts::ensure`] and [`Parts::ensure_programs`] may take minutes.
+
+pub mod build;
+pub mod cache;
+mod disk;
+mod error;
+#[cfg(test)]
+mod fake_go;
+mod go;
+pub mod images;
+pub mod locate;
+pub mod packages;
+pub mod process;
+mod progress;
+pub mod sets;
+
+pub use build::Outcome;
+pub use cache::{Cache, State};
+pub use error::{Error, Result};
+pub use locate::Parts;
+pub use process::{Process, ProcessSpec};
+pub use sets::Set;

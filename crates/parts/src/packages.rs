@@ -1,0 +1,343 @@
+//! Programs of the distribution that must not be installed on the host: containerd would meet Docker's, and even
+//! harmless tools are the host owner's choice. They are downloaded by `apt-get`, which checks them against the
+//! distribution's signatures, and unpacked into the cache:
+//!
+//! ```text
+//! <cache>/packages/<hash>/usr/…            a layer for a machine's /usr
+//!                         complete.json    written last: what was unpacked, and what was found on the host
+//! ```
+//!
+//! Invariants:
+//! * Nothing is installed, and no maintainer script runs.
+//! * A package that the host has installed is not unpacked: machines see the host's /usr below the layer. When it is
+//!   removed from the host later, the layer no longer counts as complete and is made again.
+//! * Looking up a complete layer starts no process and needs no network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::cache::{Cache, remove_directory};
+use crate::error::{Context, Error, Result};
+
+/// What a machine needs to run containers and a kubelet.
+pub const FOR_MACHINES: &[&str] =
+    &["conntrack", "containerd", "ethtool", "iproute2", "iptables", "nftables", "runc", "socat"];
+
+const STAMP: &str = "complete.json";
+/// Raised when the same packages are unpacked differently.
+const LAYOUT: &str = "1";
+/// Part of every Debian-like system, and never to be laid over the host's.
+const BASE: &[&str] = &["libc6", "libgcc-s1", "gcc-12-base", "libcrypt1", "debconf", "dpkg"];
+/// Names that a maintainer script would have made.
+const ALTERNATIVES: &[(&str, &str)] = &[
+    ("usr/sbin/iptables", "xtables-nft-multi"),
+    ("usr/sbin/iptables-save", "xtables-nft-multi"),
+    ("usr/sbin/iptables-restore", "xtables-nft-multi"),
+    ("usr/sbin/ip6tables", "xtables-nft-multi"),
+    ("usr/sbin/ip6tables-save", "xtables-nft-multi"),
+    ("usr/sbin/ip6tables-restore", "xtables-nft-multi"),
+];
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Stamp {
+    unpacked: Vec<String>,
+    on_host: BTreeSet<String>,
+}
+
+/// Unpacked packages.
+#[derive(Debug, Clone)]
+pub struct Packages {
+    root: PathBuf,
+}
+
+impl Packages {
+    /// The tree to lay over a machine's /usr.
+    pub fn usr(&self) -> PathBuf {
+        self.root.join("usr")
+    }
+
+    /// A program, unpacked or the host's.
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let directories = ["usr/sbin", "usr/bin"];
+        let roots = [self.root.as_path(), Path::new("/")];
+        roots
+            .iter()
+            .flat_map(|root| directories.map(|directory| root.join(directory).join(name)))
+            .find(|path| path.exists())
+    }
+
+    /// Value of `LD_LIBRARY_PATH` for running an unpacked program outside of a machine.
+    pub fn library_path(&self) -> OsString {
+        let directories: Vec<PathBuf> = self.library_directories();
+        std::env::join_paths(directories).unwrap_or_default()
+    }
+
+    /// Where unpacked libraries lie.
+    pub fn library_directories(&self) -> Vec<PathBuf> {
+        let lib = self.root.join("usr/lib");
+        let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
+        vec![lib.join(multiarch), lib]
+    }
+
+    /// The directory that stands for `/` of the unpacked files.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// Finds the packages unpacked, or downloads and unpacks them. `announce` hears what takes time.
+pub fn ensure(cache: &Cache, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result<Packages> {
+    let root = cache.root().join("packages").join(directory_name(names));
+    let packages = Packages { root };
+    if is_complete(&packages.root) {
+        return Ok(packages);
+    }
+    unpack(&packages.root, names, announce)?;
+    Ok(packages)
+}
+
+/// Twelve hex digits over what decides the content: the names, the distribution, the machine's kind.
+fn directory_name(names: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    let release = fs::read("/etc/os-release").unwrap_or_default();
+    for part in [LAYOUT.as_bytes(), std::env::consts::ARCH.as_bytes(), &release] {
+        hasher.update(part);
+        hasher.update([0]);
+    }
+    for name in names {
+        hasher.update(name.as_bytes());
+        hasher.update([0]);
+    }
+    let number = hasher.finalize().iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{number:012x}")
+}
+
+fn is_complete(root: &Path) -> bool {
+    let stamp = fs::read(root.join(STAMP)).ok().and_then(|text| serde_json::from_slice::<Stamp>(&text).ok());
+    stamp.is_some_and(|stamp| stamp.on_host.is_empty() || stamp.on_host.is_subset(&installed()))
+}
+
+/// Packages that are installed on the host, from dpkg's own list. None where there is no dpkg.
+fn installed() -> BTreeSet<String> {
+    let text = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
+    paragraphs(&text)
+        .filter(|paragraph| paragraph.get("Status").is_some_and(|status| *status == "install ok installed"))
+        .filter_map(|paragraph| paragraph.get("Package").map(|name| (*name).to_owned()))
+        .collect()
+}
+
+/// The fields of each paragraph that are on one line.
+fn paragraphs(text: &str) -> impl Iterator<Item = BTreeMap<&str, &str>> {
+    text.split("\n\n").map(|paragraph| {
+        let lines = paragraph.lines().filter(|line| !line.starts_with(' '));
+        lines.filter_map(|line| line.split_once(": ")).collect()
+    })
+}
+
+fn unpack(root: &Path, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result<()> {
+    let failed = |reason: String| Error::Packages { packages: names.join(", "), reason };
+    let installed = installed();
+    let needed = match closure(names, &installed) {
+        Ok(needed) => needed,
+        Err(missing) => {
+            announce("updating the list of packages (apt-get update)");
+            run(Command::new("apt-get").arg("update").arg("-q")).map_err(&failed)?;
+            closure(names, &installed).map_err(|again| {
+                failed(format!("apt knows no package {again} (nor {missing}) after an update of its list"))
+            })?
+        }
+    };
+    let parent = root.parent().unwrap_or(root);
+    let staging = parent.join(format!(".staging-{}-{}", directory_name(names), std::process::id()));
+    remove_directory(&staging)?;
+    let archives = staging.join("archives");
+    fs::create_dir_all(&archives).context("create", &archives)?;
+    if !needed.unpack.is_empty() {
+        announce(&format!("downloading {}", needed.unpack.iter().cloned().collect::<Vec<_>>().join(", ")));
+        let mut download = Command::new("apt-get");
+        // As root apt would drop to a user that cannot write to the cache.
+        download.args(["download", "-q", "-o", "APT::Sandbox::User=root"]);
+        let downloaded = run(download.args(&needed.unpack).current_dir(&archives));
+        downloaded.map_err(|reason| failed(format!("{reason}; is the package mirror reachable?")))?;
+    }
+    let mut unpacked = Vec::new();
+    for entry in fs::read_dir(&archives).context("read", &archives)? {
+        let path = entry.context("read", &archives)?.path();
+        run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(&staging)).map_err(&failed)?;
+        unpacked.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    }
+    unpacked.sort();
+    remove_directory(&archives)?;
+    merge_usr(&staging)?;
+    for (link, target) in ALTERNATIVES {
+        let link = staging.join(link);
+        let is_wanted = link.parent().is_some_and(|parent| parent.join(target).exists());
+        if is_wanted && fs::symlink_metadata(&link).is_err() {
+            symlink(target, &link).context("create", &link)?;
+        }
+    }
+    let stamp_path = staging.join(STAMP);
+    let stamp = serde_json::to_vec_pretty(&Stamp { unpacked, on_host: needed.on_host });
+    let stamp = stamp.map_err(io::Error::from).context("write", &stamp_path)?;
+    fs::write(&stamp_path, stamp).context("write", &stamp_path)?;
+    // Another process may have been faster; its result is the same.
+    remove_directory(root)?;
+    fs::rename(&staging, root).context("rename", &staging)
+}
+
+struct Needed {
+    unpack: BTreeSet<String>,
+    on_host: BTreeSet<String>,
+}
+
+/// The packages and what they depend on, without what is installed. Fails with a name that apt does not know.
+fn closure(names: &[&str], installed: &BTreeSet<String>) -> std::result::Result<Needed, String> {
+    let mut needed = Needed { unpack: BTreeSet::new(), on_host: BTreeSet::new() };
+    let mut open: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    while !open.is_empty() {
+        let here: Vec<String> = open.iter().filter(|name| installed.contains(*name)).cloned().collect();
+        needed.on_host.extend(here);
+        let asked: Vec<String> = open.into_iter().filter(|name| !installed.contains(name)).collect();
+        open = BTreeSet::new();
+        if asked.is_empty() {
+            break;
+        }
+        let mut command = Command::new("apt-cache");
+        let output = command.args(["show", "--no-all-versions"]).args(&asked).output();
+        let text =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let known: BTreeMap<&str, BTreeMap<&str, &str>> =
+            paragraphs(&text).filter_map(|paragraph| Some((*paragraph.get("Package")?, paragraph))).collect();
+        for name in asked {
+            let paragraph = known.get(name.as_str()).ok_or_else(|| name.clone())?;
+            needed.unpack.insert(name);
+            for field in ["Pre-Depends", "Depends"] {
+                let dependencies = paragraph.get(field).copied().unwrap_or_default();
+                open.extend(chosen(dependencies, installed));
+            }
+        }
+        open.retain(|name| !needed.unpack.contains(name) && !BASE.contains(&name.as_str()));
+    }
+    Ok(needed)
+}
+
+/// One package for each dependency: an alternative that is installed, else the first.
+fn chosen(dependencies: &str, installed: &BTreeSet<String>) -> Vec<String> {
+    let bare = |alternative: &str| {
+        let name = alternative.split_whitespace().next().unwrap_or_default();
+        name.split(':').next().unwrap_or_default().to_owned()
+    };
+    let alternatives = dependencies.split(',').filter(|dependency| !dependency.trim().is_empty());
+    alternatives
+        .filter_map(|dependency| {
+            let names: Vec<String> = dependency.split('|').map(bare).collect();
+            names.iter().find(|name| installed.contains(*name)).or(names.first()).cloned()
+        })
+        .collect()
+}
+
+/// Moves what packages still ship outside of /usr into it.
+fn merge_usr(root: &Path) -> Result<()> {
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        let directory = root.join(name);
+        if fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+            merge(&directory, &root.join("usr").join(name))?;
+            remove_directory(&directory)?;
+        }
+    }
+    let usr = root.join("usr");
+    fs::create_dir_all(&usr).context("create", &usr)
+}
+
+fn merge(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).context("create", to)?;
+    for entry in fs::read_dir(from).context("read", from)? {
+        let entry = entry.context("read", from)?;
+        let target = to.join(entry.file_name());
+        if entry.file_type().context("read", from)?.is_dir() {
+            merge(&entry.path(), &target)?;
+        } else {
+            fs::rename(entry.path(), &target).context("move", &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> std::result::Result<Output, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
+    let output = match command.output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(format!("{name} is missing: this needs a Debian-like host"));
+        }
+        Err(error) => return Err(format!("{name} cannot be run: {error}")),
+        Ok(output) => output,
+    };
+    if output.status.success() {
+        return Ok(output);
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> =
+        words.lines().filter(|line| line.starts_with("E:") || line.contains("error")).collect();
+    let said = if said.is_empty() { words.trim().to_owned() } else { said.join("; ") };
+    Err(format!("{name} failed ({}): {said}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_package_for_each_dependency() {
+        let installed = BTreeSet::from(["mawk".to_owned()]);
+        let dependencies = "libc6 (>= 2.34), gawk | mawk, perl:any, libnft1 (= 1.0)";
+        assert_eq!(chosen(dependencies, &installed), ["libc6", "mawk", "perl", "libnft1"]);
+        assert!(chosen("", &installed).is_empty());
+    }
+
+    #[test]
+    fn continuation_lines_are_not_fields() {
+        let text = "Package: a\nDepends: b\nDescription: x\n not: a field\n\nPackage: c\n";
+        let all: Vec<_> = paragraphs(text).collect();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].get("Depends"), Some(&"b"));
+        assert_eq!(all[0].len(), 3);
+    }
+
+    #[test]
+    fn files_outside_usr_move_into_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir_all(root.join("lib/x/y")).unwrap();
+        fs::create_dir_all(root.join("usr/lib/x")).unwrap();
+        fs::write(root.join("lib/x/y/new"), "1").unwrap();
+        fs::write(root.join("usr/lib/x/old"), "2").unwrap();
+        merge_usr(root).unwrap();
+        assert!(!root.join("lib").exists());
+        assert_eq!(fs::read_to_string(root.join("usr/lib/x/y/new")).unwrap(), "1");
+        assert_eq!(fs::read_to_string(root.join("usr/lib/x/old")).unwrap(), "2");
+    }
+
+    #[test]
+    fn a_layer_that_leans_on_a_removed_package_is_not_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_complete(directory.path()));
+        let write = |on_host: &[&str]| {
+            let on_host = on_host.iter().map(|name| (*name).to_owned()).collect();
+            let text = serde_json::to_vec(&Stamp { unpacked: Vec::new(), on_host }).unwrap();
+            fs::write(directory.path().join(STAMP), text).unwrap();
+        };
+        write(&[]);
+        assert!(is_complete(directory.path()));
+        write(&["no-such-package-anywhere"]);
+        assert!(!is_complete(directory.path()));
+    }
+}
