@@ -1,0 +1,42 @@
+//! `ClusterResourceSetBinding`: what was applied to one cluster. Named like the Cluster.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::addons::resource::ResourceSetBinding;
+use crate::bootstrap::absent_spec::default_when_absent;
+
+/// What `ClusterResourceSets` have applied to a cluster.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "addons.cluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "ClusterResourceSetBinding",
+    plural = "clusterresourcesetbindings",
+    namespaced,
+    category = "cluster-api",
+    doc = "What was applied to one cluster by ClusterResourceSets.",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp",
+        description = "Time since creation"
+    )
+)]
+#[serde(rename_all = "camelCase", remote = "Self")]
+#[schemars(rename = "ClusterResourceSetBindingSpec")]
+pub struct ClusterResourceSetBindingSpec {
+    /// The sets that match the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100))]
+    pub bindings: Option<Vec<ResourceSetBinding>>,
+    /// Name of the Cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster_name: Option<String>,
+}
+
+default_when_absent!(ClusterResourceSetBindingSpec);

@@ -1,0 +1,67 @@
+//! etcd of a kubeadm control plane.
+
+use super::arguments;
+use super::emptiness::{filled, non_empty};
+use crate::bootstrap::{v1beta1, v1beta2};
+
+pub(super) fn up(etcd: v1beta1::Etcd) -> v1beta2::Etcd {
+    let v1beta1::Etcd { external, local } = etcd;
+    v1beta2::Etcd { external: external.map(external_up), local: local.map(local_up).and_then(filled) }
+}
+
+pub(super) fn down(etcd: v1beta2::Etcd) -> v1beta1::Etcd {
+    let v1beta2::Etcd { external, local } = etcd;
+    v1beta1::Etcd { external: external.map(external_down), local: local.map(local_down).and_then(filled) }
+}
+
+fn external_up(external: v1beta1::ExternalEtcd) -> v1beta2::ExternalEtcd {
+    let v1beta1::ExternalEtcd { ca_file, cert_file, endpoints, key_file } = external;
+    v1beta2::ExternalEtcd { ca_file, cert_file, endpoints, key_file }
+}
+
+fn external_down(external: v1beta2::ExternalEtcd) -> v1beta1::ExternalEtcd {
+    let v1beta2::ExternalEtcd { ca_file, cert_file, endpoints, key_file } = external;
+    v1beta1::ExternalEtcd { ca_file, cert_file, endpoints, key_file }
+}
+
+fn local_up(local: v1beta1::LocalEtcd) -> v1beta2::LocalEtcd {
+    let v1beta1::LocalEtcd {
+        data_dir,
+        extra_args,
+        extra_envs,
+        image_repository,
+        image_tag,
+        peer_cert_sans,
+        server_cert_sans,
+    } = local;
+    v1beta2::LocalEtcd {
+        data_dir,
+        extra_args: arguments::up(extra_args),
+        extra_envs: non_empty(extra_envs),
+        image_repository,
+        image_tag,
+        peer_cert_sans: non_empty(peer_cert_sans),
+        server_cert_sans: non_empty(server_cert_sans),
+    }
+}
+
+fn local_down(local: v1beta2::LocalEtcd) -> v1beta1::LocalEtcd {
+    let v1beta2::LocalEtcd {
+        data_dir,
+        extra_args,
+        extra_envs,
+        image_repository,
+        image_tag,
+        peer_cert_sans,
+        server_cert_sans,
+    } = local;
+    v1beta1::LocalEtcd {
+        data_dir,
+        extra_args: arguments::down(extra_args),
+        extra_envs,
+        image_repository,
+        image_tag,
+        peer_cert_sans,
+        server_cert_sans,
+    }
+}

@@ -1,0 +1,31 @@
+//! Conversions between the versions of this group.
+//!
+//! Both directions leave out what would be empty: the newer version refuses empty lists and objects, the older one
+//! writes `{}` for every section that nobody filled in, and the two mean the same. Where they do not (the taints of a
+//! node, the control plane section of a join), the value is passed on as it is. Fields that only the older version has
+//! and that name what the Cluster and the Machine know anyway (`clusterName`, `kubernetesVersion`, `networking`) are
+//! dropped; the stash keeps them for readers of the older version.
+
+mod arguments;
+mod cluster_configuration;
+mod discovery;
+mod emptiness;
+mod etcd;
+mod init_configuration;
+mod join_configuration;
+mod kubeadm_config;
+mod kubeadm_config_template;
+mod node_registration;
+mod spec;
+mod timeouts;
+
+#[cfg(test)]
+mod tests;
+
+use crate::conversion::Converter;
+
+/// The kinds of this group that convert.
+pub(crate) const CONVERTERS: &[Converter] = &[
+    Converter::of::<kubeadm_config::KubeadmConfigConversion>(),
+    Converter::of::<kubeadm_config_template::KubeadmConfigTemplateConversion>(),
+];

@@ -1,0 +1,132 @@
+//! Environment variables of control plane components, in the shape both versions share.
+//!
+//! The shape is that of a container's `env` entry. It is spelled out instead of taken from the Kubernetes types
+//! because those serialize an absent selector name as `""`, and conversion must not invent values.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// One environment variable, given by value or by reference.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVar {
+    /// Name of the variable.
+    pub name: String,
+    /// Literal value. `$(NAME)` refers to variables set earlier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Where the value is read from when `value` is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_from: Option<EnvVarSource>,
+}
+
+/// Source of a variable's value; at most one field is set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVarSource {
+    /// A key of a `ConfigMap` in the pod's namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub config_map_key_ref: Option<KeySelector>,
+    /// A field of the pod itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub field_ref: Option<FieldSelector>,
+    /// A key of an environment file in one of the pod's volumes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub file_key_ref: Option<FileKeySelector>,
+    /// A resource request or limit of a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub resource_field_ref: Option<ResourceFieldSelector>,
+    /// A key of a Secret in the pod's namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub secret_key_ref: Option<KeySelector>,
+}
+
+/// A key of a named `ConfigMap` or Secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeySelector {
+    /// The key to read.
+    pub key: String,
+    /// Name of the `ConfigMap` or Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = ""))]
+    pub name: Option<String>,
+    /// Whether the object or its key may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+/// A field of the pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldSelector {
+    /// Version of the pod schema that `fieldPath` is written in; v1 when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Path of the field, such as `status.podIP`.
+    pub field_path: String,
+}
+
+/// A key of an environment file in a volume.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileKeySelector {
+    /// The key to read from the file.
+    pub key: String,
+    /// Whether the file or its key may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = false))]
+    pub optional: Option<bool>,
+    /// Path of the file, relative to the volume's root.
+    pub path: String,
+    /// Name of the volume that holds the file.
+    pub volume_name: String,
+}
+
+/// A resource request or limit of a container.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceFieldSelector {
+    /// The container whose resources are read; the container itself when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_name: Option<String>,
+    /// Unit of the output; 1 when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub divisor: Option<Divisor>,
+    /// The resource to read, such as `limits.cpu`.
+    pub resource: String,
+}
+
+/// A quantity, written as a number or as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Divisor {
+    /// A whole number.
+    Number(i64),
+    /// A quantity such as `1Mi`.
+    Text(String),
+}
+
+impl JsonSchema for Divisor {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Divisor".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "x-kubernetes-int-or-string": true,
+            "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Parts of a Machine's status that both versions share.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One address of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineAddress {
+    /// The address.
+    #[schemars(length(min = 1, max = 256))]
+    pub address: String,
+    /// What kind of address it is.
+    pub r#type: MachineAddressType,
+}
+
+/// Kinds of addresses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MachineAddressType {
+    /// A host name.
+    #[default]
+    Hostname,
+    /// An address that others reach.
+    #[serde(rename = "ExternalIP")]
+    ExternalIp,
+    /// An address inside the cluster's network.
+    #[serde(rename = "InternalIP")]
+    InternalIp,
+    /// A DNS name that others resolve.
+    #[serde(rename = "ExternalDNS")]
+    ExternalDns,
+    /// A DNS name inside the cluster's network.
+    #[serde(rename = "InternalDNS")]
+    InternalDns,
+}
+
+/// How far the deletion of a Machine is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineDeletionStatus {
+    /// When draining of the Node began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_drain_start_time: Option<Time>,
+    /// When waiting for volumes to be detached began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for_node_volume_detach_start_time: Option<Time>,
+}

@@ -1,0 +1,37 @@
+//! How Machines are replaced and in which order they go.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which Machine goes first when there are too many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionOrder {
+    /// Any of them.
+    #[default]
+    Random,
+    /// The one created last.
+    Newest,
+    /// The one created first.
+    Oldest,
+}
+
+/// How Machines of an old template are replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RolloutStrategyType {
+    /// New ones are made and old ones removed step by step.
+    #[default]
+    RollingUpdate,
+    /// A new one is made only after somebody deletes an old one.
+    OnDelete,
+}
+
+/// How Machines are named.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineNaming {
+    /// Go template of the name, with .cluster.name, .machineSet.name and .random, which must be in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub template: Option<String>,
+}

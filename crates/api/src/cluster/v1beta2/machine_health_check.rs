@@ -1,0 +1,124 @@
+//! `MachineHealthCheck`: finds unhealthy Machines and has them remediated.
+
+use crate::cluster::legacy_condition::LegacyCondition;
+use crate::cluster::v1beta2::health_check::{HealthChecks, Remediation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which Machines are checked, for what, and what happens to unhealthy ones.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "MachineHealthCheck",
+    plural = "machinehealthchecks",
+    namespaced,
+    shortname = "mhc",
+    shortname = "mhcs",
+    category = "cluster-api",
+    status = "MachineHealthCheckStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        json_path = ".spec.clusterName",
+        description = "Cluster"
+    ),
+    printcolumn(
+        name = "Replicas",
+        type_ = "integer",
+        json_path = ".status.expectedMachines",
+        description = "Machines that are checked"
+    ),
+    printcolumn(
+        name = "Healthy",
+        type_ = "integer",
+        json_path = ".status.currentHealthy",
+        description = "Machines that are healthy"
+    ),
+    printcolumn(
+        name = "Paused",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Paused")].status"#,
+        description = "Whether reconciliation is paused",
+        priority = 10
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp",
+        description = "Time since creation"
+    )
+)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineHealthCheckSpec {
+    /// What makes a Machine unhealthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<HealthChecks>,
+    /// Name of the Cluster it belongs to.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster_name: String,
+    /// What happens to unhealthy Machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<Remediation>,
+    /// Which Machines are checked.
+    pub selector: LabelSelector,
+}
+
+/// What is known about the Machines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default, extend("minProperties" = 1))]
+pub struct MachineHealthCheckStatus {
+    /// Conditions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Option<Vec<Condition>>,
+    /// Machines that are healthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub current_healthy: Option<i32>,
+    /// Status fields of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<MachineHealthCheckDeprecatedStatus>,
+    /// Machines that are checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub expected_machines: Option<i32>,
+    /// Generation of the spec that this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub observed_generation: Option<i64>,
+    /// How many more Machines may be remediated now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub remediations_allowed: Option<i32>,
+    /// Names of the Machines that are checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"), inner(length(min = 1, max = 253)))]
+    pub targets: Option<Vec<String>>,
+}
+
+/// Status fields of earlier versions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineHealthCheckDeprecatedStatus {
+    /// Status fields of v1beta1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub v1beta1: Option<MachineHealthCheckStatusV1Beta1>,
+}
+
+/// Status fields of v1beta1 that this version replaced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct MachineHealthCheckStatusV1Beta1 {
+    /// Conditions of v1beta1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<LegacyCondition>>,
+}

@@ -1,0 +1,28 @@
+//! Reading objects of kinds whose Rust type is not known, by the contract they say they implement.
+//!
+//! Clusters and machines refer to infrastructure, bootstrap and control plane objects of any provider. Two contract
+//! versions are in use; they put the same facts under different names. Which one a kind implements, and in which API
+//! version, is on its CRD's labels ([`chosen`]); the views here then read the right fields of the raw JSON:
+//!
+//! - [`InfrastructureCluster`], [`InfrastructureMachine`], [`BootstrapConfiguration`], [`ControlPlane`].
+//!
+//! Views never fail: a field that is absent or malformed reads as "not there yet", which is what a provider that has
+//! not come to it looks like too.
+
+pub mod bootstrap_configuration;
+pub mod choice;
+pub mod control_plane;
+pub mod endpoint;
+pub mod infrastructure_cluster;
+pub mod infrastructure_machine;
+mod path;
+
+#[cfg(test)]
+mod tests;
+
+pub use bootstrap_configuration::BootstrapConfiguration;
+pub use choice::{Choice, Contract, chosen};
+pub use control_plane::{ControlPlane, ReplicaCounts, VersionCount};
+pub use endpoint::Endpoint;
+pub use infrastructure_cluster::{FailureDomain, InfrastructureCluster};
+pub use infrastructure_machine::{Address, InfrastructureMachine};

@@ -1,0 +1,72 @@
+//! What the API server records of requests, and where the records go.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AuditPolicy, Container};
+
+/// Auditing of the API server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Audit {
+    /// Which requests are recorded, and how much of them.
+    pub policy: AuditPolicy,
+    /// Whether requests wait for their record to be sent.
+    #[serde(default)]
+    pub mode: AuditMode,
+    /// Where records are sent; to the container's output when empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<AuditWebhook>,
+}
+
+/// Whether requests wait for their record to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditMode {
+    /// Records are collected and sent in the background.
+    #[default]
+    Batch,
+    /// Each request waits until its record is sent.
+    Blocking,
+    /// As blocking, and a request fails when its first record cannot be sent.
+    BlockingStrict,
+}
+
+/// Where records are sent; several targets are fed by a proxy beside the API server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditWebhook {
+    /// The proxy.
+    #[serde(flatten)]
+    pub container: Container,
+    /// Every target gets every record.
+    #[schemars(length(min = 1, max = 16))]
+    pub targets: Vec<AuditTarget>,
+}
+
+/// A receiver of audit records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditTarget {
+    /// URL of the receiver.
+    #[schemars(length(min = 1, max = 2048), extend("pattern" = "^https?://"))]
+    pub server: String,
+    /// Token that is sent along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<AuditAuthentication>,
+}
+
+/// Where the token for an audit receiver is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditAuthentication {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_name: String,
+    /// Namespace of the Secret; the control plane's when empty. Another one needs a grant there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_namespace: Option<String>,
+    /// Key in the Secret; `token` when empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_key: Option<String>,
+}

@@ -1,0 +1,71 @@
+//! How the API server is reached from outside the management cluster.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the API server is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.nodePort) || (has(self.type) && self.type == 'NodePort')",
+    "message": "nodePort is only for type NodePort",
+}, {
+    "rule": "!has(self.loadBalancer) || !has(self.type) || self.type in ['LoadBalancer', 'Gateway']",
+    "message": "loadBalancer is only for types LoadBalancer and Gateway",
+}]))]
+pub struct Exposure {
+    /// The way; `Gateway` when a gateway is given, else `LoadBalancer`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<ExposureType>,
+    /// Details of the Service. With a Gateway it still serves pods of the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<LoadBalancerExposure>,
+    /// Details of the node port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_port: Option<NodePortExposure>,
+}
+
+/// Ways to reach the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ExposureType {
+    /// TLS routes at a shared Gateway.
+    Gateway,
+    /// A Service with a load balancer of its own.
+    LoadBalancer,
+    /// A port on every node of the management cluster.
+    NodePort,
+    /// A Service that only the management cluster's own network reaches.
+    ClusterIP,
+}
+
+/// Details of a Service with a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LoadBalancerExposure {
+    /// Load balancer class; the cluster's default when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Annotations of the Service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Address ranges that may connect; everyone when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "set"))]
+    pub source_ranges: Vec<String>,
+}
+
+/// Details of a node port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodePortExposure {
+    /// The port; the cluster chooses when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: Option<i32>,
+    /// Addresses of nodes, the first of which becomes the endpoint; the nodes' own when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
+    pub addresses: Vec<String>,
+}

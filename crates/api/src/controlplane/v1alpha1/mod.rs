@@ -1,0 +1,36 @@
+//! Version v1alpha1.
+
+mod audit;
+mod audit_policy;
+mod authentication;
+mod certificates;
+mod deployment;
+mod etcd;
+mod etcd_backup;
+mod exposure;
+mod gateway;
+mod hosted_control_plane;
+mod hosted_control_plane_template;
+mod mount;
+mod pod;
+mod settings;
+mod status;
+
+pub use audit::{Audit, AuditAuthentication, AuditMode, AuditTarget, AuditWebhook};
+pub use audit_policy::{AuditLevel, AuditPolicy, AuditResources, AuditRule, AuditStage};
+pub use authentication::{ClaimMappings, ClaimValidationRule, OidcProvider, RESERVED_ISSUER};
+pub use certificates::{Certificates, GoDuration};
+pub use deployment::{ApiServerPod, Deployment, KubeProxy};
+pub use etcd::Etcd;
+pub use etcd_backup::{EtcdBackup, EtcdBackupSecret};
+pub use exposure::{Exposure, ExposureType, LoadBalancerExposure, NodePortExposure};
+pub use gateway::GatewayReference;
+pub use hosted_control_plane::{DEFAULT_REPLICAS, HostedControlPlane, HostedControlPlaneSpec};
+pub use hosted_control_plane_template::{
+    HostedControlPlaneTemplate, HostedControlPlaneTemplateResource, HostedControlPlaneTemplateSpec,
+    TemplateMetadata,
+};
+pub use mount::Mount;
+pub use pod::{Container, Image, ImagePullPolicy, Pod, ScalablePod};
+pub use settings::HostedControlPlaneSettings;
+pub use status::{HostedControlPlaneInitialization, HostedControlPlaneStatus};

@@ -1,0 +1,32 @@
+//! `infrastructure.cluster.x-k8s.io`: OpenStack clusters and machines.
+//!
+//! The kinds, field names and limits are those of the peer's v1beta1, so that existing manifests apply unchanged and
+//! either implementation can be swapped for the other. Only the v1beta1 contract is claimed: failure domains are a map
+//! here, and readers of the v1beta2 contract expect a list.
+
+pub mod v1beta1;
+
+use kube::CustomResourceExt;
+
+use crate::crd::Kind;
+
+/// The clusterctl provider these kinds belong to. The peer's name: where Hangar runs alone it takes that place.
+pub const PROVIDER: &str = "infrastructure-openstack";
+
+/// The kinds of this group, for CRD generation.
+pub fn kinds() -> Vec<Kind> {
+    [
+        v1beta1::OpenStackCluster::crd(),
+        v1beta1::OpenStackClusterTemplate::crd(),
+        v1beta1::OpenStackMachine::crd(),
+        v1beta1::OpenStackMachineTemplate::crd(),
+    ]
+    .into_iter()
+    .map(|definition| Kind {
+        versions: vec![definition],
+        stored: "v1beta1",
+        contracts: &[("v1beta1", "v1beta1")],
+        provider: PROVIDER,
+    })
+    .collect()
+}

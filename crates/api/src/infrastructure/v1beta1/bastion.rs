@@ -1,0 +1,64 @@
+//! The bastion: a server with SSH access into the cluster's network.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{MachineResources, OpenStackMachineSpec, ResolvedMachine};
+
+/// A bastion host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!self.enabled || has(self.spec)",
+    "message": "an enabled bastion needs a spec",
+}]))]
+pub struct Bastion {
+    /// Whether the bastion exists. It must be disabled before this object may be removed.
+    pub enabled: bool,
+    /// The bastion's server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Box<OpenStackMachineSpec>>,
+    /// Its availability zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub availability_zone: Option<String>,
+    /// An existing floating IP to use; a new one when empty.
+    #[serde(rename = "floatingIP", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "ipv4"))]
+    pub floating_ip: Option<String>,
+}
+
+impl Default for Bastion {
+    fn default() -> Self {
+        Self { enabled: true, spec: None, availability_zone: None, floating_ip: None }
+    }
+}
+
+/// What is known about the bastion.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BastionStatus {
+    /// UUID of its server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// Name of its server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Key pair that may log in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ssh_key_name: String,
+    /// State of its server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// Its address in the cluster's network.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ip: String,
+    /// Its address outside.
+    #[serde(rename = "floatingIP", skip_serializing_if = "String::is_empty")]
+    pub floating_ip: String,
+    /// Its parameters, resolved into ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<ResolvedMachine>,
+    /// What was created for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<MachineResources>,
+}

@@ -1,0 +1,109 @@
+//! What the parameters of a server came to: the ids that were found once and are used from then on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AddressPair, BindingProfile, ValueSpec};
+
+/// A machine's parameters, resolved into ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResolvedMachine {
+    /// UUID of the server group.
+    #[serde(rename = "serverGroupID", skip_serializing_if = "String::is_empty")]
+    pub server_group_id: String,
+    /// UUID of the image.
+    #[serde(rename = "imageID", skip_serializing_if = "String::is_empty")]
+    pub image_id: String,
+    /// Id of the flavor.
+    #[serde(rename = "flavorID", skip_serializing_if = "String::is_empty")]
+    pub flavor_id: String,
+    /// The ports as they are created.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<ResolvedPort>,
+}
+
+/// A port's parameters, resolved into ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolvedPort {
+    /// Name of the port.
+    pub name: String,
+    /// Description of the port.
+    pub description: String,
+    /// UUID of its network.
+    #[serde(rename = "networkID")]
+    pub network_id: String,
+    /// Its subnets and addresses.
+    #[serde(rename = "fixedIPs", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub fixed_ips: Vec<ResolvedFixedIp>,
+    /// UUIDs of its security groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub security_groups: Vec<String>,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub tags: Vec<String>,
+    /// Whether it is a trunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trunk: Option<bool>,
+    /// Whether it is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin_state_up: Option<bool>,
+    /// Its MAC address, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac_address: Option<String>,
+    /// Further addresses that may send from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_address_pairs: Vec<AddressPair>,
+    /// Hypervisor it is bound to.
+    #[serde(rename = "hostID", default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<String>,
+    /// Type of its virtual network card.
+    #[serde(rename = "vnicType", default, skip_serializing_if = "Option::is_none")]
+    pub vnic_type: Option<String>,
+    /// Its binding profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<BindingProfile>,
+    /// Whether anti-spoofing and security groups are off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable_port_security: Option<bool>,
+    /// Whether the state of the uplink is passed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagate_uplink_status: Option<bool>,
+    /// Further properties.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub value_specs: Vec<ValueSpec>,
+}
+
+/// A subnet's id and an address in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResolvedFixedIp {
+    /// UUID of the subnet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<String>,
+    /// The address, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_address: Option<String>,
+}
+
+/// What was created for a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineResources {
+    /// Its ports, in the order of the resolved ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortResource>,
+}
+
+/// A port that was created.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PortResource {
+    /// UUID of the port.
+    pub id: String,
+}

@@ -1,0 +1,93 @@
+//! References between objects, in the shapes the API versions use, and the way from one to the other.
+//!
+//! The older version names an API version and a namespace; the newer one only group, kind and name, because the
+//! namespace is always the object's own and the API version is a matter of the reader.
+
+use crate::cluster::pattern;
+use crate::conversion::{Context, api_version};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A reference that names everything; most of it is optional.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct ObjectReference {
+    /// API version of the object, with its group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// A part of the object, as a path into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_path: Option<String>,
+    /// Kind of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Namespace of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The revision of the object that is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Unique id of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+/// A reference to an object of a provider in the same namespace. The API version is found through the contract labels
+/// of the kind's CRD.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContractVersionedObjectReference {
+    /// API group of the object.
+    #[schemars(length(min = 1, max = 253))]
+    #[schemars(regex(pattern = pattern::DNS_SUBDOMAIN))]
+    pub api_group: String,
+    /// Kind of the object.
+    #[schemars(length(min = 1, max = 63))]
+    #[schemars(regex(pattern = pattern::KIND))]
+    pub kind: String,
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    #[schemars(regex(pattern = pattern::DNS_SUBDOMAIN))]
+    pub name: String,
+}
+
+/// `None` for the empty string, which the newer version uses for "not given".
+fn given(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+impl ObjectReference {
+    /// The reference in the newer shape.
+    pub fn up(self) -> ContractVersionedObjectReference {
+        // What has no place in the newer shape comes back from the stash.
+        let Self { api_version, field_path: _, kind, name, namespace: _, resource_version: _, uid: _ } = self;
+        ContractVersionedObjectReference {
+            api_group: api_version.map(|text| api_version::split(&text).0.to_owned()).unwrap_or_default(),
+            kind: kind.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+        }
+    }
+}
+
+impl ContractVersionedObjectReference {
+    /// The reference in the older shape, in the namespace of the object that holds it.
+    pub fn down(self, context: &Context<'_>) -> ObjectReference {
+        let Self { api_group, kind, name } = self;
+        if api_group.is_empty() && kind.is_empty() && name.is_empty() {
+            return ObjectReference::default();
+        }
+        ObjectReference {
+            api_version: Some(context.api_version(&api_group, &kind)),
+            kind: given(kind),
+            name: given(name),
+            namespace: context.namespace().map(str::to_owned),
+            field_path: None,
+            resource_version: None,
+            uid: None,
+        }
+    }
+}

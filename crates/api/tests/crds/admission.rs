@@ -1,0 +1,259 @@
+//! The CRDs in a real API server: they are accepted, and their rules say what they should.
+//!
+//! Each row is one object (or one change of an object) and either nothing or a part of the refusal. All requests are dry
+//! runs, except those that make the object which is then changed.
+
+use std::time::Duration;
+
+use hangar_api::crd;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::DEFINITIONS;
+
+/// Long enough for a busy machine; a test that waits this long fails.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A client of the shared API server, with all CRDs installed.
+async fn client() -> Client {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let client = hangar_testbed::shared().client();
+    INSTALLED.get_or_init(|| install(client.clone())).await;
+    client
+}
+
+async fn install(client: Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    let parameters = PatchParams::apply("test").force();
+    for definition in DEFINITIONS.iter() {
+        let name = definition.metadata.name.as_deref().unwrap();
+        let body = crd::yaml::to_json(definition).unwrap();
+        api.patch(name, &parameters, &Patch::Apply(body))
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    for definition in DEFINITIONS.iter() {
+        let name = definition.metadata.name.as_deref().unwrap();
+        let established = tokio::time::timeout(PATIENCE, async {
+            while !is_established(&api.get(name).await.unwrap()) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        established.await.unwrap_or_else(|_| panic!("{name} is not established"));
+    }
+}
+
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let has = |type_: &str| conditions.clone().any(|known| known.type_ == type_ && known.status == "True");
+    assert!(!has("NonStructuralSchema"), "{:?}", definition.metadata.name);
+    has("Established")
+}
+
+fn api(client: Client, namespace: &str, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    Api::namespaced_with(client, namespace, &resource)
+}
+
+fn object(kind: (&str, &str, &str), name: &str, spec: &Value) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": format!("{}/{}", kind.0, kind.1), "kind": kind.2, "metadata": {"name": name}, "spec": spec,
+    }))
+    .unwrap()
+}
+
+/// Checks a refusal (or its absence) against what was expected.
+fn judge(result: Result<DynamicObject, kube::Error>, expected: Option<&str>, row: &Value) {
+    match (result, expected) {
+        (Ok(_), None) => {}
+        (Ok(_), Some(expected)) => panic!("accepted, but {expected:?} was expected: {row}"),
+        (Err(error), None) => panic!("refused: {row}: {error}"),
+        (Err(error), Some(expected)) => {
+            assert!(error.to_string().contains(expected), "refused for another reason: {row}: {error}");
+        }
+    }
+}
+
+const HOSTED_CONTROL_PLANE: (&str, &str, &str) =
+    ("controlplane.cluster.x-k8s.io", "v1alpha1", "HostedControlPlane");
+const OPENSTACK_MACHINE: (&str, &str, &str) =
+    ("infrastructure.cluster.x-k8s.io", "v1beta1", "OpenStackMachine");
+const OPENSTACK_CLUSTER: (&str, &str, &str) =
+    ("infrastructure.cluster.x-k8s.io", "v1beta1", "OpenStackCluster");
+
+/// Sends every row as a new object.
+async fn create(kind: (&str, &str, &str), base: &Value, rows: Vec<(Value, Option<&str>)>) {
+    let namespace = hangar_testbed::shared().namespace("admission");
+    let api = api(client().await, &namespace, kind.0, kind.1, kind.2);
+    let parameters = PostParams { dry_run: true, ..PostParams::default() };
+    for (row, expected) in rows {
+        let mut spec = base.clone();
+        spec.as_object_mut().unwrap().extend(row.as_object().unwrap().clone());
+        judge(api.create(&parameters, &object(kind, "row", &spec)).await, expected, &row);
+    }
+}
+
+/// Makes an object with a spec and a status, then sends every row as a change of its spec.
+async fn change(kind: (&str, &str, &str), spec: Value, status: Value, rows: Vec<(Value, Option<&str>)>) {
+    let namespace = hangar_testbed::shared().namespace("admission");
+    let api = api(client().await, &namespace, kind.0, kind.1, kind.2);
+    api.create(&PostParams::default(), &object(kind, "row", &spec)).await.unwrap();
+    let merge = PatchParams::default();
+    api.patch_status("row", &merge, &Patch::Merge(json!({"status": status}))).await.unwrap();
+    for (row, expected) in rows {
+        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+        judge(api.patch("row", &dry_run, &Patch::Merge(json!({"spec": row}))).await, expected, &row);
+    }
+}
+
+#[tokio::test]
+async fn versions_etcd_and_exposure_of_hosted_control_planes() {
+    let rows = vec![
+        (json!({}), None),
+        (json!({"replicas": 3, "gateway": {"name": "capi", "namespace": "capi-system"}}), None),
+        (json!({"replicas": 0}), Some("replicas")),
+        (json!({"version": "1.33"}), None),
+        (json!({"version": "v1.33.0+k3s1"}), None),
+        (json!({"version": "latest"}), Some("should match")),
+        (json!({"version": "v1.033.0"}), Some("should match")),
+        (json!({"etcd": {"replicas": 5}}), None),
+        (json!({"etcd": {"replicas": 2}}), Some("Unsupported value")),
+        (json!({"etcd": {"volumeSize": "8Gi"}}), None),
+        (json!({"etcd": {"volumeSize": 8}}), None),
+        (json!({"etcd": {"volumeSize": "8 Gi"}}), Some("should match")),
+        (json!({"etcd": {"autoGrow": true}}), None),
+        (json!({"etcd": {"autoGrow": true, "volumeSize": "8Gi"}}), Some("either volumes grow")),
+        (json!({"etcd": {"autoGrow": false}}), Some("either volumes grow")),
+        (json!({"exposure": {"type": "Gateway"}}), Some("needs a gateway")),
+        (json!({"exposure": {"type": "ClusterIP"}}), None),
+        (json!({"exposure": {"type": "NodePort", "nodePort": {"port": 30000}}}), None),
+        (json!({"exposure": {"nodePort": {"port": 30000}}}), Some("only for type NodePort")),
+        (json!({"exposure": {"type": "ClusterIP", "loadBalancer": {}}}), Some("only for types LoadBalancer")),
+        (
+            json!({"exposure": {"type": "LoadBalancer"}, "gateway": {"name": "a", "namespace": "b"}}),
+            Some("only for exposure.type Gateway"),
+        ),
+    ];
+    create(HOSTED_CONTROL_PLANE, &json!({"version": "v1.33.0"}), rows).await;
+}
+
+#[tokio::test]
+async fn certificates_identities_and_files_of_hosted_control_planes() {
+    let provider = json!({"audiences": ["a"], "claimMappings": {"username": "claims.sub"}});
+    let mount = |mount: Value| json!({"deployment": {"apiServer": {"mounts": {"x": mount}}}});
+    let schedule = |text: &str| json!({"etcd": {"backup": {"schedule": text, "secret": {"name": "s"}}}});
+    let certificates = |given: Value| json!({ "certificates": given });
+    let audit = |audit: Value| json!({"deployment": {"apiServer": {"audit": audit}}});
+    let rows = vec![
+        (certificates(json!({"rootCaCertificateDuration": "48h"})), None),
+        (
+            certificates(json!({"rootCaCertificateDuration": "48h", "caCertificateDuration": "49h"})),
+            Some("rootCaCertificateDuration >= caCertificateDuration"),
+        ),
+        (certificates(json!({"caCertificateDuration": "99999h"})), Some("rootCaCertificateDuration")),
+        (
+            certificates(json!({"leafCertificateDuration": "24h", "rootCaCertificateDuration": "12h"})),
+            Some("outlives its authority"),
+        ),
+        (certificates(json!({"leafCertificateDuration": "1s"})), Some("ten minutes")),
+        (certificates(json!({"leafCertificateDuration": "1y"})), Some("should match")),
+        (json!({"oidcProviders": {"https://x.example/y": provider}}), None),
+        (json!({"oidcProviders": {"http://x.example": provider}}), Some("https URLs")),
+        (
+            json!({"oidcProviders": {"https://kubernetes.default.svc.cluster.local": provider}}),
+            Some("own issuer"),
+        ),
+        (mount(json!({"path": "/a", "secret": {"secretName": "s"}})), None),
+        (mount(json!({"path": "/a", "configMap": {"name": "c"}})), None),
+        (mount(json!({"path": "/a"})), Some("exactly one of configMap and secret")),
+        (
+            mount(json!({"path": "/a", "configMap": {"name": "c"}, "secret": {"secretName": "s"}})),
+            Some("at most 2"),
+        ),
+        (mount(json!({"path": "relative", "configMap": {"name": "c"}})), Some("should match")),
+        (schedule("@daily"), None),
+        (schedule("*/15 0-6,22 1,15 JAN-MAR MON"), None),
+        (schedule("0 3 * *"), Some("should match")),
+        (schedule("@often"), Some("should match")),
+        (audit(json!({"policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}})), None),
+        (audit(json!({"policy": {"rules": [{"level": "All"}]}})), Some("Unsupported value")),
+        (audit(json!({"policy": {"rules": []}, "webhook": {"targets": []}})), Some("at least 1")),
+    ];
+    create(HOSTED_CONTROL_PLANE, &json!({"version": "v1.33.0"}), rows).await;
+}
+
+#[tokio::test]
+async fn changes_of_hosted_control_planes() {
+    let spec = json!({"version": "v1.33.10", "etcd": {"volumeSize": "10Gi", "storageClassName": "fast"}});
+    let rows = vec![
+        (json!({"version": "1.33.10"}), None),
+        (json!({"version": "v1.34"}), None),
+        (json!({"version": "v2.0.0"}), None),
+        (json!({"version": "v1.33.9"}), Some("cannot be decreased")),
+        (json!({"version": "v1.32.11"}), Some("cannot be decreased")),
+        (json!({"etcd": {"volumeSize": "10240Mi"}}), None),
+        (json!({"etcd": {"volumeSize": "1Ti"}}), None),
+        (json!({"etcd": {"volumeSize": "9Gi"}}), Some("cannot shrink")),
+        (json!({"etcd": {"storageClassName": "slow"}}), Some("cannot be changed")),
+    ];
+    change(HOSTED_CONTROL_PLANE, spec, json!({}), rows).await;
+    let rows = vec![
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "12Gi"}}), None),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("grown beyond volumeSize")),
+    ];
+    let grown = json!({"version": "v1.33.0", "etcd": {"autoGrow": true}});
+    change(HOSTED_CONTROL_PLANE, grown, json!({"etcdVolumeSize": "12Gi"}), rows).await;
+}
+
+#[tokio::test]
+async fn openstack_kinds() {
+    let identity = |more: Value| {
+        let mut identity = json!({"name": "s", "cloudName": "c"});
+        identity.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "identityRef": identity })
+    };
+    let id = "11111111-1111-1111-1111-111111111111";
+    let rows = vec![
+        (json!({}), None),
+        (json!({"disableExternalNetwork": true}), Some("disableAPIServerFloatingIP must be true")),
+        (json!({"disableExternalNetwork": true, "disableAPIServerFloatingIP": true}), None),
+        (json!({"bastion": {}}), Some("needs a spec")),
+        (json!({"bastion": {"enabled": false}}), None),
+        (json!({"network": {"id": id}}), None),
+        (json!({"network": {"id": "by-name"}}), Some("uuid")),
+        (json!({"network": {}}), Some("at least 1")),
+        (json!({"network": {"id": id, "filter": {"name": "n"}}}), Some("at most 1")),
+        (json!({"network": {"filter": {}}}), Some("at least 1")),
+        (json!({"network": {"filter": {"tags": ["a,b"]}}}), Some("should match")),
+        (identity(json!({"type": "Vault"})), Some("Unsupported value")),
+    ];
+    create(OPENSTACK_CLUSTER, &identity(json!({})), rows).await;
+    let zone = |zone: Value| json!({"rootVolume": {"sizeGiB": 10, "availabilityZone": zone}});
+    let hint = |value: Value| json!({"schedulerHintAdditionalProperties": [{"name": "h", "value": value}]});
+    let rows = vec![
+        (json!({"flavor": "small"}), None),
+        (json!({}), Some("flavor or flavorID")),
+        (json!({"flavor": "small", "image": {"filter": {"name": "a"}, "id": id}}), Some("at most 1")),
+    ];
+    create(OPENSTACK_MACHINE, &json!({"image": {"filter": {"name": "debian"}}}), rows).await;
+    let rows = vec![
+        (zone(json!({"name": "z"})), None),
+        (zone(json!({"from": "Machine"})), None),
+        (zone(json!({"from": "Machine", "name": "z"})), Some("name is needed")),
+        (zone(json!({})), Some("name is needed")),
+        (hint(json!({"type": "Bool", "bool": true})), None),
+        (hint(json!({"type": "Bool", "string": "x"})), Some("bool is needed")),
+    ];
+    create(OPENSTACK_MACHINE, &json!({"flavor": "small", "image": {"id": id}}), rows).await;
+    let rows = vec![
+        (identity(json!({"region": "a", "cloudName": "d"})), None),
+        (identity(json!({"region": "b"})), Some("region cannot be changed")),
+    ];
+    change(OPENSTACK_CLUSTER, identity(json!({"region": "a"})), json!({"ready": true}), rows).await;
+}
