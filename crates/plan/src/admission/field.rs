@@ -1,0 +1,52 @@
+//! A complaint about a field, in the words Kubernetes users know.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    path: String,
+    problem: Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Problem {
+    Invalid { value: Value, why: String },
+    Required { why: String },
+    Forbidden { why: String },
+}
+
+impl FieldError {
+    /// The field has a value that does not do.
+    pub fn invalid(path: impl Into<String>, value: impl Into<Value>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: Problem::Invalid { value: value.into(), why: why.into() } }
+    }
+
+    /// The field must be set.
+    pub fn required(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: Problem::Required { why: why.into() } }
+    }
+
+    /// The field must not be set, or not be changed.
+    pub fn forbidden(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: Problem::Forbidden { why: why.into() } }
+    }
+
+    /// The field, as a path from the object's root.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match &self.problem {
+            Problem::Invalid { value, why } => write!(formatter, "{path}: Invalid value: {value}: {why}"),
+            Problem::Required { why } => write!(formatter, "{path}: Required value: {why}"),
+            Problem::Forbidden { why } => write!(formatter, "{path}: Forbidden: {why}"),
+        }
+    }
+}

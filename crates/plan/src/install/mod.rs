@@ -1,0 +1,129 @@
+//! What `hangar install` puts into a management cluster.
+//!
+//! A pure function of the options: `--print` shows the same objects that an installation applies, in the order in which
+//! it applies them. Only the CRDs, rights and webhooks of the chosen controllers are in it.
+
+mod custom_resources;
+mod rights;
+mod webhooks;
+mod workload;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::controllers::Selection;
+
+pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL};
+pub use rights::LEASE;
+pub use webhooks::{MUTATING_PATH, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
+
+/// The name of the Deployment, the ServiceAccount, the roles and the webhook configurations.
+pub const NAME: &str = "hangar-manager";
+
+/// The namespace people get unless they ask for another.
+pub const DEFAULT_NAMESPACE: &str = "hangar-system";
+
+/// The ports of the manager's container.
+pub mod ports {
+    /// `/metrics`
+    pub const METRICS: u16 = 8080;
+    /// `/healthz` and `/readyz`
+    pub const HEALTH: u16 = 8081;
+    /// Admission and conversion.
+    pub const WEBHOOK: u16 = 9443;
+}
+
+/// What an installation depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Where the manager runs.
+    pub namespace: String,
+    /// The manager's image.
+    pub image: String,
+    /// How many managers: one leads, all serve webhooks.
+    pub replicas: u16,
+    /// Which controllers they run.
+    pub controllers: Selection,
+    /// Where the API server finds the webhooks.
+    pub target: Target,
+}
+
+/// An installation that could not be written down.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// As JSON.
+    #[error("an object cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+    /// A CRD.
+    #[error("a CRD cannot be written")]
+    CustomResource(#[from] hangar_api::crd::yaml::Error),
+    /// As YAML.
+    #[error("an object cannot be written as YAML")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
+/// Every object, in the order in which they are applied.
+pub fn objects(options: &Options) -> Result<Vec<Value>, Error> {
+    let mut objects = vec![document(&workload::namespace(options))?];
+    for definition in custom_resources::chosen(options) {
+        objects.push(hangar_api::crd::yaml::to_json(&definition)?);
+    }
+    objects.push(document(&workload::service_account(options))?);
+    objects.push(document(&rights::cluster_role(options))?);
+    objects.push(document(&rights::cluster_role_binding(options))?);
+    objects.push(document(&rights::role(options))?);
+    objects.push(document(&rights::role_binding(options))?);
+    objects.push(document(&workload::webhook_service(options))?);
+    objects.push(document(&workload::metrics_service(options))?);
+    objects.push(document(&workload::deployment(options))?);
+    if let Some(budget) = workload::disruption_budget(options) {
+        objects.push(document(&budget)?);
+    }
+    if let Some(configuration) = webhooks::mutating(options) {
+        objects.push(document(&configuration)?);
+    }
+    if let Some(configuration) = webhooks::validating(options) {
+        objects.push(document(&configuration)?);
+    }
+    Ok(objects)
+}
+
+/// The objects as one YAML stream.
+pub fn to_yaml(objects: &[Value]) -> Result<String, Error> {
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(object)?);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+fn document(object: &impl Serialize) -> Result<Value, Error> {
+    Ok(serde_json::to_value(object)?)
+}
+
+/// What every object of the installation is labelled with.
+fn labels() -> BTreeMap<String, String> {
+    [("app.kubernetes.io/name", "hangar"), (MANAGED_BY_LABEL, MANAGED_BY)]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// Metadata of an object of the installation; `namespace` is empty for those of the whole cluster.
+fn metadata(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        labels: Some(labels()),
+        ..ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! What the manager may do: what its chosen controllers need, and no more.
+//!
+//! Cluster-wide rights are the kinds themselves. What only concerns the manager (its lease, its certificate) is granted
+//! in its own namespace. A controller that learns to do something new adds its rule here, next to the others, where a
+//! reviewer sees the whole grant at once.
+
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+
+use super::{NAME, Options, custom_resources, metadata, webhooks};
+use crate::admission::RULES;
+use crate::controllers::Controller;
+
+/// The Secret with the webhook certificate; `hangar-kit` issues it.
+const CERTIFICATE_SECRET: &str = "hangar-webhook-certificate";
+/// The lease that managers compete for.
+pub const LEASE: &str = "hangar-manager";
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(owned(groups)),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+fn only(mut rule: PolicyRule, names: impl IntoIterator<Item = String>) -> PolicyRule {
+    rule.resource_names = Some(names.into_iter().collect());
+    rule
+}
+
+pub(super) fn cluster_role(options: &Options) -> ClusterRole {
+    let definitions = |verbs: &[&str]| rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], verbs);
+    let mut rules = vec![
+        // Which versions of which kinds implement a contract stands on the labels of everybody's CRDs.
+        definitions(&["get", "list", "watch"]),
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+    ];
+    // The conversion webhook's address and authority.
+    let converted = custom_resources::converted(options);
+    if !converted.is_empty() {
+        rules.push(only(definitions(&["patch"]), converted));
+    }
+    if RULES.iter().any(|rules| webhooks::is_chosen(rules, options)) {
+        let kinds = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+        rules.push(rule(&["admissionregistration.k8s.io"], &kinds, &["get", "list", "watch"]));
+        let patch = rule(&["admissionregistration.k8s.io"], &kinds, &["patch"]);
+        rules.push(only(patch, [NAME.to_owned()]));
+    }
+    for controller in options.controllers.iter() {
+        rules.extend(own_kinds(controller));
+    }
+    ClusterRole { metadata: metadata(NAME, None), rules: Some(rules), ..ClusterRole::default() }
+}
+
+/// A controller reads its templates, and reads and writes what is made from them.
+fn own_kinds(controller: Controller) -> Vec<PolicyRule> {
+    let (group, plurals) = controller.kinds();
+    let (templates, kinds): (Vec<&str>, Vec<&str>) =
+        plurals.iter().partition(|plural| plural.ends_with("templates"));
+    let subresource = |name: &str, verbs: &[&str]| {
+        let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
+        rule(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs)
+    };
+    let mut rules = vec![
+        rule(&[group], &kinds, &["get", "list", "watch", "patch"]),
+        subresource("status", &["patch"]),
+        // To own objects with blockOwnerDeletion where that admission check is on.
+        subresource("finalizers", &["update"]),
+    ];
+    if !templates.is_empty() {
+        rules.push(rule(&[group], &templates, &["get", "list", "watch"]));
+    }
+    rules
+}
+
+pub(super) fn role(options: &Options) -> Role {
+    let lease = rule(&["coordination.k8s.io"], &["leases"], &["get", "patch"]);
+    let secret = rule(&[""], &["secrets"], &["list", "watch", "patch"]);
+    let rules = vec![
+        // A create cannot be limited to a name.
+        rule(&["coordination.k8s.io"], &["leases"], &["create"]),
+        only(lease, [LEASE.to_owned()]),
+        rule(&[""], &["secrets"], &["create"]),
+        only(secret, [CERTIFICATE_SECRET.to_owned()]),
+    ];
+    Role { metadata: metadata(NAME, Some(&options.namespace)), rules: Some(rules) }
+}
+
+fn subjects(options: &Options) -> Vec<Subject> {
+    vec![Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: NAME.to_owned(),
+        namespace: Some(options.namespace.clone()),
+        ..Subject::default()
+    }]
+}
+
+fn reference(kind: &str) -> RoleRef {
+    RoleRef {
+        api_group: "rbac.authorization.k8s.io".to_owned(),
+        kind: kind.to_owned(),
+        name: NAME.to_owned(),
+    }
+}
+
+pub(super) fn cluster_role_binding(options: &Options) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: metadata(NAME, None),
+        role_ref: reference("ClusterRole"),
+        subjects: Some(subjects(options)),
+    }
+}
+
+pub(super) fn role_binding(options: &Options) -> RoleBinding {
+    RoleBinding {
+        metadata: metadata(NAME, Some(&options.namespace)),
+        role_ref: reference("Role"),
+        subjects: Some(subjects(options)),
+    }
+}

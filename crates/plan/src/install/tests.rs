@@ -1,0 +1,87 @@
+//! Goldens without the CRDs, which have their own in `deploy/crds`.
+
+use super::*;
+use crate::controllers::Controller;
+
+fn options(controllers: &str, replicas: u16) -> Options {
+    Options {
+        namespace: DEFAULT_NAMESPACE.to_owned(),
+        image: "registry.example/hangar:v1".to_owned(),
+        replicas,
+        controllers: controllers.parse().unwrap(),
+        target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
+    }
+}
+
+fn kind(object: &Value) -> &str {
+    object["kind"].as_str().unwrap()
+}
+
+fn golden(options: &Options) -> String {
+    let objects: Vec<Value> = objects(options)
+        .unwrap()
+        .into_iter()
+        .filter(|object| kind(object) != "CustomResourceDefinition")
+        .collect();
+    to_yaml(&objects).unwrap()
+}
+
+fn names_of(objects: &[Value], wanted: &str) -> Vec<String> {
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+    objects.iter().filter(|object| kind(object) == wanted).map(name).collect()
+}
+
+#[test]
+fn everything() {
+    insta::assert_snapshot!(golden(&options("all", 2)));
+}
+
+#[test]
+fn beside_another_core_provider() {
+    insta::assert_snapshot!(golden(&options("hosted-control-plane", 1)));
+}
+
+#[test]
+fn every_controller_brings_its_custom_resources_and_no_other() {
+    for controller in Controller::ALL {
+        let objects = objects(&options(controller.name(), 1)).unwrap();
+        let mut expected: Vec<String> = controller.custom_resources().collect();
+        expected.sort();
+        assert_eq!(names_of(&objects, "CustomResourceDefinition"), expected);
+    }
+}
+
+#[test]
+fn all_controllers_bring_every_custom_resource() {
+    let installed = names_of(&objects(&options("all", 1)).unwrap(), "CustomResourceDefinition");
+    let generated: Vec<String> =
+        hangar_api::crd::all().into_iter().filter_map(|definition| definition.metadata.name).collect();
+    assert_eq!(installed, generated);
+}
+
+#[test]
+fn the_manager_is_granted_no_wildcard() {
+    for object in objects(&options("all", 2)).unwrap() {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            assert!(!rule.to_string().contains("\"*\""), "{rule}");
+        }
+    }
+}
+
+#[test]
+fn a_manager_outside_the_cluster_is_called_by_url() {
+    let options = Options { target: Target::Url("https://192.0.2.1:9443/".to_owned()), ..options("all", 1) };
+    for object in objects(&options).unwrap() {
+        match kind(&object) {
+            "MutatingWebhookConfiguration" => {
+                assert_eq!(object["webhooks"][0]["clientConfig"]["url"], "https://192.0.2.1:9443/mutate");
+            }
+            "CustomResourceDefinition" if object["spec"]["versions"].as_array().unwrap().len() > 1 => {
+                let client = &object["spec"]["conversion"]["webhook"]["clientConfig"];
+                assert_eq!(client["url"], "https://192.0.2.1:9443/convert");
+                assert!(client.get("service").is_none());
+            }
+            _ => {}
+        }
+    }
+}
