@@ -1,0 +1,65 @@
+//! Clients: one for the management cluster, one per tenant.
+//!
+//! Both get their calls named, gated and limited in time by [`CallLayer`]. kube's own retries are off: they would park
+//! a worker for minutes behind an API server that answers 503, and repeat a POST after a 504. Whoever calls decides
+//! what to repeat, and the controller loop backs off.
+
+mod tenant;
+
+use std::{sync::Arc, time::Duration};
+
+use kube::{Client, Config, client::ClientBuilder};
+
+pub use tenant::{Connection, Health, KubeconfigSource, TenantOptions, Tenants};
+
+use crate::{
+    call::{CallGate, CallLayer},
+    error::{Error, Result},
+};
+
+/// The management cluster's API server is near and usually healthy; a list of thousands takes seconds.
+pub const MANAGEMENT_CALL_LIMIT: Duration = Duration::from_secs(30);
+
+/// How a client is made.
+#[derive(Clone)]
+pub struct ClientOptions {
+    /// No call takes longer.
+    pub call_limit: Duration,
+    /// No connection attempt takes longer.
+    pub connect_limit: Duration,
+    /// Who is asked about each call, in order.
+    pub gates: Vec<Arc<dyn CallGate>>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self { call_limit: MANAGEMENT_CALL_LIMIT, connect_limit: Duration::from_secs(5), gates: Vec::new() }
+    }
+}
+
+impl ClientOptions {
+    /// Adds a gate.
+    #[must_use]
+    pub fn gate(mut self, gate: impl CallGate) -> Self {
+        self.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// Sets the time limit of calls.
+    #[must_use]
+    pub fn call_limit(mut self, limit: Duration) -> Self {
+        self.call_limit = limit;
+        self
+    }
+}
+
+/// A client with named, gated and limited calls and no hidden retries. Call it inside the runtime it is used in.
+pub fn client(mut config: Config, options: &ClientOptions) -> Result<Client> {
+    config.default_retry = false;
+    config.connect_timeout = Some(options.connect_limit);
+    // The layer limits whole calls; this would only cut watches that are quiet.
+    config.read_timeout = None;
+    let builder = ClientBuilder::try_from(config).map_err(|source| Error::api("build a client", source))?;
+    let layer = CallLayer::new(options.call_limit, options.gates.iter().cloned());
+    Ok(builder.with_layer(&layer).build())
+}

@@ -1,0 +1,39 @@
+//! What a controller tells about itself.
+
+use std::time::Duration;
+
+use crate::ObjectKey;
+
+/// How one reconcile ended, as a metric sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As planned.
+    Done,
+    /// Waiting for something.
+    NotYet,
+    /// Failed, by category. Panics are `Panic`, overrun deadlines `Deadline`.
+    Failed(&'static str),
+}
+
+/// Told about each reconcile. Must not block.
+pub trait Observer: Send + Sync + 'static {
+    /// A reconcile ended.
+    fn reconciled(&self, controller: &'static str, key: &ObjectKey, verdict: Verdict, took: Duration);
+    /// The queue's state after that: keys ready, keys in work, keys that are failing.
+    fn load(&self, controller: &'static str, ready: usize, running: usize, failing: usize) {
+        let _ = (controller, ready, running, failing);
+    }
+}
+
+/// Counts of a controller's life, returned when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerStats {
+    /// Reconciles that ended as planned.
+    pub done: u64,
+    /// Reconciles that wait for something.
+    pub not_yet: u64,
+    /// Reconciles that failed, panics and deadlines included.
+    pub failed: u64,
+    /// Reconciles aborted by loss of leadership or at the end of the grace period.
+    pub aborted: u64,
+}

@@ -1,0 +1,35 @@
+//! The controller runtime: everything between a plan and the world that is the same for every controller.
+//!
+//! - reading: [`watch`] (one shared watch per kind), [`client`] (management and tenant clients), [`call`] (every call
+//!   named, gated and limited in time)
+//! - deciding when: [`controller`] (the loop), [`queue`], [`backoff`], [`leadership`] and [`lease`]
+//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`mod@sweep`] (leftovers), [`finalizer`], [`event`]
+//! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
+//!
+//! What is decided lives in `plan`; the words of the flow between the two are `hangar_plan::flow`.
+
+pub mod apply;
+pub mod backoff;
+pub mod call;
+pub mod client;
+pub mod controller;
+pub mod error;
+pub mod event;
+pub mod execute;
+pub mod finalizer;
+pub mod health;
+mod key;
+pub mod leadership;
+pub mod lease;
+pub mod metrics;
+pub mod queue;
+pub mod serve;
+pub mod settings;
+pub mod shutdown;
+pub mod sweep;
+pub mod telemetry;
+pub mod watch;
+pub mod webhook;
+
+pub use error::{Error, Failure, Result};
+pub use key::ObjectKey;

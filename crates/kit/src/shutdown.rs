@@ -1,0 +1,196 @@
+//! Stopping in order: signals become a token, and what must happen before the process ends happens in sequence.
+//!
+//! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once, for whoever is tired of
+//! waiting. The order matters: first nothing new is accepted, then running work ends, then the lease is given back
+//! (never while something may still write), and what was measured on the way is sent last.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Exit status of a process that a signal ended, as shells report it: 128 and the number of SIGTERM.
+const EXIT_TERMINATED: i32 = 143;
+
+/// Turns the first SIGTERM or SIGINT into a cancelled token; the second ends the process. Needs a runtime.
+pub fn on_signal() -> std::io::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            let mut next = async || {
+                tokio::select! {
+                    _ = terminate.recv() => "SIGTERM",
+                    _ = interrupt.recv() => "SIGINT",
+                }
+            };
+            let first = next().await;
+            tracing::info!(signal = first, "stopping");
+            stop.cancel();
+            let second = next().await;
+            tracing::warn!(signal = second, "second signal: ending at once");
+            std::process::exit(EXIT_TERMINATED);
+        }
+    });
+    Ok(stop)
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ended in time.
+    Done,
+    /// It was abandoned when its time was over.
+    Overran,
+    /// It was left out because an earlier step was abandoned.
+    Skipped,
+}
+
+type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+struct Step<'a> {
+    name: &'static str,
+    limit: Duration,
+    only_if_clean: bool,
+    work: Work<'a>,
+}
+
+/// Steps that run one after the other, within a deadline for all of them.
+#[derive(Default)]
+pub struct StopSequence<'a> {
+    steps: Vec<Step<'a>>,
+}
+
+impl std::fmt::Debug for StopSequence<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self.steps.iter().map(|step| step.name)).finish()
+    }
+}
+
+impl<'a> StopSequence<'a> {
+    /// No steps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A step that runs in any case, for `limit` at most.
+    #[must_use]
+    pub fn step(
+        self,
+        name: &'static str,
+        limit: Duration,
+        work: impl Future<Output = ()> + Send + 'a,
+    ) -> Self {
+        self.add(name, limit, false, work)
+    }
+
+    /// A step that is left out when an earlier one was abandoned: giving back the lease while something may still
+    /// write would be worse than letting it run out.
+    #[must_use]
+    pub fn step_if_clean(
+        self,
+        name: &'static str,
+        limit: Duration,
+        work: impl Future<Output = ()> + Send + 'a,
+    ) -> Self {
+        self.add(name, limit, true, work)
+    }
+
+    fn add(
+        mut self,
+        name: &'static str,
+        limit: Duration,
+        only_if_clean: bool,
+        work: impl Future<Output = ()> + Send + 'a,
+    ) -> Self {
+        self.steps.push(Step { name, limit, only_if_clean, work: Box::pin(work) });
+        self
+    }
+
+    /// Runs the steps. No step takes the time that later ones may need: their limits are set aside, unless that
+    /// would leave it less than an equal share.
+    pub async fn run(self, total: Duration) -> Vec<(&'static str, Outcome)> {
+        let end = Instant::now() + total;
+        let mut outcomes = Vec::with_capacity(self.steps.len());
+        let mut set_aside: Duration = self.steps.iter().map(|step| step.limit).sum();
+        let mut left = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        for step in self.steps {
+            set_aside = set_aside.saturating_sub(step.limit);
+            let remaining = end.saturating_duration_since(Instant::now());
+            let limit = step.limit.min(remaining.saturating_sub(set_aside).max(remaining / left));
+            left = left.saturating_sub(1).max(1);
+            let clean = outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Done);
+            let outcome = if step.only_if_clean && !clean {
+                Outcome::Skipped
+            } else if tokio::time::timeout(limit, step.work).await.is_ok() {
+                Outcome::Done
+            } else {
+                Outcome::Overran
+            };
+            tracing::info!(step = step.name, ?outcome, "stopping");
+            outcomes.push((step.name, outcome));
+        }
+        outcomes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::Mutex;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_run_in_order() {
+        let order = Mutex::new(Vec::new());
+        let note = |name| {
+            order.lock().expect("a lock").push(name);
+            ready(())
+        };
+        let outcomes = StopSequence::new()
+            .step("webhook", SECOND, async { note("webhook").await })
+            .step("controllers", SECOND, async { note("controllers").await })
+            .step_if_clean("lease", SECOND, async { note("lease").await })
+            .run(10 * SECOND)
+            .await;
+        assert_eq!(*order.lock().expect("a lock"), ["webhook", "controllers", "lease"]);
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Done));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_lease_stays_when_work_was_abandoned_and_telemetry_is_still_sent() {
+        let started = Instant::now();
+        let outcomes = StopSequence::new()
+            .step("controllers", 20 * SECOND, pending())
+            .step_if_clean("lease", 3 * SECOND, ready(()))
+            .step("telemetry", 5 * SECOND, tokio::time::sleep(4 * SECOND))
+            .run(25 * SECOND)
+            .await;
+        assert_eq!(
+            outcomes,
+            [("controllers", Outcome::Overran), ("lease", Outcome::Skipped), ("telemetry", Outcome::Done)]
+        );
+        assert!(started.elapsed() <= 25 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_total_holds_when_every_step_hangs() {
+        let started = Instant::now();
+        let outcomes = StopSequence::new()
+            .step("a", 60 * SECOND, pending())
+            .step("b", 60 * SECOND, pending())
+            .step("c", 60 * SECOND, pending())
+            .run(30 * SECOND)
+            .await;
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Overran));
+        assert!(started.elapsed() <= 31 * SECOND, "{:?}", started.elapsed());
+    }
+}

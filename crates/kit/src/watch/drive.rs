@@ -1,0 +1,161 @@
+//! Drives one watcher: events into the store, errors into back-off and a new list.
+
+use std::{fmt::Debug, pin::pin, sync::PoisonError, time::Duration};
+
+use futures::StreamExt as _;
+use kube::{
+    Api, Resource,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Watch;
+use crate::backoff::Backoff;
+
+/// Keeps a watch driven. A projection that panics would otherwise freeze the store while it still looks fresh; here it
+/// counts as a broken connection and the watch starts over.
+pub(super) async fn supervise<K, F>(
+    api: Api<K>,
+    config: watcher::Config,
+    backoff: Backoff,
+    watch: Watch<K, F>,
+    stop: CancellationToken,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    F: Send + Sync + 'static,
+{
+    let mut panics = 0;
+    loop {
+        let run = drive(api.clone(), config.clone(), backoff.clone(), watch.clone(), stop.clone());
+        if tokio::spawn(run).await.is_ok() {
+            return;
+        }
+        panics += 1;
+        tracing::error!(watch = watch.name(), panics, "a projection panicked");
+        watch.broke_because("a projection panicked".to_owned());
+        if stop.run_until_cancelled(tokio::time::sleep(backoff.delay(panics))).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn drive<K, F>(
+    api: Api<K>,
+    config: watcher::Config,
+    backoff: Backoff,
+    watch: Watch<K, F>,
+    stop: CancellationToken,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    F: Send + Sync + 'static,
+{
+    let mut failures = 0_u32;
+    while let Some((error, lasted)) = stop.run_until_cancelled(until_error(&api, &config, &watch)).await {
+        // A list alone proves nothing: where watching is forbidden or breaks at once, lists would follow one another
+        // as quickly as the first delay allows.
+        failures = if lasted >= backoff.limit { 1 } else { failures.saturating_add(1) };
+        watch.broke(error.as_ref(), failures);
+        if stop.run_until_cancelled(tokio::time::sleep(backoff.delay(failures))).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Runs one watcher to its first error (the stream itself never ends); says how long it worked after its list.
+async fn until_error<K, F>(
+    api: &Api<K>,
+    config: &watcher::Config,
+    watch: &Watch<K, F>,
+) -> (Option<watcher::Error>, Duration)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    F: Send + Sync + 'static,
+{
+    let mut stream = pin!(watcher(api.clone(), config.clone()));
+    let mut listed_at = None;
+    loop {
+        let error = match stream.next().await {
+            Some(Ok(event)) => {
+                if matches!(event, Event::InitDone) {
+                    listed_at = Some(Instant::now());
+                }
+                watch.handle(event);
+                continue;
+            }
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        return (error, listed_at.map_or(Duration::ZERO, |since| since.elapsed()));
+    }
+}
+
+impl<K, F> Watch<K, F>
+where
+    K: Resource,
+    F: Send + Sync + 'static,
+{
+    pub(super) fn handle(&self, event: Event<K>) {
+        let changes = {
+            // Projection may be the caller's code: it runs outside the lock.
+            let event = match event {
+                Event::Init => Kind::Init,
+                Event::InitDone => Kind::InitDone,
+                Event::InitApply(object) => Kind::InitApply(self.keep(object)),
+                Event::Apply(object) => Kind::Apply(self.keep(object)),
+                Event::Delete(object) => Kind::Delete(self.keep(object)),
+            };
+            let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                Kind::Init => {
+                    store.begin_list();
+                    Vec::new()
+                }
+                Kind::InitApply(kept) => {
+                    store.listed(kept);
+                    Vec::new()
+                }
+                Kind::InitDone => store.end_list(),
+                Kind::Apply(kept) => store.applied(kept).into_iter().collect(),
+                Kind::Delete(kept) => store.deleted(&kept).into_iter().collect(),
+            }
+        };
+        self.shared.announce(changes);
+        // Last: who waited for it finds the keys of the first list in its queue.
+        if self.shared.read().is_synced() {
+            self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        }
+    }
+
+    fn broke(&self, error: Option<&watcher::Error>, failures: u32) {
+        let why = error.map_or_else(|| "the watch ended".to_owned(), describe);
+        if failures == 1 {
+            tracing::debug!(watch = self.name(), error = %why, "watch interrupted");
+        } else {
+            tracing::warn!(watch = self.name(), error = %why, failures, "watch fails");
+        }
+        self.broke_because(why);
+    }
+
+    fn broke_because(&self, why: String) {
+        self.shared.store.write().unwrap_or_else(PoisonError::into_inner).broke(Instant::now(), why);
+    }
+}
+
+enum Kind<T> {
+    Init,
+    InitApply(T),
+    InitDone,
+    Apply(T),
+    Delete(T),
+}
+
+/// The innermost cause says most; kube's own texts repeat their source.
+fn describe(error: &watcher::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,323 @@
+//! One watch per kind, shared by everybody who needs it.
+//!
+//! kube's shared reflector streams drop deletions and never report what vanished between two lists, and one subscriber
+//! that stops polling freezes all others. So the fan-out is ours, on top of [`kube::runtime::watcher`]:
+//!
+//! - a store with indexes by owner uid and by chosen labels,
+//! - one [`Change`] for every apply, delete **and** every difference that a new list shows, given to each subscriber as
+//!   keys in a set ([`Subscription`], [`WorkQueue`]): a slow one costs its distinct keys and blocks nobody,
+//! - read-your-writes: [`Watch::written`] shows what a write returned until the watch has caught up, so that a second
+//!   reconcile never plans from before the first one's writes,
+//! - projection: the object is turned into something small before it is kept; managedFields are dropped always,
+//! - honesty: a read is `Unknown` before the first list and while the connection has been broken for longer than
+//!   [`WatchBuilder::stale_after`].
+//!
+//! Any kind works: typed, `DynamicObject` with its `ApiResource`, `PartialObjectMeta<K>` for metadata alone (Secrets),
+//! `DeserializeGuard<K>` where one malformed object must not fail the list.
+//!
+//! After an error the watch starts over with a list instead of resuming. The watcher says nothing when a resumed watch
+//! succeeds, so there would be no moment to call the store fresh again; a list gives one, and errors are rare.
+
+mod drive;
+mod store;
+mod subscription;
+
+use std::{
+    fmt::Debug,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    time::Duration,
+};
+
+use hangar_plan::flow::{Read, Unknown};
+use kube::{Api, Resource, runtime::watcher};
+use serde::de::DeserializeOwned;
+use tokio::{sync::watch as channel, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+pub use store::{Change, Kept, Owner, WatchStats};
+pub use subscription::Subscription;
+
+use crate::{ObjectKey, backoff::Backoff, queue::WorkQueue};
+use store::Store;
+
+/// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
+/// is back within it, and answering Unknown meanwhile would only make conditions flicker.
+const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// A place that changes are offered to. Must not block. Says whether it still wants to hear.
+type Sink<F> = Box<dyn Fn(&Change<F>) -> bool + Send + Sync>;
+
+/// What a kind's watch has seen. Cloning shares it.
+pub struct Watch<K, F = K> {
+    shared: Arc<Shared<F>>,
+    project: Arc<dyn Fn(K) -> F + Send + Sync>,
+}
+
+impl<K, F> Clone for Watch<K, F> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), project: Arc::clone(&self.project) }
+    }
+}
+
+struct Shared<F> {
+    name: String,
+    indexed_labels: Vec<String>,
+    stale_after: Duration,
+    store: RwLock<Store<F>>,
+    sinks: Mutex<Vec<Sink<F>>>,
+    synced: channel::Sender<bool>,
+}
+
+/// How to watch a kind.
+pub struct WatchBuilder<K> {
+    name: String,
+    api: Api<K>,
+    config: watcher::Config,
+    indexed_labels: Vec<String>,
+    stale_after: Duration,
+    backoff: Backoff,
+}
+
+impl<K> WatchBuilder<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// A watch over what an API handle reaches. The name appears in logs, metrics and reasons.
+    pub fn new(name: impl Into<String>, api: Api<K>) -> Self {
+        Self {
+            name: name.into(),
+            api,
+            config: watcher::Config::default(),
+            indexed_labels: Vec::new(),
+            stale_after: STALE_AFTER,
+            // Quicker than a reconcile's: an API server is back within seconds, and everybody waits for this.
+            backoff: Backoff {
+                first: Duration::from_millis(200),
+                limit: Duration::from_secs(30),
+                ..Backoff::default()
+            },
+        }
+    }
+
+    /// Only objects with these labels. Children are watched by our label, never all of a kind.
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.config = self.config.labels(selector);
+        self
+    }
+
+    /// Only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.config = self.config.fields(selector);
+        self
+    }
+
+    /// Allows [`Watch::by_label`] with this label.
+    #[must_use]
+    pub fn index_label(mut self, label: impl Into<String>) -> Self {
+        self.indexed_labels.push(label.into());
+        self
+    }
+
+    /// How long the connection may be broken before reads become `Unknown`.
+    #[must_use]
+    pub fn stale_after(mut self, length: Duration) -> Self {
+        self.stale_after = length;
+        self
+    }
+
+    /// How long one watch call lasts. A connection that died silently is noticed 5 s after it at the latest.
+    #[must_use]
+    pub fn call_length_seconds(mut self, seconds: u32) -> Self {
+        self.config = self.config.timeout(seconds);
+        self
+    }
+
+    /// Starts watching and keeps whole objects, without managedFields.
+    pub fn start(self, stop: &CancellationToken) -> Watch<K> {
+        self.project(stop, |object| object)
+    }
+
+    /// Starts watching and keeps what the function makes of each object.
+    pub fn project<F>(
+        self,
+        stop: &CancellationToken,
+        project: impl Fn(K) -> F + Send + Sync + 'static,
+    ) -> Watch<K, F>
+    where
+        F: Send + Sync + 'static,
+    {
+        let shared = Arc::new(Shared {
+            name: self.name,
+            indexed_labels: self.indexed_labels,
+            stale_after: self.stale_after,
+            store: RwLock::new(Store::default()),
+            sinks: Mutex::new(Vec::new()),
+            synced: channel::Sender::new(false),
+        });
+        let watch = Watch { shared, project: Arc::new(project) };
+        tokio::spawn(drive::supervise(self.api, self.config, self.backoff, watch.clone(), stop.clone()));
+        watch
+    }
+}
+
+impl<K, F> Watch<K, F>
+where
+    K: Resource,
+    F: Send + Sync + 'static,
+{
+    /// The name given when it was built.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// True once the first list is complete.
+    pub fn is_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    /// Waits for the first list. A controller starts only when all its watches are synced.
+    pub async fn synced(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Why reads are unknown now, if they are.
+    pub fn freshness(&self) -> Result<(), Unknown> {
+        self.shared.freshness(&self.shared.read())
+    }
+
+    /// One object by name.
+    pub fn get(&self, key: &ObjectKey) -> Read<Arc<Kept<F>>> {
+        self.select(|store| store.get(key).into_iter().collect())
+    }
+
+    /// Everything, in key order.
+    pub fn all(&self) -> Read<Arc<Kept<F>>> {
+        self.select(Store::all)
+    }
+
+    /// Everything that names this uid among its owners, in key order.
+    pub fn by_owner(&self, uid: &str) -> Read<Arc<Kept<F>>> {
+        self.select(|store| store.by_owner(uid))
+    }
+
+    /// Everything whose indexed label has this value, in key order. A label that was not indexed is unknown.
+    pub fn by_label(&self, label: &str, value: &str) -> Read<Arc<Kept<F>>> {
+        if !self.shared.indexed_labels.iter().any(|indexed| indexed == label) {
+            return Read::unknown(format!("{} is not indexed by {label}", self.name()));
+        }
+        self.select(|store| store.by_label(label, value))
+    }
+
+    /// Makes the returned object of a write visible now. Replaced as soon as the watch has it or something newer.
+    pub fn written(&self, object: K) {
+        let kept = self.keep(object);
+        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).written(kept);
+        self.shared.announce(change);
+    }
+
+    /// Hides an object whose deletion the API server has confirmed as final, until the watch agrees.
+    pub fn removed(&self, key: &ObjectKey, uid: &str) {
+        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).removed(key, uid);
+        self.shared.announce(change);
+    }
+
+    /// Changed keys, coalesced, beginning with all that exist.
+    pub fn subscribe(&self) -> Subscription {
+        let subscription = Subscription::default();
+        let pending = subscription.sender();
+        self.offer_to(Box::new(move |change| pending.offer(change.key.clone())));
+        subscription
+    }
+
+    /// Adds keys to a queue for each change, beginning with all that exist. The function sees the object before and
+    /// after, so that a child that moves from one owner to another wakes both; it must not block.
+    pub fn feed(
+        &self,
+        queue: &WorkQueue<ObjectKey>,
+        mapper: impl Fn(&Change<F>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) {
+        let queue = queue.clone();
+        self.offer_to(Box::new(move |change| {
+            for key in mapper(change) {
+                queue.add(key);
+            }
+            true
+        }));
+    }
+
+    /// Counters of this watch.
+    pub fn stats(&self) -> WatchStats {
+        self.shared.read().stats()
+    }
+
+    fn offer_to(&self, sink: Sink<F>) {
+        // Changes are stored first and announced after, under this lock: one that is stored before we read is offered
+        // twice, one that is stored later waits for the lock and finds the sink. None is lost.
+        let present = {
+            let mut sinks = self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+            let present = self.shared.read().all();
+            for kept in &present {
+                sink(&Change { key: kept.key.clone(), before: None, after: Some(Arc::clone(kept)) });
+            }
+            sinks.push(sink);
+            present.len()
+        };
+        tracing::trace!(watch = self.name(), present, "subscribed");
+    }
+
+    fn select(&self, choose: impl FnOnce(&Store<F>) -> Vec<Arc<Kept<F>>>) -> Read<Arc<Kept<F>>> {
+        let store = self.shared.read();
+        match self.shared.freshness(&store) {
+            Ok(()) => Read::found(choose(&store)),
+            Err(unknown) => Read::Unknown(unknown),
+        }
+    }
+
+    fn keep(&self, mut object: K) -> Kept<F> {
+        object.meta_mut().managed_fields = None;
+        Kept::new(object, &self.shared.indexed_labels, &*self.project)
+    }
+}
+
+impl<F> Shared<F> {
+    fn read(&self) -> RwLockReadGuard<'_, Store<F>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn freshness(&self, store: &Store<F>) -> Result<(), Unknown> {
+        let name = &self.name;
+        match (store.is_synced(), store.broken()) {
+            (true, None) => Ok(()),
+            (false, None) => Err(Unknown::new(format!("{name}: not listed yet"))),
+            (false, Some((_, why))) => Err(Unknown::new(format!("{name}: not listed yet: {why}"))),
+            (true, Some((since, why))) => {
+                let length = Instant::now().duration_since(since);
+                if length <= self.stale_after {
+                    return Ok(());
+                }
+                Err(Unknown::new(format!("{name}: watch broken for {} s: {why}", length.as_secs())))
+            }
+        }
+    }
+
+    /// Tells everybody. The change is in the store already and no list will show it again, so one mapper that panics
+    /// must not keep it from the others; it fails for its own keys alone.
+    fn announce(&self, changes: impl IntoIterator<Item = Change<F>>) {
+        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in changes {
+            sinks.retain(|sink| {
+                catch_unwind(AssertUnwindSafe(|| sink(&change))).unwrap_or_else(|_| {
+                    tracing::error!(watch = self.name, key = %change.key, "a mapper panicked");
+                    true
+                })
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! The state behind a watch: objects, indexes, what our own writes put over them.
+//!
+//! Pure and synchronous; every method returns the changes it caused. Versions are compared as numbers, which the API
+//! server guarantees for its own kinds; a version that is no number counts as newer, so nothing is ever stuck.
+//!
+//! Our own writes need two marks. A *written* object has a version that the watch may still be behind of: older events
+//! about it are ignored. A *removed* object leaves a tombstone for its uid. Both matter across lists, because a list
+//! that began before our write does not know it: each mark remembers the list round in which it was made and is dropped
+//! by the first list that began later.
+//!
+//! Both end with an event about the object, so neither may be made after that event has come: a reconcile that hands in
+//! the answer of its write late, when the watch has already shown and deleted the object, would leave a ghost that
+//! nothing ever removes. The API server sends events of a kind in the order of their versions, so a write at or below
+//! the highest version seen is old news and is ignored.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+    sync::Arc,
+};
+
+use kube::Resource;
+use tokio::time::Instant;
+
+use crate::ObjectKey;
+
+/// A kept object or what was made of it, with what the store needs to know.
+#[derive(Clone, Debug)]
+pub struct Kept<F> {
+    /// Its name.
+    pub key: ObjectKey,
+    /// Its uid.
+    pub uid: String,
+    /// Its version when it was seen.
+    pub resource_version: String,
+    /// Its owners, as named in its metadata.
+    pub owners: Vec<Owner>,
+    /// The values of the indexed labels it carries.
+    pub labels: BTreeMap<String, String>,
+    /// True while it waits for its finalizers.
+    pub is_terminating: bool,
+    /// The object, or its projection.
+    pub value: F,
+}
+
+/// One owner reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: String,
+    /// Its name; its namespace is that of the owned object.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// True for the one owner that manages the object.
+    pub is_controller: bool,
+}
+
+impl<F> Deref for Kept<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.value
+    }
+}
+
+impl<F> Kept<F> {
+    pub(super) fn new<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
+        let key = ObjectKey::of(&object);
+        let meta = object.meta();
+        let labels = meta.labels.as_ref();
+        let labels = indexed.iter().filter_map(|name| {
+            labels.and_then(|labels| labels.get(name)).map(|value| (name.clone(), value.clone()))
+        });
+        let owners = meta.owner_references.iter().flatten().map(|owner| Owner {
+            kind: owner.kind.clone(),
+            name: owner.name.clone(),
+            uid: owner.uid.clone(),
+            is_controller: owner.controller.unwrap_or_default(),
+        });
+        Self {
+            key,
+            uid: meta.uid.clone().unwrap_or_default(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            owners: owners.collect(),
+            labels: labels.collect(),
+            is_terminating: meta.deletion_timestamp.is_some(),
+            value: project(object),
+        }
+    }
+
+    /// The key of the owner that manages this object, if that is of the given kind.
+    pub fn controller(&self, kind: &str) -> Option<ObjectKey> {
+        let owner = self.owners.iter().find(|owner| owner.is_controller && owner.kind == kind)?;
+        Some(ObjectKey { namespace: self.key.namespace.clone(), name: owner.name.clone() })
+    }
+
+    fn version(&self) -> u64 {
+        self.number().unwrap_or(u64::MAX)
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.resource_version.parse().ok()
+    }
+}
+
+/// One object's difference, from whatever source.
+#[derive(Debug)]
+pub struct Change<F> {
+    /// Whose.
+    pub key: ObjectKey,
+    /// How it was last seen, none if it is new.
+    pub before: Option<Arc<Kept<F>>>,
+    /// How it is now, none if it is gone.
+    pub after: Option<Arc<Kept<F>>>,
+}
+
+impl<F> Clone for Change<F> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), before: self.before.clone(), after: self.after.clone() }
+    }
+}
+
+impl<F> Change<F> {
+    /// The changed object's own key: the mapper for a controller's root kind.
+    pub fn itself(&self) -> Vec<ObjectKey> {
+        vec![self.key.clone()]
+    }
+
+    /// The managing owners of that kind, before and after: the mapper for children.
+    pub fn controllers(&self, kind: &str) -> Vec<ObjectKey> {
+        let sides = self.before.iter().chain(&self.after);
+        let keys: BTreeSet<ObjectKey> = sides.filter_map(|kept| kept.controller(kind)).collect();
+        keys.into_iter().collect()
+    }
+
+    /// Objects in the same namespace that an indexed label names, before and after.
+    pub fn named_by(&self, label: &str) -> Vec<ObjectKey> {
+        let sides = self.before.iter().chain(&self.after);
+        let names: BTreeSet<&String> = sides.filter_map(|kept| kept.labels.get(label)).collect();
+        let namespace = &self.key.namespace;
+        names.into_iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() }).collect()
+    }
+}
+
+/// Counters of one watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchStats {
+    /// Objects kept now.
+    pub objects: usize,
+    /// Events taken from the watch.
+    pub events: u64,
+    /// Lists completed.
+    pub lists: u64,
+    /// Objects that a list showed to be gone without a deletion seen.
+    pub vanished: u64,
+    /// Errors of the connection or the API server.
+    pub errors: u64,
+    /// The last of them.
+    pub last_error: Option<String>,
+}
+
+pub(super) struct Store<F> {
+    objects: BTreeMap<ObjectKey, Arc<Kept<F>>>,
+    owners: BTreeMap<String, BTreeSet<ObjectKey>>,
+    labels: BTreeMap<(String, String), BTreeSet<ObjectKey>>,
+    /// The round in which our own write put the visible version there.
+    written: BTreeMap<ObjectKey, u64>,
+    tombstones: BTreeMap<ObjectKey, (String, u64)>,
+    list: Option<BTreeMap<ObjectKey, Kept<F>>>,
+    round: u64,
+    /// The highest version that the watch, or the list it began with, has shown.
+    reached: u64,
+    synced: bool,
+    broken: Option<(Instant, String)>,
+    stats: WatchStats,
+}
+
+impl<F> Default for Store<F> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            written: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            list: None,
+            round: 0,
+            reached: 0,
+            synced: false,
+            broken: None,
+            stats: WatchStats::default(),
+        }
+    }
+}
+
+impl<F> Store<F> {
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Kept<F>>> {
+        self.objects.get(key).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Kept<F>>> {
+        self.objects.values().cloned().collect()
+    }
+
+    pub(super) fn by_owner(&self, uid: &str) -> Vec<Arc<Kept<F>>> {
+        self.owners.get(uid).into_iter().flatten().filter_map(|key| self.get(key)).collect()
+    }
+
+    pub(super) fn by_label(&self, label: &str, value: &str) -> Vec<Arc<Kept<F>>> {
+        let keys = self.labels.get(&(label.to_owned(), value.to_owned()));
+        keys.into_iter().flatten().filter_map(|key| self.get(key)).collect()
+    }
+
+    pub(super) fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    pub(super) fn broken(&self) -> Option<(Instant, &str)> {
+        self.broken.as_ref().map(|(since, why)| (*since, why.as_str()))
+    }
+
+    pub(super) fn stats(&self) -> WatchStats {
+        WatchStats { objects: self.objects.len(), ..self.stats.clone() }
+    }
+
+    /// The connection failed. The first failure starts the clock, the last one gives the reason.
+    pub(super) fn broke(&mut self, now: Instant, why: String) {
+        self.stats.errors += 1;
+        self.stats.last_error = Some(why.clone());
+        let since = self.broken.as_ref().map_or(now, |(since, _)| *since);
+        self.broken = Some((since, why));
+        self.list = None;
+    }
+
+    pub(super) fn begin_list(&mut self) {
+        self.round += 1;
+        self.list = Some(BTreeMap::new());
+    }
+
+    pub(super) fn listed(&mut self, kept: Kept<F>) {
+        if let Some(list) = &mut self.list {
+            list.insert(kept.key.clone(), kept);
+        }
+    }
+
+    /// The list is complete: what differs has changed, what is missing has vanished.
+    pub(super) fn end_list(&mut self) -> Vec<Change<F>> {
+        let Some(list) = self.list.take() else {
+            return Vec::new();
+        };
+        let round = self.round;
+        // Not the higher of both: after a restore of the API server's data versions begin lower again.
+        self.reached = list.values().filter_map(Kept::number).max().unwrap_or_default();
+        let (objects, reached) = (&self.objects, self.reached);
+        let is_ahead = |key: &ObjectKey| objects.get(key).is_some_and(|kept| kept.version() > reached);
+        self.written.retain(|key, made| *made >= round && is_ahead(key));
+        self.tombstones.retain(|_, (_, made)| *made >= round);
+        let missing: Vec<ObjectKey> = self
+            .objects
+            .keys()
+            .filter(|key| !list.contains_key(key) && !self.written.contains_key(key))
+            .cloned()
+            .collect();
+        let mut changes: Vec<Change<F>> = list.into_values().filter_map(|kept| self.take(kept)).collect();
+        for key in missing {
+            self.stats.vanished += 1;
+            changes.extend(self.show(&key, None));
+        }
+        self.stats.lists += 1;
+        self.synced = true;
+        self.broken = None;
+        changes
+    }
+
+    pub(super) fn applied(&mut self, kept: Kept<F>) -> Option<Change<F>> {
+        self.stats.events += 1;
+        self.reached = self.reached.max(kept.number().unwrap_or_default());
+        self.take(kept)
+    }
+
+    pub(super) fn deleted(&mut self, kept: &Kept<F>) -> Option<Change<F>> {
+        self.stats.events += 1;
+        self.reached = self.reached.max(kept.number().unwrap_or_default());
+        if self.tombstones.get(&kept.key).is_some_and(|(uid, _)| *uid == kept.uid) {
+            self.tombstones.remove(&kept.key);
+        }
+        // An older incarnation's deletion says nothing about the one we wrote since.
+        let visible = self.objects.get(&kept.key)?;
+        if visible.uid != kept.uid && visible.version() > kept.version() {
+            return None;
+        }
+        self.written.remove(&kept.key);
+        self.show(&kept.key, None)
+    }
+
+    pub(super) fn written(&mut self, kept: Kept<F>) -> Option<Change<F>> {
+        let visible = self.objects.get(&kept.key);
+        let is_old_news = kept.number().is_some_and(|version| version <= self.reached);
+        if is_old_news || visible.is_some_and(|visible| visible.version() >= kept.version()) {
+            return None;
+        }
+        self.written.insert(kept.key.clone(), self.round);
+        self.tombstones.remove(&kept.key);
+        self.show(&kept.key.clone(), Some(kept))
+    }
+
+    pub(super) fn removed(&mut self, key: &ObjectKey, uid: &str) -> Option<Change<F>> {
+        if self.objects.get(key).is_none_or(|visible| visible.uid != uid) {
+            return None;
+        }
+        self.tombstones.insert(key.clone(), (uid.to_owned(), self.round));
+        self.written.remove(key);
+        self.show(key, None)
+    }
+
+    /// Something the watch or a list says about an existing object.
+    fn take(&mut self, kept: Kept<F>) -> Option<Change<F>> {
+        if self.tombstones.get(&kept.key).is_some_and(|(uid, _)| *uid == kept.uid) {
+            return None;
+        }
+        self.tombstones.remove(&kept.key);
+        if let Some(visible) = self.objects.get(&kept.key) {
+            if self.written.contains_key(&kept.key) && visible.version() > kept.version() {
+                return None;
+            }
+            self.written.remove(&kept.key);
+            if visible.uid == kept.uid && visible.resource_version == kept.resource_version {
+                return None;
+            }
+        }
+        self.show(&kept.key.clone(), Some(kept))
+    }
+
+    /// Replaces what is visible under a key, and its index entries.
+    fn show(&mut self, key: &ObjectKey, after: Option<Kept<F>>) -> Option<Change<F>> {
+        let before = self.objects.remove(key);
+        if let Some(before) = &before {
+            for owner in &before.owners {
+                forget(&mut self.owners, &owner.uid, key);
+            }
+            for (label, value) in &before.labels {
+                forget(&mut self.labels, &(label.clone(), value.clone()), key);
+            }
+        }
+        let after = after.map(Arc::new);
+        if let Some(after) = &after {
+            for owner in &after.owners {
+                self.owners.entry(owner.uid.clone()).or_default().insert(key.clone());
+            }
+            for (label, value) in &after.labels {
+                self.labels.entry((label.clone(), value.clone())).or_default().insert(key.clone());
+            }
+            self.objects.insert(key.clone(), Arc::clone(after));
+        }
+        (before.is_some() || after.is_some()).then(|| Change { key: key.clone(), before, after })
+    }
+}
+
+fn forget<I: Ord>(index: &mut BTreeMap<I, BTreeSet<ObjectKey>>, entry: &I, key: &ObjectKey) {
+    if let Some(keys) = index.get_mut(entry) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(entry);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The store's rules, scripted event by event. The real API server's part is in the integration tests.
+
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::runtime::watcher::Event;
+
+use super::*;
+
+const LABEL: &str = "cluster.x-k8s.io/cluster-name";
+
+fn watch() -> Watch<ConfigMap, String> {
+    let shared = Shared {
+        name: "configmaps".to_owned(),
+        indexed_labels: vec![LABEL.to_owned()],
+        stale_after: STALE_AFTER,
+        store: RwLock::new(Store::default()),
+        sinks: Mutex::new(Vec::new()),
+        synced: channel::Sender::new(false),
+    };
+    let project = |map: ConfigMap| map.data.unwrap_or_default().remove("v").unwrap_or_default();
+    Watch { shared: Arc::new(shared), project: Arc::new(project) }
+}
+
+/// A config map of one owner and cluster whose content is its version.
+fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.namespace = Some("ns".to_owned());
+    map.metadata.name = Some(name.to_owned());
+    map.metadata.uid = Some(uid.to_owned());
+    map.metadata.resource_version = Some(version.to_string());
+    map.metadata.labels = Some([(LABEL.to_owned(), "blue".to_owned())].into());
+    map.metadata.owner_references = Some(vec![OwnerReference {
+        kind: "Cluster".to_owned(),
+        name: "blue".to_owned(),
+        uid: "owner".to_owned(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    }]);
+    map.data = Some([("v".to_owned(), version.to_string())].into());
+    map
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("ns", name)
+}
+
+fn list(watch: &Watch<ConfigMap, String>, objects: impl IntoIterator<Item = ConfigMap>) {
+    watch.handle(Event::Init);
+    for object in objects {
+        watch.handle(Event::InitApply(object));
+    }
+    watch.handle(Event::InitDone);
+}
+
+fn value(watch: &Watch<ConfigMap, String>, name: &str) -> Option<String> {
+    match watch.get(&key(name)) {
+        Read::One(kept) => Some(kept.value.clone()),
+        Read::Absent => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn drained(subscription: &mut Subscription) -> Vec<String> {
+    subscription.drain().into_iter().map(|key| key.name).collect()
+}
+
+#[tokio::test]
+async fn reads_are_unknown_until_the_first_list_is_complete() {
+    let watch = watch();
+    let mut seen = watch.subscribe();
+    watch.handle(Event::Init);
+    watch.handle(Event::InitApply(map("a", "1", 1)));
+    assert!(watch.get(&key("a")).is_unknown() && watch.all().is_unknown() && !watch.is_synced());
+    watch.handle(Event::InitDone);
+    assert_eq!(value(&watch, "a"), Some("1".to_owned()));
+    assert!(watch.get(&key("b")).is_absent() && watch.is_synced());
+    assert_eq!(drained(&mut seen), ["a"]);
+}
+
+#[tokio::test]
+async fn a_list_reports_what_is_new_changed_and_vanished_and_nothing_else() {
+    let watch = watch();
+    list(&watch, [map("same", "1", 1), map("changed", "2", 2), map("gone", "3", 3)]);
+    let mut seen = watch.subscribe();
+    assert_eq!(drained(&mut seen), ["changed", "gone", "same"]);
+    list(&watch, [map("same", "1", 1), map("changed", "2", 9), map("new", "4", 8)]);
+    assert_eq!(drained(&mut seen), ["changed", "gone", "new"]);
+    assert!(watch.get(&key("gone")).is_absent());
+    assert_eq!((watch.stats().vanished, watch.stats().lists), (1, 2));
+}
+
+#[tokio::test]
+async fn indexes_follow_every_change() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 1), map("b", "2", 2)]);
+    let names = |read: Read<Arc<Kept<String>>>| {
+        read.known().unwrap().iter().map(|kept| kept.key.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(watch.by_owner("owner")), ["a", "b"]);
+    assert_eq!(names(watch.by_label(LABEL, "blue")), ["a", "b"]);
+    let mut moved = map("a", "1", 5);
+    moved.metadata.labels = Some([(LABEL.to_owned(), "green".to_owned())].into());
+    moved.metadata.owner_references = None;
+    watch.handle(Event::Apply(moved));
+    watch.handle(Event::Delete(map("b", "2", 6)));
+    assert!(watch.by_owner("owner").is_absent() && watch.by_label(LABEL, "blue").is_absent());
+    assert_eq!(names(watch.by_label(LABEL, "green")), ["a"]);
+    assert!(watch.by_label("other", "x").is_unknown());
+}
+
+#[tokio::test]
+async fn a_write_is_visible_at_once_and_older_events_do_not_undo_it() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 1)]);
+    watch.written(map("a", "1", 7));
+    watch.handle(Event::Apply(map("a", "1", 5)));
+    assert_eq!(value(&watch, "a"), Some("7".to_owned()));
+    let mut seen = watch.subscribe();
+    seen.drain();
+    watch.handle(Event::Apply(map("a", "1", 7)));
+    assert_eq!(drained(&mut seen), Vec::<String>::new());
+    watch.handle(Event::Apply(map("a", "1", 8)));
+    assert_eq!(value(&watch, "a"), Some("8".to_owned()));
+    watch.written(map("a", "1", 7));
+    assert_eq!(value(&watch, "a"), Some("8".to_owned()));
+}
+
+#[tokio::test]
+async fn a_created_object_survives_a_list_that_began_before_and_not_one_that_began_after() {
+    let watch = watch();
+    list(&watch, []);
+    watch.handle(Event::Init);
+    watch.written(map("a", "1", 7));
+    watch.handle(Event::InitDone);
+    assert_eq!(value(&watch, "a"), Some("7".to_owned()));
+    list(&watch, []);
+    assert_eq!(value(&watch, "a"), None);
+}
+
+#[tokio::test]
+async fn a_removed_object_stays_hidden_and_its_successor_does_not() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 1)]);
+    watch.removed(&key("a"), "1");
+    watch.handle(Event::Apply(map("a", "1", 2)));
+    assert_eq!(value(&watch, "a"), None);
+    watch.handle(Event::Apply(map("a", "2", 9)));
+    watch.handle(Event::Delete(map("a", "1", 8)));
+    assert_eq!(value(&watch, "a"), Some("9".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_connection_makes_reads_unknown_after_a_while_and_a_list_heals() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 1)]);
+    let broke = || watch.shared.store.write().unwrap().broke(Instant::now(), "refused".to_owned());
+    broke();
+    tokio::time::advance(Duration::from_secs(9)).await;
+    broke();
+    assert!(watch.freshness().is_ok());
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let why = watch.freshness().unwrap_err().why;
+    assert_eq!(why, "configmaps: watch broken for 11 s: refused");
+    list(&watch, [map("a", "1", 1)]);
+    assert!(watch.freshness().is_ok());
+}
+
+#[tokio::test]
+async fn a_change_names_the_owners_of_both_sides() {
+    let watch = watch();
+    let queue = WorkQueue::default();
+    watch.feed(&queue, |change| change.controllers("Cluster"));
+    list(&watch, [map("a", "1", 1)]);
+    assert_eq!(queue.next().await, key("blue"));
+    queue.done(&key("blue"));
+    let mut adopted = map("a", "1", 2);
+    adopted.metadata.owner_references.as_mut().unwrap()[0].name = "green".to_owned();
+    watch.handle(Event::Apply(adopted));
+    assert_eq!((queue.next().await, queue.next().await), (key("blue"), key("green")));
+}
+
+#[tokio::test]
+async fn a_subscriber_that_never_looks_costs_its_distinct_keys() {
+    let watch = watch();
+    let mut slow = watch.subscribe();
+    let dropped = watch.subscribe();
+    list(&watch, []);
+    drop(dropped);
+    for version in 1..=1000 {
+        watch.handle(Event::Apply(map("a", "1", version)));
+    }
+    assert_eq!(drained(&mut slow), ["a"]);
+    assert_eq!(watch.shared.sinks.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_deletion_leaves_no_ghost() {
+    let watch = watch();
+    list(&watch, [map("b", "9", 1)]);
+    // Its last finalizer was removed: the watch has told the end before the answer is handed in.
+    watch.handle(Event::Apply(map("a", "1", 5)));
+    watch.handle(Event::Delete(map("a", "1", 7)));
+    watch.written(map("a", "1", 6));
+    assert_eq!(value(&watch, "a"), None);
+    // What is newer than all that was seen is still shown at once.
+    watch.written(map("a", "2", 8));
+    assert_eq!(value(&watch, "a"), Some("8".to_owned()));
+}
+
+#[tokio::test]
+async fn a_list_that_is_newer_than_a_write_ends_it() {
+    let watch = watch();
+    list(&watch, []);
+    watch.handle(Event::Init);
+    // Written at 5, deleted by somebody at 6, and the list is from 7 or later.
+    watch.written(map("a", "1", 5));
+    watch.handle(Event::InitApply(map("b", "2", 7)));
+    watch.handle(Event::InitDone);
+    assert_eq!(value(&watch, "a"), None);
+}
+
+#[tokio::test]
+async fn versions_that_begin_lower_again_do_not_blind_us() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 900)]);
+    list(&watch, [map("a", "1", 10)]);
+    watch.written(map("a", "1", 12));
+    assert_eq!(value(&watch, "a"), Some("12".to_owned()));
+}
+
+#[tokio::test]
+async fn a_mapper_that_panics_keeps_nothing_from_the_others() {
+    let watch = watch();
+    let (panics, after) = (WorkQueue::default(), WorkQueue::default());
+    watch.feed(&panics, |change| {
+        assert_ne!(change.key.name, "bomb", "on purpose");
+        change.itself()
+    });
+    watch.feed(&after, Change::itself);
+    list(&watch, [map("bomb", "1", 1), map("fine", "2", 2)]);
+    assert!(watch.is_synced());
+    assert_eq!((after.next().await, after.next().await), (key("bomb"), key("fine")));
+    assert_eq!((panics.next().await, panics.depth()), (key("fine"), 0));
+}

@@ -1,0 +1,258 @@
+//! The leader's care: renewing what the Secret holds, and writing our address and authority where they belong.
+//!
+//! One loop, driven by levels: every change of the Secret and of the objects that carry our label wakes it, it
+//! does what is to be done, and sleeps until the next thing is due. Objects are watched by their metadata only
+//! (CRDs are large) and read one by one when they changed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, stream};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Resource;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::inject::{Injection, Kind};
+use super::issued::{FIELD_MANAGER, IssuedCertificate, RETRY, Stored, call};
+use super::material::{Material, Step};
+use super::{CERTIFICATE_SECRET, Error};
+
+/// Longest sleep: the wall clock, by which certificates expire, may be set while we sleep by another.
+const LONGEST_SLEEP: Duration = Duration::from_hours(1);
+
+/// Kinds we write into.
+const KINDS: [Kind; 3] = [Kind::Validating, Kind::Mutating, Kind::Definition];
+
+/// A change among the objects that carry our label.
+#[derive(Debug)]
+enum Change {
+    Seen(Kind, String),
+    Gone(Kind, String),
+    /// A list begins: what it does not show is gone or no longer ours.
+    Listing(Kind),
+    Listed(Kind),
+}
+
+/// What is known about the objects that carry our label.
+#[derive(Debug, Default)]
+struct Objects {
+    known: BTreeSet<(Kind, String)>,
+    /// To be looked at.
+    dirty: BTreeSet<(Kind, String)>,
+    listed: BTreeSet<Kind>,
+    /// The authorities they are to carry.
+    bundle: String,
+    /// Since when all of them do.
+    trusted: Option<Instant>,
+}
+
+impl IssuedCertificate {
+    /// The leader's part, until `stop` is cancelled. [`IssuedCertificate::follow`] must run beside it, on the
+    /// same value or a clone of it.
+    pub async fn keep(&self, stop: &CancellationToken) {
+        let mut objects = Objects::default();
+        let mut changes = self.changes();
+        let mut stored = self.stored.subscribe();
+        loop {
+            let current = stored.borrow_and_update().clone();
+            // Abandoned like everything else when leadership is lost: each write names the version it was decided on.
+            let Some(worked) = stop.run_until_cancelled(self.work(&mut objects, &current)).await else {
+                return;
+            };
+            let pause = worked.unwrap_or_else(|error| {
+                tracing::warn!(error = &error as &dyn std::error::Error, "care of the webhook certificate");
+                RETRY
+            });
+            tokio::select! {
+                () = stop.cancelled() => return,
+                // The sender lives in self.
+                _ = stored.changed() => {}
+                Some(change) = changes.next() => objects.note(change),
+                () = tokio::time::sleep(pause.min(LONGEST_SLEEP)) => {}
+            }
+        }
+    }
+
+    /// Does what is to be done now, and says when to look again at the latest.
+    async fn work(&self, objects: &mut Objects, stored: &Stored) -> Result<Duration, Error> {
+        match stored {
+            // `follow` reads or creates it.
+            Stored::Unknown | Stored::Absent => Ok(LONGEST_SLEEP),
+            Stored::Broken(secret) => {
+                let salvaged = Material::salvage(&secret.data.clone().unwrap_or_default());
+                let material = Material::create(&self.intent, &self.policy, salvaged, self.now())?;
+                let version = secret.metadata.resource_version.as_deref().unwrap_or_default();
+                self.write(&material, version).await?;
+                Ok(RETRY)
+            }
+            Stored::Usable { material, resource_version } => {
+                self.inject(objects, &material.bundle()).await;
+                let trust = objects.trusted.map(|since| since + self.policy.trust_propagation);
+                let trusted = trust.is_some_and(|moment| moment <= Instant::now());
+                let retry = if objects.dirty.is_empty() { LONGEST_SLEEP } else { RETRY };
+
+                let step = material.next(&self.intent, &self.policy, self.now(), trusted);
+                let pause = match step {
+                    Step::WaitUntil(moment) => {
+                        Duration::try_from(self.now().duration_until(moment)).unwrap_or_default()
+                    }
+                    // Without a moment the missing lists or patches wake us.
+                    Step::AwaitTrust => {
+                        trust.map_or(LONGEST_SLEEP, |moment| moment.saturating_duration_since(Instant::now()))
+                    }
+                    Step::AddAuthority | Step::SignServing | Step::DropOldAuthorities => {
+                        tracing::info!(?step, "webhook certificate");
+                        let next = material.after(step, &self.intent, &self.policy, self.now())?;
+                        self.write(&next, resource_version).await?;
+                        RETRY
+                    }
+                };
+                Ok(pause.min(retry))
+            }
+        }
+    }
+
+    /// Writes the Secret, unless it has changed since; the watch brings the result in either case.
+    async fn write(&self, material: &Material, resource_version: &str) -> Result<(), Error> {
+        let patch = json!({
+            "metadata": { "resourceVersion": resource_version },
+            "data": material.write(),
+        });
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        match self.secrets().patch(CERTIFICATE_SECRET, &parameters, &Patch::Merge(&patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(()),
+            Err(error) => Err(call("write the webhook certificate", error)),
+        }
+    }
+
+    /// Looks at every object that may be wrong. What fails stays to be looked at.
+    async fn inject(&self, objects: &mut Objects, bundle: &str) {
+        if objects.bundle != bundle {
+            bundle.clone_into(&mut objects.bundle);
+            objects.trusted = None;
+            objects.dirty.clone_from(&objects.known);
+        }
+        for (kind, name) in objects.dirty.clone() {
+            match self.inject_one(kind, &name, bundle).await {
+                Ok(changed) => {
+                    if changed {
+                        tracing::info!(?kind, name, "webhook address and authority written");
+                        objects.trusted = None;
+                    }
+                    objects.dirty.remove(&(kind, name));
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        ?kind,
+                        name,
+                        "webhook injection"
+                    );
+                }
+            }
+        }
+        let complete = objects.dirty.is_empty() && objects.listed.len() == KINDS.len();
+        if complete && objects.trusted.is_none() {
+            objects.trusted = Some(Instant::now());
+        }
+    }
+
+    /// True if something had to be written.
+    async fn inject_one(&self, kind: Kind, name: &str, bundle: &str) -> Result<bool, Error> {
+        let resource = match kind {
+            Kind::Validating => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+            Kind::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+            Kind::Definition => ApiResource::erase::<CustomResourceDefinition>(&()),
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let Some(object) = api.get_opt(name).await.map_err(|error| call(&format!("read {name}"), error))?
+        else {
+            return Ok(false);
+        };
+        let injection = Injection { target: &self.target, bundle, conversion_path: &self.conversion_path };
+        let value = serde_json::to_value(&object)
+            .map_err(|error| call(&format!("read {name}"), kube::Error::SerdeError(error)))?;
+        let Some(patch) = injection.patch(kind, &value) else {
+            return Ok(false);
+        };
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        api.patch(name, &parameters, &Patch::Merge(&patch))
+            .await
+            .map_err(|error| call(&format!("write our webhook into {name}"), error))?;
+        Ok(true)
+    }
+
+    fn changes(&self) -> impl Stream<Item = Change> + Send + Unpin + use<> {
+        stream::select_all([
+            self.watch::<ValidatingWebhookConfiguration>(Kind::Validating),
+            self.watch::<MutatingWebhookConfiguration>(Kind::Mutating),
+            self.watch::<CustomResourceDefinition>(Kind::Definition),
+        ])
+    }
+
+    fn watch<K>(&self, kind: Kind) -> BoxStream<'static, Change>
+    where
+        K: Resource<DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Send
+            + serde::de::DeserializeOwned
+            + 'static,
+    {
+        let config = watcher::Config::default().labels(&self.selector);
+        watcher(Api::<PartialObjectMeta<K>>::all(self.client.clone()), config)
+            .default_backoff()
+            .filter_map(move |event| async move { translate(kind, event) })
+            .boxed()
+    }
+}
+
+fn translate<K>(kind: Kind, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<Change> {
+    let name = |object: PartialObjectMeta<K>| object.metadata.name.unwrap_or_default();
+    match event {
+        Ok(Event::Apply(object) | Event::InitApply(object)) => Some(Change::Seen(kind, name(object))),
+        Ok(Event::Delete(object)) => Some(Change::Gone(kind, name(object))),
+        Ok(Event::InitDone) => Some(Change::Listed(kind)),
+        Ok(Event::Init) => Some(Change::Listing(kind)),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "watch for webhook injection");
+            None
+        }
+    }
+}
+
+impl Objects {
+    fn note(&mut self, change: Change) {
+        match change {
+            Change::Seen(kind, name) => {
+                self.known.insert((kind, name.clone()));
+                self.dirty.insert((kind, name));
+            }
+            Change::Gone(kind, name) => {
+                self.known.remove(&(kind, name.clone()));
+                self.dirty.remove(&(kind, name));
+            }
+            Change::Listing(kind) => {
+                self.known.retain(|(other, _)| *other != kind);
+                self.dirty.retain(|(other, _)| *other != kind);
+                self.listed.remove(&kind);
+            }
+            Change::Listed(kind) => {
+                self.listed.insert(kind);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What the certificate Secret holds, and which step of its life comes next. Pure but for minting.
+//!
+//! The Secret holds one serving certificate with its key, the newest authority with its key, and the certificates
+//! of all authorities that are trusted at the moment. The state of a change of authority is read from that alone:
+//!
+//! | trusted authorities | serving certificate signed by | next |
+//! |---|---|---|
+//! | one | it | nothing, until something is due |
+//! | old and new | old | wait until both are trusted everywhere, then sign with the new one |
+//! | old and new | new | wait until every replica must have loaded it, then drop the old one |
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hangar_pki::{Authority, BACKDATE, Certificate, Intent, KeyPairPem, PrivateKeyPem, issue};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+
+use super::Error;
+
+const DAY: Duration = Duration::from_hours(24);
+
+const SERVING_CERTIFICATE: &str = "tls.crt";
+const SERVING_KEY: &str = "tls.key";
+const TRUSTED_AUTHORITIES: &str = "ca.crt";
+const AUTHORITY_KEY: &str = "ca.key";
+
+/// How long things last. Renewal is due after two thirds of a lifetime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewalPolicy {
+    /// Lifetime of an authority.
+    pub authority_lifetime: Duration,
+    /// Lifetime of a serving certificate.
+    pub serving_lifetime: Duration,
+    /// How long after writing a new authority into the last object every API server knows it.
+    pub trust_propagation: Duration,
+    /// How long after a serving certificate was signed every replica has loaded it.
+    pub overlap: Duration,
+}
+
+impl Default for RenewalPolicy {
+    fn default() -> Self {
+        Self {
+            authority_lifetime: 730 * DAY,
+            serving_lifetime: 90 * DAY,
+            trust_propagation: Duration::from_mins(1),
+            overlap: Duration::from_hours(1),
+        }
+    }
+}
+
+/// The content of the Secret, read and checked.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// Newest first; the first one belongs to `authority`.
+    trusted: Vec<Certificate>,
+    authority: KeyPairPem,
+    serving: KeyPairPem,
+    serving_certificate: Certificate,
+}
+
+/// What to do about the material.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing before that moment.
+    WaitUntil(Timestamp),
+    /// Go on when the trusted authorities have arrived everywhere.
+    AwaitTrust,
+    /// Make a new authority and trust it beside the old.
+    AddAuthority,
+    /// Sign a new serving certificate with the newest authority.
+    SignServing,
+    /// Trust the newest authority only.
+    DropOldAuthorities,
+}
+
+impl Material {
+    /// Everything new. `also_trusted` are authorities that may still be in use somewhere.
+    pub(super) fn create(
+        intent: &Intent,
+        policy: &RenewalPolicy,
+        also_trusted: Vec<Certificate>,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let authority = new_authority(policy, now)?;
+        let serving = issue(&authority, intent, now)?;
+        let serving_certificate = Certificate::parse(&serving.certificate)?;
+        let trusted = std::iter::once(authority.certificate().clone()).chain(also_trusted).collect();
+        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate })
+    }
+
+    /// Reads the Secret's data; the error says what is wrong with it.
+    pub(super) fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, String> {
+        let text = |key: &str| {
+            let bytes = data.get(key).ok_or_else(|| format!("{key} is missing"))?;
+            String::from_utf8(bytes.0.clone()).map_err(|_| format!("{key} is not text"))
+        };
+        let key = PrivateKeyPem::new(text(AUTHORITY_KEY)?);
+        let bundle = text(TRUSTED_AUTHORITIES)?;
+        let authority = Authority::from_pem(&bundle, &key).map_err(|error| error.to_string())?;
+        let newest = authority.certificate().clone();
+        let others = Certificate::parse_bundle(&bundle).map_err(|error| error.to_string())?;
+        let trusted: Vec<_> = std::iter::once(newest.clone())
+            .chain(others.into_iter().filter(|other| *other != newest))
+            .collect();
+
+        let serving = KeyPairPem {
+            certificate: text(SERVING_CERTIFICATE)?,
+            key: PrivateKeyPem::new(text(SERVING_KEY)?),
+        };
+        let serving_certificate =
+            Certificate::parse(&serving.certificate).map_err(|error| error.to_string())?;
+        if !serving_certificate.matches_key(&serving.key) {
+            return Err(format!("{SERVING_KEY} does not belong to {SERVING_CERTIFICATE}"));
+        }
+        if !trusted.iter().any(|authority| serving_certificate.is_signed_by(authority)) {
+            return Err(format!("{SERVING_CERTIFICATE} is signed by no authority in {TRUSTED_AUTHORITIES}"));
+        }
+        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate })
+    }
+
+    /// Authorities that can still be read from data which is otherwise broken.
+    pub(super) fn salvage(data: &BTreeMap<String, ByteString>) -> Vec<Certificate> {
+        data.get(TRUSTED_AUTHORITIES)
+            .and_then(|bytes| std::str::from_utf8(&bytes.0).ok())
+            .and_then(|bundle| Certificate::parse_bundle(bundle).ok())
+            .unwrap_or_default()
+            .into_iter()
+            .filter(Certificate::is_authority)
+            .collect()
+    }
+
+    /// The Secret's data.
+    pub(super) fn write(&self) -> BTreeMap<String, ByteString> {
+        [
+            (SERVING_CERTIFICATE, self.serving.certificate.clone()),
+            (SERVING_KEY, self.serving.key.expose().to_owned()),
+            (TRUSTED_AUTHORITIES, self.bundle()),
+            (AUTHORITY_KEY, self.authority.key.expose().to_owned()),
+        ]
+        .into_iter()
+        .map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))
+        .collect()
+    }
+
+    /// What API servers must trust.
+    pub(super) fn bundle(&self) -> String {
+        self.trusted.iter().map(Certificate::to_pem).collect()
+    }
+
+    /// What the server serves with.
+    pub(super) fn serving(&self) -> &KeyPairPem {
+        &self.serving
+    }
+
+    pub(super) fn serving_certificate(&self) -> &Certificate {
+        &self.serving_certificate
+    }
+
+    /// When the newest authority expires.
+    pub(super) fn authority_end(&self) -> Timestamp {
+        self.newest().map_or(Timestamp::MIN, Certificate::not_after)
+    }
+
+    /// What comes next. `trusted` says that the authorities have arrived everywhere.
+    pub(super) fn next(
+        &self,
+        intent: &Intent,
+        policy: &RenewalPolicy,
+        now: Timestamp,
+        trusted: bool,
+    ) -> Step {
+        let Some(newest) = self.newest() else {
+            return Step::AddAuthority;
+        };
+        let serving = &self.serving_certificate;
+        let serving_is_useless = !serving.is_valid_at(now) || serving.difference_from(intent).is_some();
+        if !serving.is_signed_by(newest) {
+            // A certificate that nobody accepts has nothing to lose by an early change.
+            return if trusted || serving_is_useless { Step::SignServing } else { Step::AwaitTrust };
+        }
+        if newest.renew_at() <= now {
+            return Step::AddAuthority;
+        }
+        if serving_is_useless || serving.renew_at() <= now {
+            return Step::SignServing;
+        }
+        let mut due = newest.renew_at().min(serving.renew_at());
+        if self.trusted.len() > 1 {
+            // The start of validity lies before the moment of signing, by that much at most.
+            let overlap = policy.overlap.saturating_add(BACKDATE);
+            let drop_at = serving.not_before().checked_add(overlap).unwrap_or(Timestamp::MAX);
+            if drop_at <= now {
+                return Step::DropOldAuthorities;
+            }
+            due = due.min(drop_at);
+        }
+        Step::WaitUntil(due)
+    }
+
+    /// The material after a step; waiting changes nothing.
+    pub(super) fn after(
+        &self,
+        step: Step,
+        intent: &Intent,
+        policy: &RenewalPolicy,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let mut next = self.clone();
+        match step {
+            Step::WaitUntil(_) | Step::AwaitTrust => {}
+            Step::AddAuthority => {
+                let authority = new_authority(policy, now)?;
+                next.trusted.retain(|old| old.is_valid_at(now));
+                next.trusted.insert(0, authority.certificate().clone());
+                next.authority = authority.pair().clone();
+            }
+            Step::SignServing => {
+                let authority = Authority::from_pem(&self.authority.certificate, &self.authority.key)?;
+                next.serving = issue(&authority, intent, now)?;
+                next.serving_certificate = Certificate::parse(&next.serving.certificate)?;
+            }
+            Step::DropOldAuthorities => next.trusted.truncate(1),
+        }
+        Ok(next)
+    }
+
+    fn newest(&self) -> Option<&Certificate> {
+        self.trusted.first()
+    }
+}
+
+fn new_authority(policy: &RenewalPolicy, now: Timestamp) -> Result<Authority, Error> {
+    Ok(Authority::self_signed(&Intent::authority("hangar-webhook-ca", policy.authority_lifetime), now)?)
+}
+
+#[cfg(test)]
+#[path = "material_tests.rs"]
+mod tests;

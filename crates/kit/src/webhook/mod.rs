@@ -1,0 +1,80 @@
+//! The webhook server: admission and conversion over TLS, and the care of its certificate.
+//!
+//! - [`Webhooks`] registers handlers by path; they are plain functions of the request, without I/O, so that a
+//!   request costs no call of ours and cannot wait for a leader. Every replica serves all of them.
+//! - [`WebhookServer`] is the listener. Its certificate sits in a [`CertificateSlot`] and can be swapped while
+//!   requests run.
+//! - the slot is filled by one of two: [`CertificateDirectory`] (files somebody else provides and renews) or
+//!   [`IssuedCertificate`] (we issue into a Secret which all replicas read).
+//! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the
+//!   webhook configurations and CRDs that carry our label, again whenever somebody changes them.
+//!
+//! A change of authority never fails a request: the new authority is trusted everywhere before the first
+//! certificate is signed with it, and the old one stays trusted until no replica can still use it. `material` says
+//! which step comes next, without I/O.
+
+mod directory;
+mod handlers;
+mod inject;
+mod issued;
+mod keep;
+mod material;
+mod server;
+mod target;
+mod verdict;
+
+pub use directory::CertificateDirectory;
+pub use handlers::Webhooks;
+pub use issued::{CERTIFICATE_SECRET, IssuedCertificate};
+pub use material::RenewalPolicy;
+pub use server::{CertificateSlot, WebhookServer};
+pub use target::WebhookTarget;
+pub use verdict::Verdict;
+
+/// Carried by webhook configurations and CRDs whose webhook is ours, so that we find them.
+pub const WEBHOOK_LABEL: &str = "hangar.cluster.x-k8s.io/webhook";
+
+/// What can go wrong with the server or its certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The port cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address asked for.
+        address: std::net::SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The server ended by itself.
+    #[error("the webhook server failed")]
+    Serve(#[source] std::io::Error),
+    /// The address that API servers should call is none.
+    #[error("the webhook address {0:?} is not an https URL with a host and without a query")]
+    Target(String),
+    /// A certificate or key cannot be used for TLS.
+    #[error("the webhook certificate cannot be used: {0}")]
+    Certificate(String),
+    /// Files of the certificate directory cannot be read.
+    #[error("cannot read {path}")]
+    File {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Minting failed.
+    #[error("cannot mint the webhook certificate")]
+    Mint(#[from] hangar_pki::Error),
+    /// The API server refused or did not answer.
+    #[error("cannot {what}")]
+    Call {
+        /// What was tried.
+        what: String,
+        /// What the client said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+}
