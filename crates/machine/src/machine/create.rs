@@ -1,0 +1,161 @@
+//! Making and starting a machine.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Read,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use super::{Machine, PATIENCE};
+use crate::{
+    environment::Environment,
+    error::{Doing, Error, Result, on},
+    host, json_file,
+    lock::Lock,
+    record::Record,
+    root::make_directory,
+    spec::MachineSpec,
+    supervisor::READY,
+};
+
+impl Environment {
+    /// Makes a machine and starts it. When this fails, nothing of it is left.
+    pub fn create_machine(&self, spec: MachineSpec) -> Result<Machine> {
+        spec.check()?;
+        host::check_privileges()?;
+        let state_existed = self.state().exists();
+        fs::create_dir_all(self.state()).doing(|| on("create", self.state()))?;
+        let made = self.try_create(spec);
+        self.tidy();
+        if made.is_err() && !state_existed {
+            // Only if nobody else put something there.
+            let _ = fs::remove_dir(self.state());
+        }
+        made
+    }
+
+    fn try_create(&self, spec: MachineSpec) -> Result<Machine> {
+        host::check(self.state())?;
+        let machine = self.machine(&spec.name);
+        let lock = Lock::acquire(&machine.files.directory, PATIENCE, || Ok(()))?;
+        if machine.files.read_record()?.is_some() {
+            let hint = format!(" in environment {}: start or delete it", self.name());
+            return Err(Error::NameTaken { what: "machine", name: spec.name.to_string(), hint });
+        }
+        let made = machine.make(spec, &lock);
+        if made.is_err() {
+            // The first failure is what matters; a second attempt to delete remains possible.
+            let _ = machine.remove_all();
+        }
+        drop(lock);
+        made.map(|()| machine)
+    }
+}
+
+impl Machine {
+    fn make(&self, spec: MachineSpec, lock: &Lock) -> Result<()> {
+        // A creator that was killed before it wrote a record may have left processes of an older life.
+        self.end_processes()?;
+        let identity = self.environment.identity();
+        let record = Record {
+            environment: self.environment.name().clone(),
+            state: self.environment.state().to_owned(),
+            machine_id: uuid::Uuid::new_v4().simple().to_string(),
+            cgroup: identity.cgroup(&self.name),
+            netns: identity.machine_netns(&self.name),
+            spec,
+        };
+        json_file::write(&self.files.record(), &record)?;
+        self.start_locked(lock)
+    }
+
+    /// Starts a machine that exists and does not run, also after a restart of the host.
+    pub fn start(&self) -> Result<()> {
+        self.record()?;
+        host::check(self.environment.state())?;
+        let lock = Lock::acquire(&self.files.directory, PATIENCE, || Ok(()))?;
+        if self.files.first_process().is_some() {
+            return Err(Error::AlreadyRunning(self.name.to_string()));
+        }
+        self.start_locked(&lock)
+    }
+
+    pub(super) fn start_locked(&self, lock: &Lock) -> Result<()> {
+        let started = self.try_start(lock);
+        if started.is_err() {
+            let _ = self.end_processes();
+        }
+        started
+    }
+
+    fn try_start(&self, lock: &Lock) -> Result<()> {
+        let record = self.record()?;
+        // Anew each time: a group that had children cannot be entered on v2.
+        let group = self.group()?;
+        self.end_processes()?;
+        group.create()?;
+        self.connect(&record)?;
+        make_directory(&self.files.logs(), 0o755)?;
+        self.launch(lock)
+    }
+
+    /// Its network namespace with all links, before any process is in it.
+    fn connect(&self, record: &Record) -> Result<()> {
+        let netns = self.netns();
+        netns.ensure()?;
+        for (name, value) in &record.spec.network_sysctls {
+            if netns.has_sysctl(name)? {
+                netns.set_sysctl(name, value)?;
+            }
+        }
+        let identity = self.environment.identity();
+        record.spec.nics.iter().try_for_each(|nic| nic.ensure(identity, &self.name, &netns))
+    }
+
+    fn launch(&self, lock: &Lock) -> Result<()> {
+        let log = self.files.logs().join("supervisor.log");
+        let errors = OpenOptions::new().create(true).append(true).open(&log).doing(|| on("open", &log))?;
+        let supervisor = self.environment.supervisor();
+        let mut command = Command::new(&supervisor.program);
+        command
+            .args(&supervisor.arguments)
+            .arg("launch")
+            .arg(&self.files.directory)
+            .env_clear()
+            .env("PATH", crate::service::SEARCH_PATH)
+            .current_dir("/")
+            .stdin(Stdio::from(lock.share()?))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(errors));
+        let mut launcher = command.spawn().doing(|| format!("start {}", supervisor.program.display()))?;
+        let mut report = String::new();
+        if let Some(mut output) = launcher.stdout.take() {
+            // Ends when both the launcher and the first process have closed it.
+            output.read_to_string(&mut report).doing(|| "read the supervisor's report")?;
+        }
+        let status = launcher.wait().doing(|| "wait for the launcher")?;
+        if status.success() && report.lines().any(|line| line == READY) {
+            return Ok(());
+        }
+        let reason = report.lines().find(|line| *line != READY).map_or_else(
+            || format!("its first process ended without a word; see {}", log.display()),
+            str::to_owned,
+        );
+        Err(Error::Boot { machine: self.name.to_string(), message: reason })
+    }
+
+    /// Waits until a file exists inside, such as a service's socket. `false` when it does not in time.
+    pub fn wait_for_file(&self, path: impl AsRef<std::path::Path>, patience: Duration) -> Result<bool> {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            if self.has_file(path.as_ref())? {
+                return Ok(true);
+            }
+            if std::time::Instant::now() >= deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}

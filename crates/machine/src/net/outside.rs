@@ -1,0 +1,208 @@
+//! The way out of a private network, where the host has one.
+//!
+//! Translation in the kernel would need forwarding and rules in the host's own namespace, which is not ours to
+//! change. Instead a rule inside the network's namespace hands every TCP connection that leaves the range to a relay,
+//! a process of the host that listens inside the namespace and connects from outside it, as any program of the host
+//! would. UDP and ICMP stay inside; names are the business of a resolver on the gateway.
+//!
+//! The relay belongs to one network: it records itself before it lets go of the network's lock, and ends when its
+//! record is gone or names another.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Duration,
+};
+
+use ipnet::Ipv4Net;
+use rustix::{
+    net::sockopt::ip_original_dst,
+    stdio::{dup2_stdin, dup2_stdout},
+};
+
+use super::{Netns, Network, nft::Nft};
+use crate::{
+    environment::SupervisorCommand,
+    error::{Doing, Error, Result, on},
+    json_file,
+    lock::Lock,
+    process::ProcessIdentity,
+    supervisor::READY,
+};
+
+/// Where the relay listens inside the network's namespace.
+const PORT: u16 = 3129;
+/// As long as a kernel would try.
+const CONNECT: Duration = Duration::from_secs(30);
+/// Enough for many parallel downloads of many machines; each connection costs two threads.
+const MOST_CONNECTIONS: usize = 512;
+/// How often a relay looks whether it still is the one.
+const LOOK: Duration = Duration::from_secs(2);
+/// Marks the host's ends of private networks, which are not the outside.
+pub(super) const ALIAS: &str = "hangar ";
+
+fn record(directory: &Path) -> PathBuf {
+    directory.join("relay.json")
+}
+
+/// Why there is no way out, or nothing.
+pub(super) fn obstacle(nft: &Nft) -> Result<Option<&'static str>> {
+    let has_default = Network::here()?.routes()?.iter().any(|(_, net)| net.prefix_len() == 0);
+    Ok(if !has_default {
+        Some("this host has no default route")
+    } else if !nft.is_usable() {
+        Some("the program nft is missing")
+    } else {
+        None
+    })
+}
+
+/// Sends what leaves `range` to the relay, and starts the relay unless it runs.
+pub(super) fn open(
+    directory: &Path,
+    netns: &Netns,
+    bridge: &str,
+    range: Ipv4Net,
+    nft: &Nft,
+    supervisor: &SupervisorCommand,
+    lock: &Lock,
+) -> Result<()> {
+    let rules = format!(
+        "table ip hangar_outside\n\
+         delete table ip hangar_outside\n\
+         table ip hangar_outside {{\n\
+           chain leaving {{\n\
+             type nat hook prerouting priority -90; policy accept;\n\
+             iifname != \"{bridge}\" accept\n\
+             ip daddr {{ {range}, 127.0.0.0/8, 169.254.0.0/16, 224.0.0.0/4 }} accept\n\
+             fib daddr type local accept\n\
+             meta l4proto tcp redirect to :{PORT}\n\
+           }}\n\
+         }}\n"
+    );
+    nft.apply(netns, &rules)?;
+    let known: Option<ProcessIdentity> = json_file::read(&record(directory))?;
+    if known.is_some_and(|relay| relay.is_alive()) {
+        return Ok(());
+    }
+    start(directory, netns, supervisor, lock)
+}
+
+fn start(directory: &Path, netns: &Netns, supervisor: &SupervisorCommand, lock: &Lock) -> Result<()> {
+    let log = directory.join("relay.log");
+    let errors = OpenOptions::new().create(true).append(true).open(&log).doing(|| on("open", &log))?;
+    let mut command = Command::new(&supervisor.program);
+    command
+        .args(&supervisor.arguments)
+        .arg("relay")
+        .args([directory, netns.path()])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(lock.share()?))
+        .stdout(Stdio::piped())
+        .stderr(errors);
+    let mut relay = command.spawn().doing(|| format!("start {}", supervisor.program.display()))?;
+    let mut report = String::new();
+    if let Some(mut output) = relay.stdout.take() {
+        output.read_to_string(&mut report).doing(|| "read the relay's report")?;
+    }
+    relay.wait().doing(|| "wait for the relay's starter")?;
+    if report.trim() == READY {
+        return Ok(());
+    }
+    Err(Error::Program { program: "the relay".to_owned(), message: report.trim().to_owned() })
+}
+
+/// Ends the relay of a network.
+pub(super) fn close(directory: &Path) -> Result<()> {
+    let known: Option<ProcessIdentity> = json_file::read(&record(directory))?;
+    if let Some(relay) = known
+        && relay.kill()
+    {
+        relay.wait_gone(Duration::from_secs(5));
+    }
+    Ok(())
+}
+
+/// The relay itself.
+pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
+    let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(c"hangar-relay");
+    let listener = Netns::at(netns).listen_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)))?;
+    let own = ProcessIdentity::of(std::process::id().cast_signed())
+        .ok_or_else(|| Error::Invalid("the relay cannot find itself in /proc".to_owned()))?;
+    json_file::write(&record(directory), &own)?;
+    // The creator may be dead: the relay runs all the same.
+    let _ = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
+    let null = File::options().read(true).write(true).open("/dev/null").doing(|| "open /dev/null")?;
+    dup2_stdout(&null).doing(|| "detach the output")?;
+    dup2_stdin(&null).doing(|| "release the lock")?;
+    let record = record(directory);
+    thread::spawn(move || serve(&listener));
+    loop {
+        thread::sleep(LOOK);
+        if json_file::read::<ProcessIdentity>(&record).ok().flatten().as_ref() != Some(&own) {
+            return Ok(());
+        }
+    }
+}
+
+fn serve(listener: &TcpListener) {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Out of descriptors, most likely: others have to end first.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if CONNECTIONS.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        thread::spawn(move || {
+            if let Err(error) = relay(&stream) {
+                eprintln!("{error}");
+            }
+            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+fn relay(inside: &TcpStream) -> Result<()> {
+    let target = ip_original_dst(inside).doing(|| "read where a connection was going")?;
+    // Somebody called the relay itself, or another private network of this host: neither is outside.
+    let is_own = inside.local_addr().ok() == Some(SocketAddr::V4(target));
+    if is_own || is_private_network(target)? {
+        return Ok(());
+    }
+    let outside =
+        TcpStream::connect_timeout(&target.into(), CONNECT).doing(|| format!("connect to {target}"))?;
+    thread::scope(|scope| {
+        scope.spawn(|| pump(inside, &outside));
+        pump(&outside, inside);
+    });
+    Ok(())
+}
+
+fn is_private_network(target: SocketAddrV4) -> Result<bool> {
+    let mut network = Network::here()?;
+    let links = network.links()?;
+    let ours = |index: u32| {
+        let alias = links.iter().find(|link| link.index == index).and_then(|link| link.alias.as_deref());
+        alias.is_some_and(|alias| alias.starts_with(ALIAS))
+    };
+    Ok(network.addresses()?.iter().any(|(index, net)| ours(*index) && net.contains(target.ip())))
+}
+
+/// Copies one direction; its end closes the other side's, so that half-closed connections work.
+fn pump(mut from: &TcpStream, mut to: &TcpStream) {
+    if io::copy(&mut from, &mut to).is_err() {
+        let _ = from.shutdown(Shutdown::Both);
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}

@@ -1,0 +1,182 @@
+//! The creator is killed in the middle of its work, at every stage that can be seen from outside.
+
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use hangar_machine::{Environment, MachineState};
+
+use crate::support::{Bench, PROGRAM, bench, fabric, name, sh, spec};
+
+/// A stage: what can be seen once the creator has reached it.
+type Stage = (&'static str, fn(&Bench) -> bool);
+
+fn machine_directory(bench: &Bench) -> PathBuf {
+    bench.state.path().join("killed/machines/w1")
+}
+
+fn any_entry(directory: &Path, part: &str) -> bool {
+    fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.file_name().to_string_lossy().contains(part))
+}
+
+fn has_netns() -> bool {
+    fs::read_to_string("/proc/self/mountinfo").unwrap().contains("machine.w1")
+}
+
+const STAGES: [Stage; 8] = [
+    ("the process exists", |_| true),
+    ("its directory exists", |bench| machine_directory(bench).exists()),
+    ("its record is written", |bench| machine_directory(bench).join("machine.json").exists()),
+    ("a control group exists", |_| {
+        any_entry(Path::new("/sys/fs/cgroup/cpu"), "hangar.killed")
+            || any_entry(Path::new("/sys/fs/cgroup"), "hangar.killed")
+    }),
+    ("its network namespace exists", |_| has_netns()),
+    ("its logs exist", |bench| machine_directory(bench).join("logs/supervisor.log").exists()),
+    ("its first process is recorded", |bench| machine_directory(bench).join("running.json").exists()),
+    ("its overlay is made", |bench| machine_directory(bench).join("overlay/var/work").exists()),
+];
+
+fn creator(bench: &Bench) -> Child {
+    Command::new(PROGRAM)
+        .arg("--state")
+        .arg(bench.state.path())
+        .args(["--environment", "killed", "create", "w1", "--fabric", "private", "--address", "100.72.61.10"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Starts a creator and kills it at a stage. `false` when it was through before the kill arrived.
+fn kill_at(bench: &Bench, stage: &Stage) -> bool {
+    let mut child = creator(bench);
+    while !(stage.1)(bench) && child.try_wait().unwrap().is_none() {
+        std::hint::spin_loop();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap().signal() == Some(9)
+}
+
+/// Tries until a kill landed in the middle of the work, and leaves what it left.
+fn land_kill(bench: &Bench, environment: &Environment, stage: &Stage) {
+    for _ in 0..50 {
+        if kill_at(bench, stage) {
+            return;
+        }
+        environment.machine(&name("w1")).delete().unwrap();
+    }
+    panic!("no kill landed while {}", stage.0);
+}
+
+#[test]
+fn then_deleting_is_clean() {
+    let bench = bench();
+    for stage in &STAGES {
+        let environment = bench.environment("killed");
+        fabric(&environment, 61);
+        land_kill(&bench, &environment, stage);
+        let begin = std::time::Instant::now();
+        environment.machine(&name("w1")).delete().unwrap();
+        println!("killed when {}: deleted in {:?}", stage.0, begin.elapsed());
+        assert_eq!(environment.machines().unwrap().len(), 0);
+        environment.delete_fabric(&name("private")).unwrap();
+        let left = fs::read_dir(bench.state.path()).unwrap().count();
+        assert_eq!(left, 0, "killed when {}: files are left", stage.0);
+        bench.check();
+    }
+    bench.finish();
+}
+
+#[test]
+fn then_it_can_be_made_or_started() {
+    let bench = bench();
+    let environment = bench.environment("killed");
+    let fabric = fabric(&environment, 61);
+    for stage in &STAGES {
+        land_kill(&bench, &environment, stage);
+        let machine = environment.machine(&name("w1"));
+        // What a person would do: create it if it is not there, start it if it does not run.
+        crate::support::eventually("nobody works on it", || {
+            environment.machines().unwrap().iter().all(|status| status.state != MachineState::Changing)
+        });
+        match environment.machines().unwrap().first().map(|status| status.state.clone()) {
+            None | Some(MachineState::Incomplete) => {
+                drop(environment.create_machine(spec("w1", &fabric, 10)).unwrap());
+            }
+            Some(MachineState::Stopped) => machine.start().unwrap(),
+            Some(MachineState::Running(_)) => {}
+            Some(MachineState::Changing) => unreachable!(),
+        }
+        assert_eq!(sh(&machine, "hostname"), "w1", "killed when {}", stage.0);
+        assert!(crate::ping::answers_here([100, 72, 61, 10].into()), "killed when {}", stage.0);
+        machine.delete().unwrap();
+    }
+    environment.delete_all().unwrap();
+    bench.finish();
+}
+
+#[test]
+fn networks_too() {
+    let bench = bench();
+    let mut landed = 0;
+    // A network is made too fast to see its stages: kill at ever later moments until it was through.
+    for microseconds in (0..).step_by(500) {
+        let mut child = Command::new(PROGRAM)
+            .arg("--state")
+            .arg(bench.state.path())
+            .args(["--environment", "killed", "create-fabric", "private", "--gateway", "100.72.61.1/24"])
+            .args(["--host", "100.72.61.2"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(microseconds));
+        child.kill().unwrap();
+        let was_through = child.wait().unwrap().signal().is_none();
+        landed += u32::from(!was_through);
+        let environment = bench.environment("killed");
+        environment.delete_fabric(&name("private")).unwrap();
+        bench.check();
+        if was_through {
+            break;
+        }
+    }
+    assert!(landed > 0, "no kill landed in the middle of the work");
+    bench.finish();
+}
+
+#[test]
+fn a_killed_deleter_can_be_repeated() {
+    let bench = bench();
+    let environment = bench.environment("killed");
+    let fabric = fabric(&environment, 61);
+    let mut landed = 0;
+    for milliseconds in (0..).step_by(4) {
+        let machine = environment.create_machine(spec("w1", &fabric, 10)).unwrap();
+        let mut child = Command::new(PROGRAM)
+            .arg("--state")
+            .arg(bench.state.path())
+            .args(["--environment", "killed", "delete", "w1"])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        let was_through = child.wait().unwrap().signal().is_none();
+        landed += u32::from(!was_through);
+        machine.delete().unwrap();
+        assert_eq!(environment.machines().unwrap().len(), 0);
+        if was_through {
+            break;
+        }
+    }
+    assert!(landed > 0, "no kill landed in the middle of the work");
+    environment.delete_all().unwrap();
+    bench.finish();
+}
