@@ -1,0 +1,133 @@
+//! Services of type LoadBalancer: kube-vip answers for their addresses on the private network, and its cloud
+//! provider hands the addresses out. The host and every machine on that network reach them.
+
+use serde_json::{Value, json};
+
+use super::{AddonOptions, NAMESPACE, pod};
+
+const NAME: &str = "kube-vip";
+const ALLOCATOR: &str = "kube-vip-cloud-provider";
+
+/// The settings' name, which the cloud provider expects.
+const SETTINGS: &str = "kubevip";
+
+/// An address that somebody chose: both programs honour it.
+pub(super) const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
+
+pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
+    let range = format!("{}-{}", options.load_balancer.first, options.load_balancer.last);
+    vec![
+        pod::service_account(NAMESPACE, NAME),
+        pod::cluster_role("hangar:kube-vip", &speaker_rules()),
+        pod::account_binding("hangar:kube-vip", "hangar:kube-vip", NAMESPACE, NAME),
+        speaker(options),
+        pod::service_account(NAMESPACE, ALLOCATOR),
+        pod::cluster_role("hangar:kube-vip-cloud-provider", &allocator_rules()),
+        pod::account_binding(
+            "hangar:kube-vip-cloud-provider",
+            "hangar:kube-vip-cloud-provider",
+            NAMESPACE,
+            ALLOCATOR,
+        ),
+        pod::config_map(SETTINGS, &json!({"range-global": range})),
+        allocator(options),
+    ]
+}
+
+fn speaker_rules() -> Value {
+    json!([
+        {"apiGroups": [""], "resources": ["services", "endpoints", "nodes"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["services/status"], "verbs": ["update"]},
+        // It notes on the Service which node answers for it.
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["update"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "list", "watch", "create", "update"],
+        },
+    ])
+}
+
+fn allocator_rules() -> Value {
+    json!([
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch", "update", "patch"]},
+        {"apiGroups": [""], "resources": ["services/status"], "verbs": ["update", "patch"]},
+        {"apiGroups": [""], "resources": ["nodes", "namespaces", "configmaps"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+    ])
+}
+
+/// Answers for the addresses (ARP) and writes them into the Services' status. Its address goes on the link as a
+/// single one, so no route of the machine changes.
+fn speaker(options: &AddonOptions) -> Value {
+    let mut environment = pod::api_server_environment(options);
+    environment.push(pod::node_name_environment("vip_nodename"));
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {pod::NAME_LABEL: NAME}},
+        "spec": {
+            "selector": {"matchLabels": {pod::NAME_LABEL: NAME}},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {
+                "metadata": {"labels": {pod::NAME_LABEL: NAME}},
+                "spec": {
+                    "hostNetwork": true,
+                    "dnsPolicy": "Default",
+                    "priorityClassName": "system-node-critical",
+                    "serviceAccountName": NAME,
+                    "tolerations": pod::tolerations(),
+                    "containers": [{
+                        "name": NAME,
+                        "image": options.images.kube_vip,
+                        "imagePullPolicy": "IfNotPresent",
+                        "args": [
+                            "manager",
+                            "--arp",
+                            "--services",
+                            format!("--interface={}", options.load_balancer.link),
+                            format!("--serviceInterface={}", options.load_balancer.link),
+                            "--prometheusHTTPServer=127.0.0.1:2112",
+                        ],
+                        "env": environment,
+                        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+                        "securityContext": pod::restricted(&["NET_ADMIN", "NET_RAW"]),
+                    }],
+                },
+            },
+        },
+    })
+}
+
+/// Chooses the addresses. One at a time and without an election: after a crash the next one works at once.
+fn allocator(options: &AddonOptions) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": ALLOCATOR, "namespace": NAMESPACE, "labels": {pod::NAME_LABEL: ALLOCATOR}},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {pod::NAME_LABEL: ALLOCATOR}},
+            "strategy": {"type": "Recreate"},
+            "template": {
+                "metadata": {"labels": {pod::NAME_LABEL: ALLOCATOR}},
+                "spec": {
+                    "dnsPolicy": "Default",
+                    "priorityClassName": "system-cluster-critical",
+                    "serviceAccountName": ALLOCATOR,
+                    "tolerations": pod::tolerations(),
+                    "containers": [{
+                        "name": ALLOCATOR,
+                        "image": options.images.kube_vip_cloud_provider,
+                        "imagePullPolicy": "IfNotPresent",
+                        "args": ["--leader-elect=false", "--secure-port=0", "--webhook-secure-port=0"],
+                        "env": pod::api_server_environment(options),
+                        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+                        "securityContext": pod::restricted(&[]),
+                    }],
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,183 @@
+//! Talking to the management cluster: a client, applying objects, and waiting for what they should become.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hangar_kit::apply::{Applied, Applier, Rule};
+use hangar_kit::client::{ClientOptions, client};
+use hangar_plan::flow::Read;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{DynamicObject, GroupVersionKind};
+use kube::discovery::ApiResource;
+use kube::{Api, Client, Config, ResourceExt};
+use serde_json::Value;
+
+use crate::error::{Error, Result, Trying};
+
+/// Who applies, in managed fields.
+const FIELD_MANAGER: &str = "hangar-host";
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The configuration that a kubeconfig file describes.
+pub async fn config(kubeconfig: &Path) -> Result<Config> {
+    let failed = |message: String| Error::Rendering { what: "a client configuration", message };
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(error.to_string()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.map_err(|error| failed(error.to_string()))
+}
+
+/// A client for the cluster that a kubeconfig file describes.
+pub async fn connect(kubeconfig: &Path) -> Result<Client> {
+    Ok(client(config(kubeconfig).await?, &ClientOptions::default().call_limit(Duration::from_secs(10)))?)
+}
+
+/// Waits until a question is answered with nothing left to wait for. The answer says how far it is.
+pub(crate) async fn wait<F, E>(what: &str, patience: Duration, mut look: F) -> Result<()>
+where
+    F: FnMut() -> E,
+    E: Future<Output = Result<Option<String>>>,
+{
+    let deadline = Instant::now() + patience;
+    loop {
+        let state = match look().await {
+            Ok(None) => return Ok(()),
+            Ok(Some(state)) => state,
+            // An API server that starts refuses, times out and answers half.
+            Err(error) => std::error::Error::source(&error)
+                .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")),
+        };
+        if Instant::now() >= deadline {
+            return Err(Error::TooSlow { what: what.to_owned(), seconds: patience.as_secs(), state });
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// How far the API server is; nothing when it is ready.
+pub(crate) async fn unready_api_server(client: &Client) -> Result<Option<String>> {
+    let request = http::Request::get("/readyz").body(Vec::new());
+    let request =
+        request.map_err(|error| Error::Rendering { what: "a request", message: error.to_string() })?;
+    let answer = client.request_text(request).await.trying("ask the API server whether it is ready")?;
+    Ok((answer != "ok").then_some(answer))
+}
+
+/// What keeps the node from being Ready. Before `since` another life of it may have said that it is.
+pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) -> Result<Option<String>> {
+    let Some(node) = Api::<Node>::all(client.clone()).get_opt(name).await.trying("read the node")? else {
+        return Ok(Some("it has not registered".to_owned()));
+    };
+    let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
+    let lease = leases.get_opt(name).await.trying("read the node's lease")?;
+    let renewed = lease.and_then(|lease| lease.spec?.renew_time);
+    if renewed.is_none_or(|time| time.0 < since) {
+        return Ok(Some("its kubelet has not reported since it was started".to_owned()));
+    }
+    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+    Ok(match ready {
+        Some(ready) if ready.status == "True" => None,
+        Some(ready) => Some(ready.message.unwrap_or_default()),
+        None => Some("it says nothing about itself".to_owned()),
+    })
+}
+
+/// What keeps the pods from running. `expected` are beginnings of names that must be there.
+pub(crate) async fn unready_pods(
+    client: &Client,
+    expected: &BTreeSet<String>,
+    since: Timestamp,
+) -> Result<Option<String>> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
+    let mut missing = expected.clone();
+    let mut waiting = Vec::new();
+    for pod in &pods {
+        if pod.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let name = pod.name_any();
+        missing.retain(|beginning| !name.starts_with(beginning.as_str()));
+        if let Some(reason) = obstacle(pod, since) {
+            waiting.push(format!("{name} ({reason})"));
+        }
+    }
+    waiting.extend(missing.iter().map(|name| format!("{name} (no pod yet)")));
+    Ok((!waiting.is_empty()).then(|| waiting.join(", ")))
+}
+
+/// Why a pod does not serve. All containers end with their machine: what is said of one from before `since`, when the
+/// machine was started, is no longer true.
+pub(crate) fn obstacle(pod: &Pod, since: Timestamp) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+        return None;
+    }
+    let mut started = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .filter_map(|container| container.state.as_ref()?.running.as_ref()?.started_at.as_ref());
+    // Times in pods have no fractions.
+    if started.any(|time| time.0.as_second() < since.as_second()) {
+        return Some("not started again yet".to_owned());
+    }
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    if conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True") {
+        return None;
+    }
+    let containers = status.container_statuses.as_deref().unwrap_or_default();
+    let waiting = containers.iter().find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.clone().unwrap_or_default();
+        Some(match &waiting.message {
+            Some(message) => format!("{reason}: {message}"),
+            None => reason,
+        })
+    });
+    waiting.or_else(|| status.phase.clone()).or_else(|| Some("no status".to_owned()))
+}
+
+/// Applies objects in order; custom resource definitions are waited for. How many were created or changed.
+pub async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
+    let applier = Applier::new(FIELD_MANAGER);
+    let mut changed = 0;
+    for object in objects {
+        changed += usize::from(apply_one(client, &applier, object).await?);
+    }
+    let definitions = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
+    for name in definitions.filter_map(|object| object["metadata"]["name"].as_str()) {
+        wait(&format!("the definition {name}"), Duration::from_mins(1), || unestablished(client, name))
+            .await?;
+    }
+    Ok(changed)
+}
+
+async fn unestablished(client: &Client, name: &str) -> Result<Option<String>> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let found = api.get(name).await.trying(format!("read the definition {name}"))?;
+    let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
+    let established = conditions.iter().any(|found| found.type_ == "Established" && found.status == "True");
+    Ok((!established).then(|| "not established".to_owned()))
+}
+
+async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result<bool> {
+    let failed =
+        |error: serde_json::Error| Error::Rendering { what: "an object", message: error.to_string() };
+    let desired: DynamicObject = serde_json::from_value(object.clone()).map_err(failed)?;
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api: Api<DynamicObject> = match &desired.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let applied = applier.apply(&api, &desired, Read::Absent, Rule::Own).await?;
+    Ok(matches!(applied, Applied::Created(_) | Applied::Changed(_)))
+}

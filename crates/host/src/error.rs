@@ -1,0 +1,187 @@
+//! What can go wrong, with the step it happened in, where to read more, and what usually helps.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ipnet::Ipv4Net;
+
+use crate::progress::Step;
+
+/// Result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A step of `up` or `down` failed.
+    #[error("{0}")]
+    Step(Box<StepError>),
+    /// Machines or their networks.
+    #[error(transparent)]
+    Machine(#[from] hangar_machine::Error),
+    /// Programs, packages or images.
+    #[error(transparent)]
+    Parts(#[from] hangar_parts::Error),
+    /// Certificates.
+    #[error(transparent)]
+    Pki(#[from] hangar_pki::Error),
+    /// Objects in the cluster.
+    #[error(transparent)]
+    Kit(#[from] hangar_kit::Error),
+    /// The Gateway's custom resources.
+    #[error(transparent)]
+    CustomResources(#[from] crate::addons::CustomResourcesError),
+    /// The API server's answer.
+    #[error("cannot {action}: {source}")]
+    Kube {
+        /// What was tried.
+        action: String,
+        /// What came back.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Every range that could be chosen is in use.
+    #[error("no free address range: all of {tried} overlap what this host uses already")]
+    NoFreeRange {
+        /// The ranges that were tried.
+        tried: String,
+    },
+    /// The range is too small or no private network.
+    #[error("the address range {range} is too small: 1024 addresses (a /22) are needed")]
+    SmallRange {
+        /// What was asked for.
+        range: Ipv4Net,
+    },
+    /// Too little room.
+    #[error("out of disk: {} has {free_mebibytes} MiB free, {needed_mebibytes} MiB are needed", path.display())]
+    OutOfDisk {
+        /// Where.
+        path: PathBuf,
+        /// What there is.
+        free_mebibytes: u64,
+        /// What is needed.
+        needed_mebibytes: u64,
+    },
+    /// Something did not happen in time.
+    #[error("{what} did not come about within {seconds} s: {state}")]
+    TooSlow {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        seconds: u64,
+        /// How far it is.
+        state: String,
+    },
+    /// A program in the machine failed.
+    #[error("{program} failed: {message}")]
+    Program {
+        /// Which.
+        program: String,
+        /// Its last words.
+        message: String,
+    },
+    /// Something cannot be written as text.
+    #[error("cannot write {what}: {message}")]
+    Rendering {
+        /// What.
+        what: &'static str,
+        /// Why.
+        message: String,
+    },
+    /// A file of the environment.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// A verb.
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A step that failed.
+#[derive(Debug)]
+pub struct StepError {
+    /// Which.
+    pub step: Step,
+    /// What failed.
+    pub cause: Error,
+    /// Where to read more.
+    pub log: Option<PathBuf>,
+    /// What usually helps.
+    pub fix: Option<&'static str>,
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} failed: {}", self.step, self.cause)?;
+        let mut source = std::error::Error::source(&self.cause);
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Transparent errors show the same text at every level.
+            if !self.cause.to_string().contains(&text) {
+                write!(formatter, ": {text}")?;
+            }
+            source = cause.source();
+        }
+        if let Some(log) = &self.log {
+            write!(formatter, "\n  log: {}", log.display())?;
+        }
+        if let Some(fix) = self.fix {
+            write!(formatter, "\n  likely fix: {fix}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error {
+    /// What usually helps against this.
+    pub(crate) fn likely_fix(&self) -> Option<&'static str> {
+        use hangar_machine::Error as Machine;
+        use hangar_parts::Error as Parts;
+        Some(match self {
+            Self::Machine(Machine::NotRoot) => "run it as root (sudo)",
+            Self::Machine(Machine::NoCgroups | Machine::MissingControllers(_)) => {
+                "mount the cgroup hierarchies, or use a host that has them (most containers do not)"
+            }
+            Self::Machine(Machine::RangeInUse { .. })
+            | Self::NoFreeRange { .. }
+            | Self::SmallRange { .. } => "give another range, such as --range 10.213.0.0/20",
+            Self::Machine(Machine::OutOfDisk { .. })
+            | Self::OutOfDisk { .. }
+            | Self::Parts(Parts::DiskFull { .. }) => "free some disk space, then run it again",
+            Self::Machine(Machine::Busy(_)) => "wait until the other process is done, then run it again",
+            Self::Parts(Parts::Packages { .. }) => {
+                "check the network and `apt-get update`, then run it again"
+            }
+            Self::Parts(Parts::GoMissing { .. } | Parts::GoTooOld { .. }) => "install a newer Go",
+            Self::TooSlow { .. } => "look at the log; `up` once more goes on where it stopped",
+            _ => return None,
+        })
+    }
+}
+
+/// Adds the action and the path to a bare system error.
+pub(crate) trait At<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::File { action, path: path.to_owned(), source })
+    }
+}
+
+/// Adds the action to an answer of the API server.
+pub(crate) trait Trying<T> {
+    fn trying(self, action: impl Into<String>) -> Result<T>;
+}
+
+impl<T> Trying<T> for std::result::Result<T, kube::Error> {
+    fn trying(self, action: impl Into<String>) -> Result<T> {
+        self.map_err(|source| Error::Kube { action: action.into(), source: Box::new(source) })
+    }
+}

@@ -1,0 +1,40 @@
+//! A real management cluster on one Linux host, without Docker, virtual machines or a cloud.
+//!
+//! [`OneHost`] is an environment by name: [`OneHost::up`] brings it up or repairs it, [`OneHost::down`] removes it,
+//! [`OneHost::status`] and [`OneHost::collect_logs`] look. The cluster runs in one namespaced machine (see
+//! `hangar_machine`) from programs that `hangar_parts` built: the control plane as static pods, [`addons`] beside it,
+//! the [`provisioner`] and the [`resolver`] as services of the machine.
+//!
+//! Invariants:
+//! * Steps ([`Step`]) are idempotent: `up` after anything ends in the same cluster, with its data.
+//! * Everything of an environment is below `<state>/<name>`, in its machines or in its private network; `down` leaves
+//!   only the cache. Nothing is installed on the host.
+//! * Environments do not meet: names and address ranges are apart.
+
+pub mod addons;
+pub mod addresses;
+pub mod cluster;
+mod down;
+mod error;
+pub mod images;
+pub mod layout;
+mod logs;
+pub mod management;
+mod one_host;
+mod progress;
+pub mod provisioner;
+pub mod resolver;
+mod status;
+mod steps;
+mod up;
+
+pub use hangar_machine::{MachineState, Name, supervise_main};
+pub use hangar_parts::Parts;
+pub use hangar_parts::images::Image;
+pub use ipnet;
+
+pub use error::{Error, Result, StepError};
+pub use one_host::{OneHost, OwnProgram, STATE_DIRECTORY, UpOptions};
+pub use progress::{Progress, Silent, Step};
+pub use status::{MachineReport, PodReport, Status};
+pub use up::Up;

@@ -1,0 +1,133 @@
+//! The management machine: what is laid over the host's /usr, what is bound into it, what its supervisor runs.
+//!
+//! What must outlive the machine (etcd's data, volumes, certificates) is bound from the environment's directory, so a
+//! machine whose description changed can be made anew without losing anything. For the same reason nothing here
+//! depends on what changes by itself, such as the host's resolvers.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use hangar_machine::{Bind, FileContent, MachineSpec, Name, Service, containerd_config, host, net::Fabric};
+use hangar_parts::images::Upstream;
+use hangar_parts::packages::Packages;
+use hangar_parts::{Parts, Set};
+
+use super::{NAME, control_plane, kubelet};
+use crate::addresses::{Addresses, NODE_POD_RANGE};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::one_host::OwnProgram;
+use crate::resolver;
+
+/// Exists once containerd's images are in place; containerd waits for it.
+pub const SEEDED: &str = "/var/lib/containerd/.seeded";
+/// Where volumes lie in the machine.
+pub const VOLUMES: &str = "/var/lib/hangar/volumes";
+/// Where our own program lies in the machine.
+const PROGRAMS: &str = "/usr/local/lib/hangar";
+/// Its name there.
+pub const OWN_PROGRAM: &str = "hangar";
+
+/// The service that makes volumes.
+pub const PROVISIONER: &str = "provisioner";
+
+/// What the machine depends on.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    /// Where programs come from.
+    pub parts: &'a Parts,
+    /// What is laid over /usr.
+    pub packages: &'a Packages,
+    /// The Kubernetes set.
+    pub kubernetes: Set,
+    /// The environment's files.
+    pub layout: &'a Layout,
+    /// The private network.
+    pub fabric: &'a Fabric,
+    /// Addresses on it.
+    pub addresses: Addresses,
+    /// Our own program, for the provisioner.
+    pub own: &'a OwnProgram,
+}
+
+/// The machine's name.
+pub fn name() -> Result<Name> {
+    Ok(Name::new(NAME)?)
+}
+
+/// The machine. Directories that are bound must exist.
+pub fn spec(options: &Options<'_>) -> Result<MachineSpec> {
+    let mut spec = MachineSpec::new(name()?);
+    spec.nics.push(options.fabric.nic("eth0", options.addresses.management)?);
+    spec.nameservers.push(IpAddr::V4(options.addresses.management));
+    spec.layers.usr.push(options.packages.usr());
+    spec.binds = binds(options)?;
+    spec.files = files()?;
+    spec.services = services(options)?;
+    Ok(spec)
+}
+
+fn binds(options: &Options<'_>) -> Result<Vec<Bind>> {
+    let program = |set: Set, name: &str| -> Result<Bind> {
+        let source = options.parts.program(set, name)?;
+        Ok(Bind { source, target: Path::new("/usr/local/bin").join(name), read_only: true })
+    };
+    let directory = |source: PathBuf, target: &str| Bind { source, target: target.into(), read_only: false };
+    let plugins = options.parts.program(Set::CniPlugins, "bridge")?;
+    let plugins = plugins.parent().unwrap_or(&plugins).to_owned();
+    Ok(vec![
+        program(options.kubernetes, "kubelet")?,
+        program(options.kubernetes, "kubectl")?,
+        program(options.kubernetes, "kubeadm")?,
+        program(Set::Coredns, "coredns")?,
+        Bind { source: options.layout.programs(), target: PROGRAMS.into(), read_only: true },
+        Bind { source: plugins, target: "/opt/cni/bin".into(), read_only: true },
+        directory(options.layout.kubernetes(), "/etc/kubernetes"),
+        directory(options.layout.etcd(), control_plane::ETCD_DATA),
+        directory(options.layout.volumes(), VOLUMES),
+    ])
+}
+
+fn files() -> Result<Vec<FileContent>> {
+    let lower_oom_score = host::abilities()?.lower_oom_score;
+    let file = |path: &str, content: String| FileContent {
+        path: path.into(),
+        content,
+        mode: 0o644,
+        only_if_missing: false,
+    };
+    Ok(vec![
+        file("/etc/containerd/config.toml", containerd_config(&Upstream::Pause.reference(), lower_oom_score)),
+        file(kubelet::NETWORK_PATH, kubelet::network(NODE_POD_RANGE).to_string()),
+    ])
+}
+
+fn services(options: &Options<'_>) -> Result<Vec<Service>> {
+    let containerd = Service { when_exists: Some(SEEDED.into()), ..Service::containerd() };
+    let mut kubelet = Service::new(
+        Name::new("kubelet")?,
+        [
+            "kubelet".to_owned(),
+            "--kubeconfig=/etc/kubernetes/kubelet.conf".to_owned(),
+            format!("--config={}", kubelet::CONFIGURATION_PATH),
+            format!("--node-ip={}", options.addresses.management),
+            format!("--hostname-override={NAME}"),
+        ],
+    );
+    kubelet.when_exists = Some(kubelet::CONFIGURATION_PATH.into());
+    kubelet.after = vec![containerd.name.clone()];
+    kubelet.restart_delay_milliseconds = 500;
+
+    let mut command = vec![format!("{PROGRAMS}/{OWN_PROGRAM}")];
+    command.extend(options.own.provisioner.iter().cloned());
+    command.extend([
+        "--kubeconfig=/etc/kubernetes/provisioner.conf".to_owned(),
+        format!("--node={NAME}"),
+        format!("--directory={VOLUMES}"),
+    ]);
+    let mut provisioner = Service::new(Name::new(PROVISIONER)?, command);
+    // Once kubelet is told to run there will soon be an API server to talk to.
+    provisioner.when_exists = Some(kubelet::CONFIGURATION_PATH.into());
+    let resolver = resolver::service(Path::new("/usr/local/bin/coredns"))?;
+    Ok(vec![containerd, kubelet, provisioner, resolver])
+}

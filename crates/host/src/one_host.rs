@@ -1,0 +1,158 @@
+//! The environment of one host, as a handle: everything is found by name and state directory.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hangar_machine::{Environment, Machine, Name, SupervisorCommand};
+use hangar_parts::images::{Image, Upstream};
+use hangar_parts::{Parts, Set};
+use ipnet::Ipv4Net;
+use jiff::Timestamp;
+
+use crate::error::{At, Result};
+use crate::layout::Layout;
+use crate::management;
+
+/// Where environments live.
+pub const STATE_DIRECTORY: &str = "/var/lib/hangar";
+
+/// The private network's name in its environment.
+pub(crate) const FABRIC: &str = "private";
+
+/// The running program and how it is asked to be something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnProgram {
+    /// Its file, seen in machines too.
+    pub program: PathBuf,
+    /// The (hidden) subcommand that calls [`hangar_machine::supervise_main`].
+    pub supervisor: OsString,
+    /// The (hidden) subcommand that calls [`crate::provisioner::run`]; it is given `--kubeconfig`, `--node` and
+    /// `--directory`.
+    pub provisioner: Vec<String>,
+}
+
+/// What `up` makes.
+#[derive(Debug, Clone)]
+pub struct UpOptions {
+    /// The private network's range; the first free one of a pool otherwise.
+    pub range: Option<Ipv4Net>,
+    /// With a Gateway and the wildcard name that leads to it.
+    pub gateway: bool,
+    /// The Kubernetes set.
+    pub kubernetes: Set,
+    /// The etcd set.
+    pub etcd: Set,
+    /// Images beside those that the cluster itself needs. They are shared by all machines as well, so only such that
+    /// rarely change belong here.
+    pub images: Vec<Upstream>,
+    /// Images that are imported into the one machine, such as one of our own program.
+    pub own_images: Vec<Image>,
+}
+
+impl Default for UpOptions {
+    fn default() -> Self {
+        Self {
+            range: None,
+            gateway: false,
+            kubernetes: Set::Kubernetes134,
+            etcd: Set::Etcd36,
+            images: vec![Upstream::KonnectivityServer, Upstream::KonnectivityAgent],
+            own_images: Vec::new(),
+        }
+    }
+}
+
+impl UpOptions {
+    /// Every shared image, sorted.
+    pub fn upstream_images(&self) -> Vec<Upstream> {
+        let mut images = vec![
+            Upstream::Pause,
+            Upstream::Etcd(self.etcd),
+            Upstream::KubeApiserver(self.kubernetes),
+            Upstream::KubeControllerManager(self.kubernetes),
+            Upstream::KubeScheduler(self.kubernetes),
+            Upstream::KubeProxy(self.kubernetes),
+            Upstream::Coredns,
+            Upstream::KubeVip,
+            Upstream::KubeVipCloudProvider,
+        ];
+        if self.gateway {
+            images.push(Upstream::Traefik);
+        }
+        images.extend(self.images.iter().copied());
+        images.sort();
+        images.dedup();
+        images
+    }
+
+    /// Every set that must be built.
+    pub fn sets(&self) -> Vec<Set> {
+        let mut sets: Vec<Set> = self.upstream_images().into_iter().filter_map(Upstream::set).collect();
+        sets.push(Set::CniPlugins);
+        if self.gateway {
+            sets.push(Set::GatewayApi);
+        }
+        sets.sort();
+        sets.dedup();
+        sets
+    }
+}
+
+/// An environment on this host.
+#[derive(Debug, Clone)]
+pub struct OneHost {
+    pub(crate) environment: Environment,
+    pub(crate) layout: Layout,
+    pub(crate) parts: Parts,
+    pub(crate) own: OwnProgram,
+}
+
+impl OneHost {
+    /// Names an environment; nothing is made yet.
+    pub fn new(name: Name, state: impl AsRef<Path>, parts: Parts, own: OwnProgram) -> Result<Self> {
+        let environment = Environment::new(state, name, supervisor(&own))?;
+        let layout = Layout::new(environment.directory());
+        Ok(Self { environment, layout, parts, own })
+    }
+
+    pub(crate) fn supervisor(&self) -> SupervisorCommand {
+        supervisor(&self.own)
+    }
+
+    /// When the management machine was started: its record of the first process is written then.
+    pub(crate) fn started(&self) -> Result<Timestamp> {
+        let path = self.management()?.directory().join("running.json");
+        let modified = fs::metadata(&path).and_then(|found| found.modified()).at("read", &path)?;
+        Ok(Timestamp::try_from(modified).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        self.environment.name()
+    }
+
+    /// Its machines and networks.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Its files.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The kubeconfig of the management cluster, for people and programs on the host.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.layout.kubeconfig()
+    }
+
+    /// The management machine, whether it exists or not.
+    pub fn management(&self) -> Result<Machine> {
+        Ok(self.environment.machine(&management::machine::name()?))
+    }
+}
+
+fn supervisor(own: &OwnProgram) -> SupervisorCommand {
+    SupervisorCommand { program: own.program.clone(), arguments: vec![own.supervisor.clone()] }
+}

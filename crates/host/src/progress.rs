@@ -1,0 +1,106 @@
+//! The steps of `up` and `down`, and who hears of them.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A step. Each may be run again at any time and does only what is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Whether this host can do it at all.
+    Preflight,
+    /// The pinned programs, built where the cache has none.
+    Programs,
+    /// Packages of the distribution, unpacked into the cache.
+    Packages,
+    /// Images of the programs, in a form that machines share.
+    Images,
+    /// The private network.
+    Network,
+    /// Certificates and the control plane's manifests.
+    Credentials,
+    /// The machine with containerd.
+    Machine,
+    /// etcd and the API server answer.
+    ControlPlane,
+    /// The node is Ready.
+    Node,
+    /// What runs beside the control plane is there.
+    Addons,
+    /// Every pod runs.
+    Pods,
+    /// Machines end.
+    RemoveMachines,
+    /// Private networks go.
+    RemoveNetwork,
+    /// The environment's files go.
+    RemoveFiles,
+}
+
+impl Step {
+    /// The steps of `up`, in order.
+    pub const UP: &'static [Self] = &[
+        Self::Preflight,
+        Self::Programs,
+        Self::Packages,
+        Self::Images,
+        Self::Network,
+        Self::Credentials,
+        Self::Machine,
+        Self::ControlPlane,
+        Self::Node,
+        Self::Addons,
+        Self::Pods,
+    ];
+
+    /// The steps of `down`, in order.
+    pub const DOWN: &'static [Self] = &[Self::RemoveMachines, Self::RemoveNetwork, Self::RemoveFiles];
+
+    /// What it does, as a heading.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Preflight => "checking this host",
+            Self::Programs => "programs",
+            Self::Packages => "packages",
+            Self::Images => "images",
+            Self::Network => "private network",
+            Self::Credentials => "certificates and manifests",
+            Self::Machine => "machine",
+            Self::ControlPlane => "control plane",
+            Self::Node => "node",
+            Self::Addons => "add-ons",
+            Self::Pods => "pods",
+            Self::RemoveMachines => "removing machines",
+            Self::RemoveNetwork => "removing the private network",
+            Self::RemoveFiles => "removing files",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Hears what is going on.
+pub trait Progress: Send + Sync {
+    /// A step begins.
+    fn started(&self, step: Step);
+    /// Something worth showing happens in it.
+    fn detail(&self, step: Step, text: &str);
+    /// It is done, with what came of it.
+    fn done(&self, step: Step, elapsed: Duration, outcome: &str);
+    /// It failed.
+    fn failed(&self, step: Step, elapsed: Duration, error: &crate::Error);
+}
+
+/// Nobody listens.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn started(&self, _: Step) {}
+    fn detail(&self, _: Step, _: &str) {}
+    fn done(&self, _: Step, _: Duration, _: &str) {}
+    fn failed(&self, _: Step, _: Duration, _: &crate::Error) {}
+}

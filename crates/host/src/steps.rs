@@ -1,0 +1,76 @@
+//! Running steps: telling who listens, and turning a failure into one that says where it happened and what helps.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{Error, Result, StepError};
+use crate::progress::{Progress, Step};
+
+/// What came of a step.
+pub(crate) struct Done<T> {
+    pub(crate) value: T,
+    /// A few words for people.
+    pub(crate) outcome: String,
+    /// Whether anything was made or changed.
+    pub(crate) changed: bool,
+}
+
+impl<T> Done<T> {
+    pub(crate) fn new(value: T, outcome: impl Into<String>, changed: bool) -> Self {
+        Self { value, outcome: outcome.into(), changed }
+    }
+}
+
+/// Runs steps and remembers whether one changed something.
+pub(crate) struct Runner {
+    progress: Arc<dyn Progress>,
+    /// Where to read more, by step.
+    log: Box<dyn Fn(Step) -> Option<PathBuf> + Send + Sync>,
+    pub(crate) changed: bool,
+}
+
+impl Runner {
+    pub(crate) fn new(
+        progress: Arc<dyn Progress>,
+        log: impl Fn(Step) -> Option<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
+        Self { progress, log: Box::new(log), changed: false }
+    }
+
+    pub(crate) async fn run<T>(
+        &mut self,
+        step: Step,
+        work: impl Future<Output = Result<Done<T>>>,
+    ) -> Result<T> {
+        let started = Instant::now();
+        self.progress.started(step);
+        match work.await {
+            Ok(done) => {
+                self.changed |= done.changed;
+                self.progress.done(step, started.elapsed(), &done.outcome);
+                Ok(done.value)
+            }
+            Err(cause) => {
+                let fix = cause.likely_fix();
+                let log = (self.log)(step).filter(|path| path.exists());
+                let error = Error::Step(Box::new(StepError { step, cause, log, fix }));
+                self.progress.failed(step, started.elapsed(), &error);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Runs what blocks (processes, files, namespaces) where it may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Error::Program { program: "a step".to_owned(), message: error.to_string() }),
+        },
+    }
+}

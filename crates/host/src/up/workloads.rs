@@ -1,0 +1,127 @@
+//! What runs in the cluster: the control plane answers, add-ons are applied, the node is Ready, pods run.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hangar_parts::Set;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::machine::manifest_options;
+use crate::addons::{self, AddonOptions, ApiServer, GatewayOptions, Images, LoadBalancerOptions, gateway};
+use crate::addresses::{Addresses, DNS_SERVICE, POD_RANGE};
+use crate::cluster;
+use crate::error::Result;
+use crate::management::{API_SERVER_PORT, NAME, control_plane};
+use crate::one_host::{OneHost, UpOptions};
+use crate::steps::Done;
+
+/// etcd and an API server start in five seconds, on a host that is busy with other things in thirty.
+const CONTROL_PLANE_PATIENCE: Duration = Duration::from_mins(4);
+const NODE_PATIENCE: Duration = Duration::from_mins(2);
+const PODS_PATIENCE: Duration = Duration::from_mins(5);
+
+impl OneHost {
+    pub(super) async fn control_plane(
+        &self,
+        options: &UpOptions,
+        addresses: Addresses,
+    ) -> Result<Done<Client>> {
+        let client = cluster::connect(&self.kubeconfig()).await?;
+        let look = || cluster::unready_api_server(&client);
+        cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, look).await?;
+        let written =
+            self.write_manifests(control_plane::second_manifests(&manifest_options(options, addresses)))?;
+        Ok(Done::new(client, "ready", written > 0))
+    }
+
+    /// Applies the add-ons and returns what their pods' names begin with.
+    pub(super) async fn addons(
+        &self,
+        options: &UpOptions,
+        client: &Client,
+        addresses: Addresses,
+    ) -> Result<Done<BTreeSet<String>>> {
+        let mut changed = 0;
+        if options.gateway {
+            let definitions = addons::gateway_api(&self.parts.files(Set::GatewayApi)?)?;
+            changed += cluster::apply(client, &definitions).await?;
+        }
+        let mut objects = vec![kubelet_access()];
+        objects.extend(addons::objects(&addon_options(options, addresses)));
+        changed += cluster::apply(client, &objects).await?;
+        let text = if changed == 0 { "all there".to_owned() } else { format!("{changed} objects applied") };
+        Ok(Done::new(expected_pods(&objects), text, changed > 0))
+    }
+
+    pub(super) async fn node(&self, client: &Client) -> Result<Done<()>> {
+        let since = self.started()?;
+        cluster::wait("the node's readiness", NODE_PATIENCE, || cluster::unready_node(client, NAME, since))
+            .await?;
+        Ok(Done::new((), "Ready", false))
+    }
+
+    pub(super) async fn pods(&self, client: &Client, expected: &BTreeSet<String>) -> Result<Done<()>> {
+        let since = self.started()?;
+        cluster::wait("the pods' readiness", PODS_PATIENCE, || {
+            cluster::unready_pods(client, expected, since)
+        })
+        .await?;
+        Ok(Done::new((), "all running", false))
+    }
+}
+
+/// Lets the API server fetch logs and run commands: its certificate carries a name and no group.
+fn kubelet_access() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "kubeadm:apiserver-kubelet-client"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:kubelet-api-admin",
+        },
+        "subjects": [{
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "User",
+            "name": "kube-apiserver-kubelet-client",
+        }],
+    })
+}
+
+fn addon_options(options: &UpOptions, addresses: Addresses) -> AddonOptions {
+    AddonOptions {
+        api_server: ApiServer { host: addresses.management, port: API_SERVER_PORT },
+        pod_range: POD_RANGE,
+        dns_address: DNS_SERVICE,
+        resolver: addresses.management,
+        load_balancer: LoadBalancerOptions {
+            link: "eth0".to_owned(),
+            first: addresses.first_load_balancer,
+            last: addresses.last_load_balancer,
+        },
+        images: Images::default(),
+        gateway: options
+            .gateway
+            .then(|| GatewayOptions { address: addresses.gateway, domain: gateway::DOMAIN.to_owned() }),
+    }
+}
+
+/// The static pods and one pod of each workload.
+fn expected_pods(objects: &[Value]) -> BTreeSet<String> {
+    let is_workload = |object: &&Value| {
+        object["kind"].as_str().is_some_and(|kind| matches!(kind, "DaemonSet" | "Deployment" | "StatefulSet"))
+    };
+    let mut names: BTreeSet<String> = objects
+        .iter()
+        .filter(is_workload)
+        .filter_map(|object| object["metadata"]["name"].as_str())
+        .map(|name| format!("{name}-"))
+        .collect();
+    names.extend(
+        ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+            .map(|name| format!("{name}-{NAME}")),
+    );
+    names
+}
