@@ -1,0 +1,39 @@
+//! The environment that `up`, `down`, `status` and `logs` are about.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hangar_host::{Name, OneHost, OwnProgram, Parts, STATE_DIRECTORY};
+
+/// The hidden subcommand that is process 1 of a machine.
+pub(crate) const SUPERVISE: &str = "supervise";
+
+/// The environment of those who name none.
+const DEFAULT_NAME: &str = "hangar";
+
+/// Which environment.
+#[derive(Debug, Args)]
+pub(crate) struct EnvironmentArguments {
+    /// The name of the environment; several live side by side on one host
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
+    name: String,
+    /// Where environments are kept
+    #[arg(long, value_name = "DIRECTORY", default_value = STATE_DIRECTORY, hide = true)]
+    state: PathBuf,
+}
+
+impl EnvironmentArguments {
+    /// What a command needs to be about the same environment; nothing for the default one.
+    pub(crate) fn as_flag(&self) -> String {
+        if self.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", self.name) }
+    }
+
+    pub(crate) fn open(&self) -> anyhow::Result<OneHost> {
+        let own = OwnProgram {
+            program: std::env::current_exe()?,
+            supervisor: SUPERVISE.into(),
+            provisioner: vec!["provision".to_owned()],
+        };
+        Ok(OneHost::new(Name::new(self.name.clone())?, &self.state, Parts::from_env()?, own)?)
+    }
+}

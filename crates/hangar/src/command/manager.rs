@@ -1,0 +1,121 @@
+//! `hangar manager`: flags, each with the environment variable that Deployments set.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use hangar_operator::manager::{self, Options};
+use hangar_operator::{
+    LeaseSettings, LogFormat, LogLevel, MANAGER_NAME, ManagerSettings, OtlpSettings, Selection,
+    TelemetrySettings, WebhookCertificateSource, WebhookTarget, controller_namespace,
+};
+
+use crate::configuration::ClusterArguments;
+
+/// The Service that `hangar install` makes.
+const WEBHOOK_SERVICE: (&str, u16) = ("hangar-webhook", 443);
+
+/// Run the controllers; this is what the pod in the cluster does.
+#[derive(Debug, Args)]
+pub(crate) struct Manager {
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// Which controllers: `all`, names separated by commas, `-name` to leave one out
+    #[arg(long, env = "CONTROLLERS", value_name = "LIST", default_value = "all")]
+    controllers: Selection,
+    /// The namespace of the lease and the webhook certificate [default: the pod's]
+    #[arg(long, env = "CONTROLLER_NAMESPACE", value_name = "NAME")]
+    namespace: Option<String>,
+    /// Compete for the lease before writing anything
+    #[arg(long, env = "LEADER_ELECTION", action = ArgAction::Set, default_value_t = true, value_name = "BOOL")]
+    leader_election: bool,
+    /// How long others wait before they take over from a leader that is silent
+    #[arg(long, env = "LEASE_DURATION", value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    lease_duration: Duration,
+    /// How long a leader tries to renew before it stops leading
+    #[arg(long, env = "LEASE_RENEW_DEADLINE", value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    lease_renew_deadline: Duration,
+    /// Pause between two attempts to acquire or renew
+    #[arg(long, env = "LEASE_RETRY_PERIOD", value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    lease_retry_period: Duration,
+    /// Who we are in the lease [default: the pod's or host's name with something random]
+    #[arg(long, env = "POD_NAME", value_name = "NAME", hide_env_values = true)]
+    identity: Option<String>,
+    /// How many objects one controller works on at once
+    #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "COUNT", default_value = "10")]
+    max_concurrent_reconciles: NonZeroUsize,
+    /// Where /healthz and /readyz are served
+    #[arg(long, env = "HEALTH_ADDRESS", value_name = "ADDRESS", default_value = "[::]:8081")]
+    health_address: SocketAddr,
+    /// Where /metrics is served
+    #[arg(long, env = "METRICS_ADDRESS", value_name = "ADDRESS", default_value = "[::]:8080")]
+    metrics_address: SocketAddr,
+    /// Where webhooks are served
+    #[arg(long, env = "WEBHOOK_ADDRESS", value_name = "ADDRESS", default_value = "[::]:9443")]
+    webhook_address: SocketAddr,
+    /// Where the API server finds the webhooks, for a manager outside the cluster
+    #[arg(long, env = "WEBHOOK_URL", value_name = "URL", value_parser = super::install::parse_url)]
+    webhook_url: Option<String>,
+    /// Use tls.crt and tls.key from here instead of issuing a certificate
+    #[arg(long, env = "WEBHOOK_CERT_DIR", value_name = "DIRECTORY")]
+    webhook_cert_dir: Option<PathBuf>,
+    /// error, warn, info, debug, trace, or directives such as info,hangar_kit=debug
+    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    log_level: LogLevel,
+    /// json or text
+    #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT", default_value = "json")]
+    log_format: LogFormat,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => Err("it must be a number of seconds".to_owned()),
+    }
+}
+
+impl Manager {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let namespace = controller_namespace(self.namespace.as_deref())?;
+        let host = self.identity.clone().or_else(host_name).unwrap_or_else(|| "hangar".to_owned());
+        let lease = LeaseSettings {
+            duration: self.lease_duration,
+            renew_deadline: self.lease_renew_deadline,
+            retry_period: self.lease_retry_period,
+            ..LeaseSettings::new(&namespace, MANAGER_NAME, LeaseSettings::unique_identity(&host))
+        };
+        let target = match &self.webhook_url {
+            Some(url) => WebhookTarget::Url(url.clone()),
+            None => WebhookTarget::Service {
+                name: WEBHOOK_SERVICE.0.to_owned(),
+                namespace: namespace.clone(),
+                port: WEBHOOK_SERVICE.1,
+            },
+        };
+        let settings = ManagerSettings {
+            leader_election: self.leader_election,
+            webhook_certificate: WebhookCertificateSource::choose(self.webhook_cert_dir.as_deref()),
+            max_concurrent_reconciles: self.max_concurrent_reconciles,
+            telemetry: TelemetrySettings {
+                level: self.log_level,
+                format: self.log_format,
+                otlp: OtlpSettings::from_environment()?,
+            },
+            health_address: self.health_address,
+            metrics_address: self.metrics_address,
+            webhook_address: self.webhook_address,
+            ..ManagerSettings::new(namespace)
+        };
+        let config = self.cluster.load().await?;
+        manager::run(config, Options { settings, controllers: self.controllers, lease, target }).await?;
+        Ok(())
+    }
+}
+
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}

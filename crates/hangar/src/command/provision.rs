@@ -1,0 +1,27 @@
+//! `hangar provision`: the volumes of a one-host cluster. A service of its machine runs it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hangar_host::{cluster, provisioner};
+
+/// Provision volumes as directories of this machine.
+#[derive(Debug, Args)]
+pub(crate) struct Provision {
+    #[arg(long)]
+    kubeconfig: PathBuf,
+    #[arg(long)]
+    node: String,
+    #[arg(long)]
+    directory: PathBuf,
+}
+
+impl Provision {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let config = cluster::config(&self.kubeconfig).await?;
+        let options = provisioner::Options { node: self.node, directory: self.directory };
+        let stop = hangar_operator::stop_on_signal()?;
+        provisioner::run(config, options, stop).await?;
+        Ok(())
+    }
+}

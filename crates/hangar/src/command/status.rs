@@ -1,0 +1,76 @@
+//! `hangar status` and `hangar logs`
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use hangar_host::{MachineState, Status as Report};
+
+use super::environment::EnvironmentArguments;
+
+/// Show what runs on this host.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    environment: EnvironmentArguments,
+}
+
+impl Status {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let host = self.environment.open()?;
+        let report = host.status().await?;
+        if report.is_empty() {
+            println!("nothing runs: hangar up starts it");
+            return Ok(());
+        }
+        show(&report);
+        println!("kubeconfig  {}", host.kubeconfig().display());
+        if !report.is_healthy() {
+            bail!("not everything runs: hangar up repairs it, hangar logs collects what a report needs");
+        }
+        Ok(())
+    }
+}
+
+fn show(report: &Report) {
+    for machine in &report.machines {
+        let state = match &machine.machine.state {
+            MachineState::Running(_) => "running",
+            MachineState::Changing => "changing",
+            MachineState::Stopped => "stopped",
+            MachineState::Incomplete => "incomplete",
+        };
+        println!("machine     {}: {state}", machine.machine.name);
+        for service in &machine.services {
+            println!("  service   {}: {:?}", service.name, service.state);
+        }
+    }
+    match (&report.cluster_obstacle, &report.node_obstacle, &report.node_version) {
+        (Some(obstacle), ..) => println!("cluster     does not answer: {obstacle}"),
+        (None, Some(obstacle), _) => println!("node        not ready: {obstacle}"),
+        (None, None, version) => println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version")),
+    }
+    for pod in &report.pods {
+        let state = pod.obstacle.as_deref().unwrap_or("running");
+        let restarts = if pod.restarts > 0 { format!(", {} restarts", pod.restarts) } else { String::new() };
+        println!("pod         {}/{}: {state}{restarts}", pod.namespace, pod.name);
+    }
+}
+
+/// Collect what a bug report needs: logs of machines and pods, objects. No keys, no Secrets.
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    environment: EnvironmentArguments,
+    /// Where to
+    #[arg(long, value_name = "DIRECTORY", default_value = "hangar-logs")]
+    bundle: PathBuf,
+}
+
+impl Logs {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let host = self.environment.open()?;
+        println!("{}", host.collect_logs(&self.bundle).await?.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! What the binary says to people at a terminal.
+
+use std::process::{Command, Output};
+
+use crate::installation::HANGAR;
+
+fn hangar(arguments: &[&str]) -> Output {
+    Command::new(HANGAR)
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_version_is_printed() {
+    assert_eq!(text(&hangar(&["version"]).stdout), format!("hangar v{}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_exist_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&hangar(&["completions", shell]).stdout).contains("hangar"), "{shell}");
+    }
+}
+
+#[test]
+fn an_unknown_controller_is_named_with_the_known_ones() {
+    let output = hangar(&["install", "--print", "--controllers=hcp"]);
+    let errors = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("there is no controller \"hcp\"; known: all, hosted-control-plane"), "{errors}");
+}
+
+#[test]
+fn without_a_cluster_the_error_is_one_line() {
+    let output = hangar(&["install"]);
+    let errors = text(&output.stderr);
+    assert!(!output.status.success());
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(errors.contains("set KUBECONFIG or --kubeconfig"), "{errors}");
+    assert!(
+        text(&hangar(&["install", "-v"]).stderr).contains("caused by"),
+        "the chain is there for those who ask"
+    );
+}
+
+#[test]
+fn bad_environment_is_named_by_variable() {
+    let output = Command::new(HANGAR)
+        .args(["manager", "--namespace=default"])
+        .env("LOG_LEVEL", "loud")
+        .output()
+        .unwrap();
+    let errors = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("LOG_LEVEL") && errors.contains("loud"), "{errors}");
+}
+
+#[test]
+fn print_needs_no_cluster_and_prints_what_kubectl_takes() {
+    let output =
+        hangar(&["install", "--print", "--controllers=hosted-control-plane", "--namespace=elsewhere"]);
+    let yaml = text(&output.stdout);
+    assert!(output.status.success());
+    assert!(yaml.starts_with("---\napiVersion: v1\nkind: Namespace\n"));
+    assert!(yaml.contains("name: hostedcontrolplanes.controlplane.cluster.x-k8s.io"));
+    assert!(!yaml.contains("name: clusters.cluster.x-k8s.io\n"));
+    assert!(!yaml.contains("hangar-system"));
+}

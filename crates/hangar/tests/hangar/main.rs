@@ -1,0 +1,10 @@
+//! The binary as people run it, against a real API server.
+
+// A test that cannot go on has failed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod command_line;
+mod documents;
+mod installation;
+mod manager;
+mod one_host;

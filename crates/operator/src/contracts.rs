@@ -1,0 +1,48 @@
+//! Which version of a foreign kind implements the contract: read from the labels of the CRDs.
+//!
+//! Metadata only: the schemas of a management cluster's CRDs are tens of megabytes, and nobody here reads them.
+
+use hangar_api::conversion::{VersionLookup, contract_version};
+use hangar_api::naming;
+use hangar_kit::ObjectKey;
+use hangar_kit::metrics::WatchMetrics;
+use hangar_kit::watch::{Watch, WatchBuilder};
+use hangar_plan::flow::Read;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+/// The contract versions of every CRD in the cluster, kept current by a watch.
+#[derive(Clone)]
+pub(crate) struct Contracts {
+    watch: Watch<PartialObjectMeta<CustomResourceDefinition>, Option<String>>,
+}
+
+impl Contracts {
+    pub(crate) fn watch(client: Client, metrics: &WatchMetrics, stop: &CancellationToken) -> Self {
+        let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+        let watch = WatchBuilder::new("customresourcedefinitions", api).project(stop, |definition| {
+            contract_version(&definition.metadata.labels.unwrap_or_default()).map(str::to_owned)
+        });
+        let counted = watch.clone();
+        metrics.add(watch.name(), move || counted.stats());
+        Self { watch }
+    }
+
+    /// Returns when every CRD was seen once.
+    pub(crate) async fn synced(&self) {
+        self.watch.synced().await;
+    }
+}
+
+impl VersionLookup for Contracts {
+    fn version(&self, group: &str, kind: &str) -> Option<String> {
+        let key = ObjectKey::cluster(naming::custom_resource(group, kind));
+        match self.watch.get(&key) {
+            Read::One(kept) => kept.value.clone(),
+            // Conversion is total: while the CRDs are unknown, the version that the object itself kept is used.
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `hangar manager`: the process in which the controllers run.
+//!
+//! It serves health, metrics and webhooks from the start and in every replica; it competes for the lease, and only
+//! while it holds it does it compute and write. It never gives up on an API server that is away: it waits, says so on
+//! `/readyz`, and goes on when it is back.
+//!
+//! The order of a stop: the controllers end what they do, the lease is handed over, webhook requests that are under way
+//! are answered, telemetry is flushed. Webhooks come after the lease, because writes of the next leader may need them.
+
+mod leading;
+mod webhooks;
+
+use std::time::Duration;
+
+use hangar_kit::client::{ClientOptions, client};
+use hangar_kit::health::Health;
+use hangar_kit::lease::LeaseSettings;
+use hangar_kit::metrics::Metrics;
+use hangar_kit::serve::PlainServer;
+use hangar_kit::settings::ManagerSettings;
+use hangar_kit::shutdown::{StopSequence, on_signal};
+use hangar_kit::telemetry::Telemetry;
+use hangar_kit::webhook::WebhookTarget;
+use hangar_plan::controllers::Selection;
+use kube::Config;
+use tokio_util::sync::CancellationToken;
+
+use crate::Error;
+use crate::contracts::Contracts;
+
+/// Everything a manager is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Addresses, logs, namespace and the like.
+    pub settings: ManagerSettings,
+    /// Which controllers run.
+    pub controllers: Selection,
+    /// How the lease is competed for.
+    pub lease: LeaseSettings,
+    /// Where the API server finds our webhooks.
+    pub target: WebhookTarget,
+}
+
+/// All of a stop together; a pod gets 40 s.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs until a signal asks to stop.
+pub async fn run(config: Config, options: Options) -> Result<(), Error> {
+    let metrics = Metrics::new();
+    let telemetry = Telemetry::start(&options.settings.telemetry, &metrics)?;
+    let stop = on_signal().map_err(Error::Signals)?;
+    let result = serve(config, &options, &metrics, &stop).await;
+    telemetry.shutdown(Duration::from_secs(3)).await;
+    result
+}
+
+async fn serve(
+    config: Config,
+    options: &Options,
+    metrics: &Metrics,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let settings = &options.settings;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        controllers = %options.controllers,
+        namespace = %settings.controller_namespace,
+        api_server = %config.cluster_url,
+        "starting"
+    );
+    // Servers stop after the work; their token is cancelled by the stop sequence, not by the signal.
+    let serving = CancellationToken::new();
+    let _serving_ends_with_us = serving.clone().drop_guard();
+    let client = client(config, &ClientOptions::default().gate(metrics.calls.clone()))?;
+    let health = Health::new();
+    let contracts_ready = health.readiness("custom-resource-definitions");
+    let webhooks_ready = health.readiness("webhooks");
+    let plain = |purpose, address, router| {
+        let serving = serving.clone();
+        async move {
+            let listen = |source| Error::Listen { purpose, address, source };
+            PlainServer::start(address, router, serving).await.map_err(listen)
+        }
+    };
+    let health_server = plain("health", settings.health_address, health.router()).await?;
+    let metrics_server = plain("metrics", settings.metrics_address, metrics.router()).await?;
+
+    let contracts = Contracts::watch(client.clone(), &metrics.watch, &serving);
+    let webhooks = webhooks::Serving::start(&client, options, metrics, contracts.clone(), &serving)?;
+    tracing::info!(
+        health = %health_server.address(),
+        metrics = %metrics_server.address(),
+        webhooks = %webhooks.address(),
+        "serving"
+    );
+
+    tokio::spawn(async move {
+        contracts.synced().await;
+        contracts_ready.pass();
+    });
+    tokio::spawn({
+        let slot = webhooks.slot().clone();
+        async move {
+            slot.filled().await;
+            webhooks_ready.pass();
+            tracing::info!("ready to serve webhooks");
+        }
+    });
+
+    let leading = leading::compete(&client, options, metrics, &webhooks, stop)?;
+    stop.cancelled().await;
+    StopSequence::new()
+        .step("controllers and lease", Duration::from_secs(20), leading.ended())
+        .step("webhooks", Duration::from_secs(5), async {
+            serving.cancel();
+            webhooks.stopped().await;
+        })
+        .step("health and metrics", Duration::from_secs(1), async {
+            let _ = health_server.stopped().await;
+            let _ = metrics_server.stopped().await;
+        })
+        .run(STOP_LIMIT)
+        .await;
+    tracing::info!("stopped");
+    Ok(())
+}
