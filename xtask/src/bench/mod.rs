@@ -1,0 +1,30 @@
+//! `cargo xtask bench`: measurements as ratios within one run, against a floor or a peer on the same machine.
+//!
+//! Absolute numbers are shown for orientation; only ratios are worth comparing between machines and days. Nothing here
+//! fails because something was slow.
+
+mod process;
+mod shell;
+
+use clap::{Args, Subcommand};
+
+/// Measure.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The manager without work: size of the binary, time to ready, memory at rest
+    Shell(shell::Shell),
+}
+
+impl Bench {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match &self.what {
+            What::Shell(shell) => shell.run(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A process that is measured and ended with the bench.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+/// A child that ends with us.
+pub(crate) struct Measured(Child);
+
+impl Measured {
+    pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        Ok(Self(command.spawn().with_context(|| format!("start {}", command.get_program().display()))?))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Resident and, of that, anonymous memory in KiB.
+    pub(crate) fn memory(&self) -> anyhow::Result<(u64, u64)> {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).context("process status")?;
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        field("VmRSS:").zip(field("RssAnon:")).context("the process has no memory figures")
+    }
+
+    /// Seconds until `address` answers `path` with 200.
+    pub(crate) fn seconds_until_ready(&mut self, address: &str, path: &str) -> anyhow::Result<f64> {
+        let start = Instant::now();
+        loop {
+            if is_ok(address, path) {
+                return Ok(start.elapsed().as_secs_f64());
+            }
+            if let Some(status) = self.0.try_wait()? {
+                bail!("the process ended with {status} before it was ready");
+            }
+            if start.elapsed() > Duration::from_secs(60) {
+                bail!("not ready after 60 s");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        // A term first: `serve` removes its directory then.
+        let _ = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_ok(address: &str, path: &str) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
