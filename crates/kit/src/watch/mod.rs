@@ -1,7 +1,7 @@
 //! One watch per kind, shared by everybody who needs it.
 //!
 //! kube's shared reflector streams drop deletions and never report what vanished between two lists, and one subscriber
-//! that stops polling freezes all others. So the fan-out is ours, on top of [`kube::runtime::watcher`]:
+//! that stops polling freezes all others. So the fan-out is ours, on top of [`mod@kube::runtime::watcher`]:
 //!
 //! - a store with indexes by owner uid and by chosen labels,
 //! - one [`Change`] for every apply, delete **and** every difference that a new list shows, given to each subscriber as
