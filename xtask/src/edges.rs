@@ -30,7 +30,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
 const EXTERNAL: &[(&str, &[&str])] = &[
     (
         "tokio",
-        &["hangar", "hangar-host", "hangar-kit", "hangar-machine", "hangar-operator", "hangar-testbed"],
+        &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"],
     ),
     ("kube-client", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
     ("kube-runtime", &["hangar-kit", "hangar-operator"]),

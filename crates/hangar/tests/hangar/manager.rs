@@ -24,6 +24,7 @@ async fn it_becomes_ready_survives_an_api_server_restart_and_stops_in_order() {
     let page = manager.metrics();
     assert!(page.contains("\nhangar_leader 1\n"), "{page}");
     assert!(page.contains("process_resident_memory_bytes"), "{page}");
+    assert!(page.contains("hangar_watch_objects{watch=\"customresourcedefinitions\"}"), "{page}");
 
     bed.stop_api_server().unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
