@@ -28,10 +28,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
 
 /// Crates that do I/O, and who may import them. Everybody else is pure or gets them through these.
 const EXTERNAL: &[(&str, &[&str])] = &[
-    (
-        "tokio",
-        &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"],
-    ),
+    ("tokio", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
     ("kube-client", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
     ("kube-runtime", &["hangar-kit", "hangar-operator"]),
     ("reqwest", &[]),

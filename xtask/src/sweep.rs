@@ -21,10 +21,19 @@ enum What {
 impl Sweep {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let filter = match self.what {
-            What::Up => "one_host::a_killed_up_is_repaired_or_removed",
+            What::Up => "a_killed_up_is_repaired_or_removed",
         };
         let status = Command::new("cargo")
-            .args(["test", "--locked", "--package=hangar", "--test=hangar", filter, "--", "--exact", "--nocapture"])
+            .args([
+                "test",
+                "--locked",
+                "--package=hangar",
+                "--test=hangar",
+                filter,
+                "--",
+                "--exact",
+                "--nocapture",
+            ])
             .env("HANGAR_SWEEP", "all")
             .status()
             .context("cargo test")?;

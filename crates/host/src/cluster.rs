@@ -23,6 +23,8 @@ use crate::error::{Error, Result, Trying};
 /// Who applies, in managed fields.
 const FIELD_MANAGER: &str = "hangar-host";
 const LOOK: Duration = Duration::from_millis(100);
+/// Who waits longer wants to know for what.
+const TELL: Duration = Duration::from_secs(10);
 
 /// The configuration that a kubeconfig file describes.
 pub async fn config(kubeconfig: &Path) -> Result<Config> {
@@ -37,13 +39,15 @@ pub async fn connect(kubeconfig: &Path) -> Result<Client> {
     Ok(client(config(kubeconfig).await?, &ClientOptions::default().call_limit(Duration::from_secs(10)))?)
 }
 
-/// Waits until a question is answered with nothing left to wait for. The answer says how far it is.
-pub(crate) async fn wait<F, E>(what: &str, patience: Duration, mut look: F) -> Result<()>
+/// Waits until a question is answered with nothing left to wait for. The answer says how far it is, which `tell` hears
+/// now and then.
+pub(crate) async fn wait<F, E>(what: &str, patience: Duration, tell: impl Fn(&str), mut look: F) -> Result<()>
 where
     F: FnMut() -> E,
     E: Future<Output = Result<Option<String>>>,
 {
     let deadline = Instant::now() + patience;
+    let mut told = Instant::now();
     loop {
         let state = match look().await {
             Ok(None) => return Ok(()),
@@ -54,6 +58,10 @@ where
         };
         if Instant::now() >= deadline {
             return Err(Error::TooSlow { what: what.to_owned(), seconds: patience.as_secs(), state });
+        }
+        if told.elapsed() >= TELL {
+            told = Instant::now();
+            tell(&state);
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -76,11 +84,15 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
     let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
     let lease = leases.get_opt(name).await.trying("read the node's lease")?;
     let renewed = lease.and_then(|lease| lease.spec?.renew_time);
-    if renewed.is_none_or(|time| time.0 < since) {
-        return Ok(Some("its kubelet has not reported since it was started".to_owned()));
-    }
     let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
     let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+    // Whichever comes first: a changed status at once, a lease every ten seconds. Times of conditions have no fractions.
+    let heartbeat = ready.as_ref().and_then(|ready| ready.last_heartbeat_time.as_ref());
+    let has_reported = renewed.is_some_and(|time| time.0 >= since)
+        || heartbeat.is_some_and(|time| time.0.as_second() > since.as_second());
+    if !has_reported {
+        return Ok(Some("its kubelet has not reported since it was started".to_owned()));
+    }
     Ok(match ready {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(ready.message.unwrap_or_default()),
@@ -152,8 +164,13 @@ pub async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
     }
     let definitions = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
     for name in definitions.filter_map(|object| object["metadata"]["name"].as_str()) {
-        wait(&format!("the definition {name}"), Duration::from_mins(1), || unestablished(client, name))
-            .await?;
+        wait(
+            &format!("the definition {name}"),
+            Duration::from_mins(1),
+            |_| (),
+            || unestablished(client, name),
+        )
+        .await?;
     }
     Ok(changed)
 }

@@ -14,6 +14,12 @@ impl OneHost {
     /// Removes machines, networks and files. `true` when something was there.
     pub async fn down(&self, progress: Arc<dyn Progress>) -> Result<bool> {
         let mut runner = Runner::new(progress, |_| None);
+        // Without a directory there is nothing to lock, and nothing shall be made.
+        let _lock = if self.layout.directory().exists() {
+            Some(runner.run(Step::Lock, self.lock()).await?)
+        } else {
+            None
+        };
         runner.run(Step::RemoveMachines, self.remove_machines()).await?;
         runner.run(Step::RemoveNetwork, self.remove_network()).await?;
         runner.run(Step::RemoveFiles, self.remove_files()).await?;

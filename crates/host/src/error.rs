@@ -64,6 +64,12 @@ pub enum Error {
         /// What is needed.
         needed_mebibytes: u64,
     },
+    /// Another process is changing the environment.
+    #[error("another process is changing {}", directory.display())]
+    Busy {
+        /// The environment's directory.
+        directory: PathBuf,
+    },
     /// Something did not happen in time.
     #[error("{what} did not come about within {seconds} s: {state}")]
     TooSlow {
@@ -153,7 +159,9 @@ impl Error {
             Self::Machine(Machine::OutOfDisk { .. })
             | Self::OutOfDisk { .. }
             | Self::Parts(Parts::DiskFull { .. }) => "free some disk space, then run it again",
-            Self::Machine(Machine::Busy(_)) => "wait until the other process is done, then run it again",
+            Self::Busy { .. } | Self::Machine(Machine::Busy(_)) => {
+                "wait until the other process is done, then run it again"
+            }
             Self::Parts(Parts::Packages { .. }) => {
                 "check the network and `apt-get update`, then run it again"
             }

@@ -18,6 +18,7 @@ mod down;
 mod error;
 pub mod images;
 pub mod layout;
+mod lock;
 mod logs;
 pub mod management;
 mod one_host;

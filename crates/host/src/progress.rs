@@ -8,6 +8,8 @@ use std::time::Duration;
 pub enum Step {
     /// Whether this host can do it at all.
     Preflight,
+    /// Nobody else changes the environment.
+    Lock,
     /// The pinned programs, built where the cache has none.
     Programs,
     /// Packages of the distribution, unpacked into the cache.
@@ -40,6 +42,7 @@ impl Step {
     /// The steps of `up`, in order.
     pub const UP: &'static [Self] = &[
         Self::Preflight,
+        Self::Lock,
         Self::Programs,
         Self::Packages,
         Self::Images,
@@ -53,12 +56,14 @@ impl Step {
     ];
 
     /// The steps of `down`, in order.
-    pub const DOWN: &'static [Self] = &[Self::RemoveMachines, Self::RemoveNetwork, Self::RemoveFiles];
+    pub const DOWN: &'static [Self] =
+        &[Self::Lock, Self::RemoveMachines, Self::RemoveNetwork, Self::RemoveFiles];
 
     /// What it does, as a heading.
     pub fn name(self) -> &'static str {
         match self {
             Self::Preflight => "checking this host",
+            Self::Lock => "lock",
             Self::Programs => "programs",
             Self::Packages => "packages",
             Self::Images => "images",

@@ -1,10 +1,13 @@
 //! Running steps: telling who listens, and turning a failure into one that says where it happened and what helps.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, StepError};
+use crate::lock;
+use crate::one_host::OneHost;
 use crate::progress::{Progress, Step};
 
 /// What came of a step.
@@ -59,6 +62,18 @@ impl Runner {
                 Err(error)
             }
         }
+    }
+}
+
+/// Others get this long to finish what they do.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl OneHost {
+    /// Makes sure that nobody else changes the environment, as long as the value lives.
+    pub(crate) async fn lock(&self) -> Result<Done<File>> {
+        let directory = self.layout.directory().to_owned();
+        let lock = blocking(move || lock::acquire(&directory, PATIENCE)).await?;
+        Ok(Done::new(lock, "ours", false))
     }
 }
 

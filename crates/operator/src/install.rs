@@ -143,11 +143,13 @@ pub async fn wait_until_available(config: Config, namespace: &str) -> Result<(),
         let status = found.status.clone().unwrap_or_default();
         let wanted = found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let is_observed = status.observed_generation >= found.metadata.generation;
-        if is_observed && status.updated_replicas == Some(wanted) && status.available_replicas == Some(wanted) {
+        if is_observed && status.updated_replicas == Some(wanted) && status.available_replicas == Some(wanted)
+        {
             return Ok(());
         }
         if start.elapsed() > ESTABLISH_LIMIT * 2 {
-            let reasons = status.conditions.unwrap_or_default().into_iter().filter_map(|condition| condition.message);
+            let reasons =
+                status.conditions.unwrap_or_default().into_iter().filter_map(|condition| condition.message);
             return Err(Error::NotAvailable {
                 seconds: start.elapsed().as_secs(),
                 reason: reasons.collect::<Vec<_>>().join(" "),

@@ -100,7 +100,15 @@ pub fn ensure(cache: &Cache, names: &[&str], announce: &mut dyn FnMut(&str)) -> 
     if is_complete(&packages.root) {
         return Ok(packages);
     }
-    unpack(&packages.root, names, announce)?;
+    let parent = cache.root().join("packages");
+    fs::create_dir_all(&parent).context("create", &parent)?;
+    let lock_path = parent.join(".lock");
+    let lock = fs::File::options().create(true).append(true).open(&lock_path).context("open", &lock_path)?;
+    lock.lock().context("lock", &lock_path)?;
+    // Another process may just have done it.
+    if !is_complete(&packages.root) {
+        unpack(&packages.root, names, announce)?;
+    }
     Ok(packages)
 }
 
@@ -156,7 +164,7 @@ fn unpack(root: &Path, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result
         }
     };
     let parent = root.parent().unwrap_or(root);
-    let staging = parent.join(format!(".staging-{}-{}", directory_name(names), std::process::id()));
+    let staging = parent.join(".staging");
     remove_directory(&staging)?;
     let archives = staging.join("archives");
     fs::create_dir_all(&archives).context("create", &archives)?;
@@ -188,7 +196,7 @@ fn unpack(root: &Path, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result
     let stamp = serde_json::to_vec_pretty(&Stamp { unpacked, on_host: needed.on_host });
     let stamp = stamp.map_err(io::Error::from).context("write", &stamp_path)?;
     fs::write(&stamp_path, stamp).context("write", &stamp_path)?;
-    // Another process may have been faster; its result is the same.
+    // Only there if a package of the host that it leans on is gone.
     remove_directory(root)?;
     fs::rename(&staging, root).context("rename", &staging)
 }

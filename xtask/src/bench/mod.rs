@@ -5,6 +5,7 @@
 
 mod process;
 mod shell;
+mod up;
 
 use clap::{Args, Subcommand};
 
@@ -19,12 +20,15 @@ pub(crate) struct Bench {
 enum What {
     /// The manager without work: size of the binary, time to ready, memory at rest
     Shell(shell::Shell),
+    /// A warm `hangar up` beside the same programs started one after another; needs root
+    Up(up::Up),
 }
 
 impl Bench {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match &self.what {
             What::Shell(shell) => shell.run(),
+            What::Up(up) => up.run(),
         }
     }
 }

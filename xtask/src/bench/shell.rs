@@ -118,7 +118,7 @@ fn resting(command: &mut Command, rest: Duration) -> anyhow::Result<(u64, u64)> 
 }
 
 /// Builds with cargo and returns the program's path.
-fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
+pub(super) fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
     let output = Command::new("cargo")
         .args(["build", "--locked", "--message-format=json"])
         .args(arguments)

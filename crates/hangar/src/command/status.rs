@@ -48,7 +48,9 @@ fn show(report: &Report) {
     match (&report.cluster_obstacle, &report.node_obstacle, &report.node_version) {
         (Some(obstacle), ..) => println!("cluster     does not answer: {obstacle}"),
         (None, Some(obstacle), _) => println!("node        not ready: {obstacle}"),
-        (None, None, version) => println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version")),
+        (None, None, version) => {
+            println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version"))
+        }
     }
     for pod in &report.pods {
         let state = pod.obstacle.as_deref().unwrap_or("running");

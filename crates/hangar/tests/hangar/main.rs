@@ -7,4 +7,3 @@ mod command_line;
 mod documents;
 mod installation;
 mod manager;
-mod one_host;

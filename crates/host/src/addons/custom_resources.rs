@@ -64,9 +64,16 @@ fn read(path: &Path) -> Result<Value, CustomResourcesError> {
     let text = fs::read_to_string(path)
         .map_err(|source| CustomResourcesError::File { path: path.to_owned(), source })?;
     let wrong = |why: String| CustomResourcesError::Content { path: path.to_owned(), why };
-    let object: Value = serde_saphyr::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match object["kind"].as_str() {
-        Some("CustomResourceDefinition") => Ok(object),
-        kind => Err(wrong(format!("its kind is {kind:?}"))),
+    let mut object: Value = serde_saphyr::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if object["kind"] != "CustomResourceDefinition" {
+        return Err(wrong(format!("its kind is {}", object["kind"])));
     }
+    // Generators leave an empty status, which is not ours to set and would never be what is there.
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("creationTimestamp");
+    }
+    Ok(object)
 }

@@ -138,13 +138,15 @@ fn custom_resources_are_read_sorted_and_checked() {
     std::fs::create_dir(&directory).unwrap();
     std::fs::write(directory.join("kustomization.yaml"), "kind: Kustomization\n").unwrap();
     assert!(matches!(gateway_api(files.path()), Err(CustomResourcesError::None { .. })));
-    let definition = "kind: CustomResourceDefinition\nmetadata: {name: NAME}\n";
+    let definition = "kind: CustomResourceDefinition\nmetadata: {name: NAME, creationTimestamp: null}\nstatus: {conditions: null}\n";
     for name in ["b", "a"] {
         let path = directory.join(format!("gateway.networking.k8s.io_{name}.yaml"));
         std::fs::write(path, definition.replace("NAME", name)).unwrap();
     }
     let found = gateway_api(files.path()).unwrap();
-    assert_eq!(found.iter().map(|object| text(object, "/metadata/name")).collect::<Vec<_>>(), ["a", "b"]);
+    let expected = ["a", "b"]
+        .map(|name| serde_json::json!({"kind": "CustomResourceDefinition", "metadata": {"name": name}}));
+    assert_eq!(found, expected);
     std::fs::write(directory.join("gateway.networking.k8s.io_c.yaml"), "kind: Secret\n").unwrap();
     assert!(matches!(gateway_api(files.path()), Err(CustomResourcesError::Content { .. })));
 }

@@ -34,13 +34,14 @@ pub fn first_manifests(options: &Options) -> Vec<(&'static str, Value)> {
     vec![("etcd.yaml", etcd(options)), ("kube-apiserver.yaml", api_server(options))]
 }
 
+/// File names of [`second_manifests`].
+pub const SECOND: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
+
 /// The manifests to write once the API server is ready. Started beside it they slow it down, and kubelet would fail to
 /// record their pods in the API and try again much later.
 pub fn second_manifests(options: &Options) -> Vec<(&'static str, Value)> {
-    vec![
-        ("kube-controller-manager.yaml", controller_manager(options)),
-        ("kube-scheduler.yaml", scheduler(options)),
-    ]
+    let [first, second] = SECOND;
+    vec![(first, controller_manager(options)), (second, scheduler(options))]
 }
 
 fn etcd(options: &Options) -> Value {
@@ -152,6 +153,9 @@ fn controller_manager(options: &Options) -> Value {
         format!("--cluster-cidr={POD_RANGE}"),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--cluster-name=management".to_owned(),
+        // Each of its thirty controllers first asks for an account and a token; at the default rate that takes seconds.
+        "--kube-api-qps=200".to_owned(),
+        "--kube-api-burst=400".to_owned(),
         "--leader-elect=false".to_owned(),
     ];
     let check =

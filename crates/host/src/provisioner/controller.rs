@@ -43,7 +43,7 @@ pub async fn run_with_client(client: Client, options: Options, stop: Cancellatio
     let first = async {
         provisioner.claims.synced().await;
         provisioner.volumes.synced().await;
-        provisioner.sweep().await
+        provisioner.sweep()
     };
     if let Some(swept) = stop.run_until_cancelled(first).await {
         swept?;
@@ -77,7 +77,7 @@ impl Reconcile for Provisioner {
 impl Provisioner {
     async fn claim(&self, key: &ObjectKey, namespace: &str) -> Result<(), Error> {
         let Some(kept) = known(&self.claims, key)? else {
-            return self.sweep().await;
+            return self.sweep();
         };
         if kept.is_terminating || !claim::is_ours(&kept, &self.options.node) {
             return Ok(());
@@ -153,7 +153,7 @@ impl Provisioner {
     }
 
     /// Removes directories that were made for claims which were gone before their volume was recorded.
-    async fn sweep(&self) -> Result<(), Error> {
+    fn sweep(&self) -> Result<(), Error> {
         let undecidable = |unknown| KitError::Undecidable { what: "directories".to_owned(), unknown };
         let claims = self.claims.all().known().map_err(undecidable)?;
         let volumes = self.volumes.all().known().map_err(undecidable)?;

@@ -15,7 +15,7 @@
 //!   healthy volume whose data is gone.
 //! * What is removed is `<directory>/<name>`, never a path that an object names.
 //!
-//! Decisions are pure ([`claim`](self), [`volume`](self)); the loop is the controller runtime's.
+//! Decisions are pure (`claim`, `volume`); the loop is the controller runtime's.
 
 mod claim;
 mod controller;

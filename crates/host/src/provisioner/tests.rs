@@ -88,7 +88,7 @@ fn existing(phase: &str, policy: &str, is_terminating: bool) -> PersistentVolume
             name: Some(claim::volume_name(IDENTITY.uid)),
             labels: Some(BTreeMap::from([(NODE_LABEL.to_owned(), "m".to_owned())])),
             finalizers: Some(vec!["kubernetes.io/pv-protection".to_owned(), FINALIZER.to_owned()]),
-            deletion_timestamp: is_terminating.then(|| Time(jiff::Timestamp::UNIX_EPOCH)),
+            deletion_timestamp: is_terminating.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         },
         spec: Some(PersistentVolumeSpec {

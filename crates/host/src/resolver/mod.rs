@@ -2,7 +2,7 @@
 //!
 //! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, because
 //! everything that needs it can reach that address: the machine itself and its pods, other machines, the host. The
-//! host's own resolver stays as it is. This module only says what to run and with which settings; all of it is pure.
+//! host's own resolver stays as it is. It asks by TCP, since nothing else leaves the private network. This module only says what to run and with which settings; all of it is pure.
 
 #[cfg(test)]
 mod tests;
@@ -131,6 +131,8 @@ fn upstream_lines(upstreams: &[IpAddr]) -> Vec<String> {
     let addresses: Vec<String> = upstreams.iter().map(ToString::to_string).collect();
     vec![
         format!("forward . {} {{", addresses.join(" ")),
+        // The way out of the private network carries TCP alone.
+        "    force_tcp".to_owned(),
         "    policy sequential".to_owned(),
         "    max_concurrent 1000".to_owned(),
         "}".to_owned(),

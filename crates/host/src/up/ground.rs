@@ -1,6 +1,7 @@
 //! What has to be there before a machine can be: a host that can do it, programs, packages, images, a network.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::sync::Arc;
 
 use hangar_machine::net::{Fabric, FabricSpec, nft::Nft};
@@ -99,15 +100,15 @@ impl OneHost {
         let given = options.range;
         blocking(move || {
             let name = Name::new(FABRIC)?;
-            // Held while a range is chosen: another environment could choose the same at this moment.
-            let state = environment.state().to_owned();
-            let lock = File::open(&state).at("open", &state)?;
-            lock.lock().at("lock", &state)?;
+            // Held while a range is chosen, by all environments of this host, whatever their state directory: another
+            // could choose the same range at this moment. On a directory that is always there, so nothing is left.
+            let shared = Path::new("/run");
+            let lock = File::open(shared).at("open", shared)?;
+            lock.lock().at("lock", shared)?;
             let known = environment.fabric(&name).ok().map(|fabric| fabric.range());
             let candidates = match (known, given) {
                 // The network as it was; a range that was given must be the same, or the machine crate refuses.
-                (Some(range), None) => vec![range],
-                (_, Some(range)) => vec![range],
+                (Some(range), None) | (_, Some(range)) => vec![range],
                 (None, None) => addresses::candidates(),
             };
             for range in &candidates {

@@ -89,7 +89,7 @@ impl OneHost {
         if self.import_missing(options, &prepared.packages, &machine)? {
             changes.push("images imported");
         }
-        let resolver = resolver::file(&self.resolver_options(options, prepared));
+        let resolver = resolver::file(&resolver_options(options, prepared));
         write_if_changed(&machine, &resolver.path, resolver.content.as_bytes())?;
         let configuration = yaml(&kubelet::configuration())?;
         let path = Path::new(kubelet::CONFIGURATION_PATH);
@@ -133,6 +133,11 @@ impl OneHost {
     /// The machine, running, made from this description.
     fn running(&self, spec: MachineSpec) -> Result<(Machine, Vec<&'static str>)> {
         let machine = self.environment.machine(&spec.name);
+        let is_running =
+            machine.status().is_ok_and(|status| matches!(status.state, MachineState::Running(_)));
+        if !is_running {
+            self.withhold_manifests()?;
+        }
         let hash_path = self.layout.machine_hash();
         let hash = hash(&spec)?;
         let is_same = fs::read_to_string(&hash_path).is_ok_and(|known| known == hash);
@@ -162,6 +167,22 @@ impl OneHost {
         Ok((machine, vec![if was_there { "made again" } else { "made" }]))
     }
 
+    /// Takes back what is written only once the API server is ready: after a restart it would be started beside it, fail
+    /// and be held back by kubelet for longer each time.
+    fn withhold_manifests(&self) -> Result<()> {
+        let directory = self.layout.kubernetes().join("manifests");
+        for name in control_plane::SECOND {
+            let path = directory.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).at("remove", &path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Images that the machine lacks: our own, and shared ones that were asked for after it was made.
     fn import_missing(&self, options: &UpOptions, packages: &Packages, machine: &Machine) -> Result<bool> {
         let present = images::present(machine)?;
@@ -177,22 +198,22 @@ impl OneHost {
         images::import(machine, &missing)?;
         Ok(true)
     }
+}
 
-    fn resolver_options(&self, options: &UpOptions, prepared: &Prepared) -> ResolverOptions {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let has_way_out = prepared.fabric.outside_obstacle().is_ok_and(|obstacle| obstacle.is_none());
-        let mut upstreams: Vec<IpAddr> = Vec::new();
-        if has_way_out {
-            upstreams = resolver::upstreams(&read("/etc/resolv.conf"));
-            if upstreams.is_empty() {
-                upstreams = resolver::upstreams(&read(resolver::RESOLVED_PATH));
-            }
+fn resolver_options(options: &UpOptions, prepared: &Prepared) -> ResolverOptions {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let has_way_out = prepared.fabric.outside_obstacle().is_ok_and(|obstacle| obstacle.is_none());
+    let mut upstreams: Vec<IpAddr> = Vec::new();
+    if has_way_out {
+        upstreams = resolver::upstreams(&read("/etc/resolv.conf"));
+        if upstreams.is_empty() {
+            upstreams = resolver::upstreams(&read(resolver::RESOLVED_PATH));
         }
-        let wildcard = options
-            .gateway
-            .then(|| Wildcard { domain: gateway::DOMAIN.to_owned(), address: prepared.addresses.gateway });
-        ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstreams, wildcard }
     }
+    let wildcard = options
+        .gateway
+        .then(|| Wildcard { domain: gateway::DOMAIN.to_owned(), address: prepared.addresses.gateway });
+    ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstreams, wildcard }
 }
 
 pub(super) fn manifest_options(options: &UpOptions, addresses: Addresses) -> control_plane::Options {

@@ -42,6 +42,7 @@ impl OneHost {
         };
         let mut runner = Runner::new(Arc::clone(&progress), log_of);
         runner.run(Step::Preflight, self.preflight()).await?;
+        let _lock = runner.run(Step::Lock, self.lock()).await?;
         runner.run(Step::Programs, self.programs(options)).await?;
         let packages = runner.run(Step::Packages, self.packages(&progress)).await?;
         let store = runner.run(Step::Images, self.images(options, &packages, &progress)).await?;
@@ -50,10 +51,11 @@ impl OneHost {
         runner.run(Step::Credentials, self.credentials(options, addresses)).await?;
         let prepared = machine::Prepared { packages, store, fabric: fabric.clone(), addresses };
         runner.run(Step::Machine, self.machine(options, prepared)).await?;
-        let client = runner.run(Step::ControlPlane, self.control_plane(options, addresses)).await?;
+        let client =
+            runner.run(Step::ControlPlane, self.control_plane(options, addresses, &progress)).await?;
         let expected = runner.run(Step::Addons, self.addons(options, &client, addresses)).await?;
-        runner.run(Step::Node, self.node(&client)).await?;
-        runner.run(Step::Pods, self.pods(&client, &expected)).await?;
+        runner.run(Step::Node, self.node(&client, &progress)).await?;
+        runner.run(Step::Pods, self.pods(&client, &expected, &progress)).await?;
         Ok(Up {
             kubeconfig: self.kubeconfig(),
             addresses,

@@ -1,6 +1,7 @@
 //! What runs in the cluster: the control plane answers, add-ons are applied, the node is Ready, pods run.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_parts::Set;
@@ -14,6 +15,7 @@ use crate::cluster;
 use crate::error::Result;
 use crate::management::{API_SERVER_PORT, NAME, control_plane};
 use crate::one_host::{OneHost, UpOptions};
+use crate::progress::{Progress, Step};
 use crate::steps::Done;
 
 /// etcd and an API server start in five seconds, on a host that is busy with other things in thirty.
@@ -26,10 +28,12 @@ impl OneHost {
         &self,
         options: &UpOptions,
         addresses: Addresses,
+        progress: &Arc<dyn Progress>,
     ) -> Result<Done<Client>> {
         let client = cluster::connect(&self.kubeconfig()).await?;
         let look = || cluster::unready_api_server(&client);
-        cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, look).await?;
+        let tell = |state: &str| progress.detail(Step::ControlPlane, state);
+        cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, tell, look).await?;
         let written =
             self.write_manifests(control_plane::second_manifests(&manifest_options(options, addresses)))?;
         Ok(Done::new(client, "ready", written > 0))
@@ -54,16 +58,25 @@ impl OneHost {
         Ok(Done::new(expected_pods(&objects), text, changed > 0))
     }
 
-    pub(super) async fn node(&self, client: &Client) -> Result<Done<()>> {
+    pub(super) async fn node(&self, client: &Client, progress: &Arc<dyn Progress>) -> Result<Done<()>> {
         let since = self.started()?;
-        cluster::wait("the node's readiness", NODE_PATIENCE, || cluster::unready_node(client, NAME, since))
-            .await?;
+        let tell = |state: &str| progress.detail(Step::Node, state);
+        cluster::wait("the node's readiness", NODE_PATIENCE, tell, || {
+            cluster::unready_node(client, NAME, since)
+        })
+        .await?;
         Ok(Done::new((), "Ready", false))
     }
 
-    pub(super) async fn pods(&self, client: &Client, expected: &BTreeSet<String>) -> Result<Done<()>> {
+    pub(super) async fn pods(
+        &self,
+        client: &Client,
+        expected: &BTreeSet<String>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Done<()>> {
         let since = self.started()?;
-        cluster::wait("the pods' readiness", PODS_PATIENCE, || {
+        let tell = |state: &str| progress.detail(Step::Pods, state);
+        cluster::wait("the pods' readiness", PODS_PATIENCE, tell, || {
             cluster::unready_pods(client, expected, since)
         })
         .await?;

@@ -20,7 +20,7 @@ use hangar_host::{Error, OneHost, OwnProgram, Progress, Step, UpOptions};
 use hangar_machine::Name;
 use hangar_parts::Parts;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, LogParams, PostParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -165,8 +165,11 @@ async fn workload(client: &Client) {
         tokio::time::timeout(Duration::from_secs(1), connecting).await.ok()?.ok()
     })
     .await;
-    let log = until("the pod's log", || async { pods.logs("store", &Default::default()).await.ok() }).await;
-    assert!(log.contains("serving client traffic"), "{log}");
+    until("the pod's log", || async {
+        let log = pods.logs("store", &LogParams::default()).await.ok()?;
+        log.contains("serving client traffic").then_some(())
+    })
+    .await;
     pods.delete("store", &DeleteParams::default()).await.unwrap();
     services.delete("store", &DeleteParams::default()).await.unwrap();
     // Pods that end would count as not ready.

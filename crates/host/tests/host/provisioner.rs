@@ -75,7 +75,11 @@ impl World {
     }
 
     fn start_with(&self, faults: Faults) -> Running {
-        let config = testbed().config_for(PROVISIONER_USER, &[]);
+        self.start_as(PROVISIONER_USER, faults)
+    }
+
+    fn start_as(&self, user: &str, faults: Faults) -> Running {
+        let config = testbed().config_for(user, &[]);
         let client = client(config, &ClientOptions::default().gate(faults)).unwrap();
         let options = Options { node: self.node.clone(), directory: self.directory() };
         let stop = CancellationToken::new();
@@ -365,4 +369,34 @@ async fn a_claim_that_goes_while_the_provisioner_is_dead_leaves_nothing() {
     let second = world.start();
     world.nothing_is_left().await;
     second.drop_dead().await;
+}
+
+/// A user who may look and not write: the directory is made, its volume is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_goes_before_its_volume_was_recorded_leaves_no_directory() {
+    const READER: &str = "hangar:reader";
+    let world = World::new("refusal").await;
+    let kinds = json!(["persistentvolumeclaims", "persistentvolumes", "storageclasses"]);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": READER},
+        "rules": [{"apiGroups": ["", "storage.k8s.io"], "resources": kinds, "verbs": ["list", "watch"]}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": READER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": READER},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": READER}],
+    });
+    apply(&world.client, &role).await;
+    apply(&world.client, &binding).await;
+    let provisioner = world.start_as(READER, Faults::recording([]));
+    let claim = world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    let name = format!("pvc-{}", claim.metadata.uid.unwrap());
+    eventually("the directory is made", async || entries(&world.directory()) == [name.clone()]).await;
+    world.delete_claim("data").await;
+    world.nothing_is_left().await;
+    provisioner.drop_dead().await;
 }

@@ -31,7 +31,8 @@ fn check(path: &str, spec: &Value) -> Vec<FieldError> {
         errors.extend(check_subnet(&format!("{path}.managedSubnets[{index}]"), subnet));
     }
     for list in RULE_LISTS {
-        for (index, rule) in items(spec.pointer(&format!("/managedSecurityGroups/{list}"))).iter().enumerate() {
+        for (index, rule) in items(spec.pointer(&format!("/managedSecurityGroups/{list}"))).iter().enumerate()
+        {
             errors.extend(check_rule(&format!("{path}.managedSecurityGroups.{list}[{index}]"), rule));
         }
     }

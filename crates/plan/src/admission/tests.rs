@@ -182,7 +182,10 @@ fn an_openstack_cluster_names_what_the_cloud_would_refuse() {
         let request = Request { group: "infrastructure.cluster.x-k8s.io", kind, object, old: None };
         validate(&request).iter().map(|error| error.path().to_owned()).collect()
     };
-    assert_eq!(paths("OpenStackCluster", &json!({ "spec": spec })), expected.map(|path| format!("spec.{path}")));
+    assert_eq!(
+        paths("OpenStackCluster", &json!({ "spec": spec })),
+        expected.map(|path| format!("spec.{path}"))
+    );
     let template = json!({ "spec": { "template": { "spec": spec } } });
     assert_eq!(
         paths("OpenStackClusterTemplate", &template),

@@ -383,18 +383,27 @@ fn openstack_machines() {
 fn an_openstack_cluster_is_refused_before_the_cloud_would() {
     let rule = "/spec/managedSecurityGroups/allNodesSecurityGroupRules/0";
     let rows = vec![
-        (Set("/spec/managedSubnets", json!([{ "cidr": "10.6.0.0/40" }])), "spec.managedSubnets[0].cidr: Invalid value"),
+        (
+            Set("/spec/managedSubnets", json!([{ "cidr": "10.6.0.0/40" }])),
+            "spec.managedSubnets[0].cidr: Invalid value",
+        ),
         (
             Set("/spec/apiServerLoadBalancer/allowedCIDRs", json!(["everyone"])),
             "spec.apiServerLoadBalancer.allowedCIDRs[0]: Invalid value: \"everyone\"",
         ),
-        (Set("/spec/apiServerFixedIP", json!("10.6.0.300")), "spec.apiServerFixedIP: Invalid value: \"10.6.0.300\""),
+        (
+            Set("/spec/apiServerFixedIP", json!("10.6.0.300")),
+            "spec.apiServerFixedIP: Invalid value: \"10.6.0.300\"",
+        ),
         (
             Set(rule, json!({ "name": "BGP", "direction": "ingress", "remoteIPPrefix": "10.6.0.0/40" })),
             "spec.managedSecurityGroups.allNodesSecurityGroupRules[0].remoteIPPrefix: Invalid value",
         ),
         (
-            Set(rule, json!({ "name": "BGP", "direction": "ingress", "portRangeMin": 200, "portRangeMax": 100 })),
+            Set(
+                rule,
+                json!({ "name": "BGP", "direction": "ingress", "portRangeMin": 200, "portRangeMax": 100 }),
+            ),
             "spec.managedSecurityGroups.allNodesSecurityGroupRules[0].portRangeMin: Invalid value: 200",
         ),
     ];

@@ -43,6 +43,8 @@ pub(crate) struct Workloads {
     gateway: Ipv4Addr,
 }
 
+type Check = fn(&Workloads);
+
 /// The image with a shell: Debian's static busybox and nothing else. Import it into the machine first.
 pub(crate) fn image(parts: &Parts) -> Image {
     let unpacked = packages::ensure(parts.cache(), &["busybox-static"], &mut |_| {}).unwrap();
@@ -62,7 +64,7 @@ impl Workloads {
 
     /// Everything, one after the other.
     pub(crate) fn all(&self) {
-        let checks: [(&str, fn(&Self)); 5] = [
+        let checks: [(&str, Check); 5] = [
             ("deployment and load balancer", Self::a_deployment_is_reached_through_a_load_balancer),
             ("stateful set and volume", Self::a_stateful_set_keeps_its_data),
             ("route through the gateway", Self::a_route_passes_tls_on),
@@ -305,12 +307,12 @@ fn fetch(url: &str) -> String {
 
 /// On an environment that somebody brought up with a Gateway.
 #[test]
-#[ignore = "needs an environment: HANGAR_TEST_NAME and _STATE say which, _PROGRAM is the `up` example that made it"]
+#[ignore = "needs an environment that is up, with a Gateway: HANGAR_TEST_NAME and HANGAR_TEST_STATE say which"]
 fn on_a_running_cluster() {
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
     let parts = Parts::from_env().unwrap();
     let own = OwnProgram {
-        program: PathBuf::from(variable("HANGAR_TEST_PROGRAM")),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar-host")),
         supervisor: OsString::from("supervise"),
         provisioner: Vec::new(),
     };

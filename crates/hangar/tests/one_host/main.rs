@@ -1,15 +1,22 @@
-//! `hangar up` as people run it, and what is left when it is killed.
+//! `hangar up` as people run it, and what is left when it is killed. Needs root.
+//!
+//! A binary of its own, one test after the other: two clusters beside everything else are too much for two cores.
+
+// A test that cannot go on has failed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hangar_parts::{Parts, Set};
 
-use crate::installation::HANGAR;
+/// One at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// One environment of these tests. Dropping it removes what is left.
 struct Environment {
@@ -25,8 +32,11 @@ impl Environment {
     }
 
     fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(HANGAR);
-        command.arg(verb).arg(format!("--name={}", self.name)).arg(format!("--state={}", self.state.display()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hangar"));
+        command
+            .arg(verb)
+            .arg(format!("--name={}", self.name))
+            .arg(format!("--state={}", self.state.display()));
         command
     }
 
@@ -37,8 +47,9 @@ impl Environment {
     #[track_caller]
     fn succeed(&self, verb: &str) -> String {
         let output = self.run(verb);
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
-        assert!(output.status.success(), "{verb}: {text}");
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{verb}: {text}\n{}", log_named_in(&text));
         text
     }
 
@@ -48,15 +59,15 @@ impl Environment {
 
     fn kubectl(&self, arguments: &[&str]) -> String {
         let kubectl = Parts::from_env().unwrap().program(Set::Kubernetes134, "kubectl").unwrap();
-        let output = Command::new(kubectl).args(arguments).env("KUBECONFIG", self.kubeconfig()).output().unwrap();
+        let output =
+            Command::new(kubectl).args(arguments).env("KUBECONFIG", self.kubeconfig()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
     /// Starts `up` and kills it a moment after it reported the step.
     fn kill_after(&self, step: &str) {
-        let mut child =
-            self.command("up").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self.command("up").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let reached = lines.map_while(Result::ok).any(|line| line.contains(&format!("s  {step}: ")));
         assert!(reached, "up ended before {step}");
@@ -76,7 +87,9 @@ impl Environment {
                 found.insert(format!("process {}", String::from_utf8_lossy(&arguments).replace('\0', " ")));
             }
         }
-        for line in fs::read_to_string("/proc/mounts").unwrap().lines().filter(|line| line.contains(&self.name)) {
+        for line in
+            fs::read_to_string("/proc/mounts").unwrap().lines().filter(|line| line.contains(&self.name))
+        {
             found.insert(format!("mount {line}"));
         }
         for entry in fs::read_dir("/sys/class/net").unwrap().flatten() {
@@ -118,6 +131,14 @@ impl Environment {
     }
 }
 
+/// The end of the log that an error names: the environment is removed when the test ends.
+fn log_named_in(text: &str) -> String {
+    let path = text.split("log: ").nth(1).and_then(|rest| rest.split([';', '\n']).next()).unwrap_or_default();
+    let log = fs::read_to_string(path.trim()).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
+
 impl Drop for Environment {
     fn drop(&mut self) {
         let _ = self.run("down");
@@ -126,14 +147,12 @@ impl Drop for Environment {
 
 #[test]
 fn two_environments_live_side_by_side_and_leave_nothing() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (one, two) = (Environment::new("one"), Environment::new("two"));
     let output = one.succeed("up");
     assert_eq!(output.lines().last().map(Path::new), Some(one.kubeconfig().as_path()), "{output}");
     two.succeed("up");
-    assert_ne!(
-        fs::read_to_string(one.kubeconfig()).unwrap(),
-        fs::read_to_string(two.kubeconfig()).unwrap()
-    );
+    assert_ne!(fs::read_to_string(one.kubeconfig()).unwrap(), fs::read_to_string(two.kubeconfig()).unwrap());
     one.assert_healthy();
     two.assert_healthy();
 
@@ -167,6 +186,7 @@ const SAMPLE: [&str; 2] = ["certificates and manifests", "machine"];
 
 #[test]
 fn a_killed_up_is_repaired_or_removed() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_whole = std::env::var_os("HANGAR_SWEEP").is_some_and(|value| value == "all");
     let steps: &[&str] = if is_whole { &STEPS } else { &SAMPLE };
     for (index, step) in steps.iter().enumerate() {

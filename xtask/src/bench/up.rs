@@ -1,0 +1,198 @@
+//! `cargo xtask bench up`
+//!
+//! A warm `hangar up`, from nothing to an available manager, beside the bare recipe: the same programs as plain
+//! processes of a machine, each awaited before the next (`up/bare.rs` says what is in it). Warm means that programs,
+//! packages and shared images are in the cache. Both run in turn, so that what else the host does meets both.
+//!
+//! Certificates count on neither side: the recipe finds them made, and the step that makes them is taken off `up`.
+//! Removing an environment counts on neither side.
+//!
+//! The state directory is fixed so that a run that was killed is cleaned up by the next; hence one run at a time.
+
+mod bare;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use hangar_parts::{Parts, Set};
+
+use self::bare::{Bare, Taken};
+use super::shell::build;
+
+const NAME: &str = "bench";
+const CERTIFICATES: &str = "certificates and manifests";
+
+/// A warm `hangar up`.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// How often each is run; medians count
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=20))]
+    runs: u16,
+    /// Measure the release profile; its image of the manager is a fourth of the size
+    #[arg(long)]
+    release: bool,
+    /// Where both environments live meanwhile; removed before and after
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/lib/hangar-bench")]
+    state: PathBuf,
+    /// Addresses that nothing else on this host uses
+    #[arg(long, value_name = "CIDR", default_value = "100.73.0.0/20")]
+    range: String,
+}
+
+impl Up {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let parts = Parts::from_env()?;
+        parts.ensure(&[Set::Etcd36, Set::Kubernetes134, Set::KubeVip, Set::KubeVipCloudProvider])?;
+        let profile: &[&str] = if self.release { &["--release"] } else { &[] };
+        let hangar = build(&[&["--package=hangar", "--bin=hangar"], profile].concat())?;
+        let machines = build(&[&["--package=hangar-machine", "--bin=hangar-machine"], profile].concat())?;
+
+        let place = Place::new(&self.state, &hangar, &self.range)?;
+        // Fills the cache, and tells what the recipe consists of.
+        place.up()?;
+        let bare = Bare::of(&self.state, NAME, &parts, &place.hangar, machines)?;
+        place.down(NAME)?;
+
+        let (mut ups, mut bares) = (Vec::new(), Vec::new());
+        for run in 1..=self.runs {
+            let up = place.up()?;
+            place.down(NAME)?;
+            let floor = bare.run()?;
+            place.down(Bare::NAME)?;
+            eprintln!("run {run}: up {:.1} s, bare recipe {:.1} s", up.seconds, floor.seconds);
+            ups.push(up);
+            bares.push(floor);
+        }
+        report(&ups, &bares)
+    }
+}
+
+/// Where the environments are; gone with it, whatever happens.
+struct Place<'arguments> {
+    state: &'arguments Path,
+    /// A copy, which a build meanwhile does not change: the manager's image would be another one.
+    hangar: PathBuf,
+    range: &'arguments str,
+    _lock: File,
+}
+
+impl<'arguments> Place<'arguments> {
+    fn new(state: &'arguments Path, built: &Path, range: &'arguments str) -> anyhow::Result<Self> {
+        fs::create_dir_all(state).with_context(|| format!("create {}", state.display()))?;
+        // Not the directory itself: `hangar` locks that.
+        let lock = File::create(state.join("bench.lock"))?;
+        if lock.try_lock().is_err() {
+            bail!("another run uses {}", state.display());
+        }
+        let hangar = state.join("hangar");
+        // A program of a killed run may still be running; a file in its place does not disturb it.
+        let _ = fs::remove_file(&hangar);
+        fs::copy(built, &hangar).context("copy the program")?;
+        let place = Self { state, hangar, range, _lock: lock };
+        // What a killed run left.
+        place.down(NAME)?;
+        place.down(Bare::NAME)?;
+        Ok(place)
+    }
+
+    fn command(&self, verb: &str, name: &str) -> Command {
+        let mut command = Command::new(&self.hangar);
+        command.args([verb, "--name", name, "--state"]).arg(self.state);
+        command
+    }
+
+    fn up(&self) -> anyhow::Result<Taken> {
+        let start = Instant::now();
+        let output = self.command("up", NAME).args(["--range", self.range]).output().context("hangar up")?;
+        let seconds = start.elapsed().as_secs_f64();
+        let words =
+            [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].join("\n");
+        if !output.status.success() {
+            bail!("hangar up failed: {words}");
+        }
+        Ok(Taken { seconds, steps: words.lines().filter_map(step).collect() })
+    }
+
+    fn down(&self, name: &str) -> anyhow::Result<()> {
+        let output = self.command("down", name).stdin(Stdio::null()).output().context("hangar down")?;
+        if !output.status.success() {
+            bail!("hangar down failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        for name in [NAME, Bare::NAME] {
+            if let Err(error) = self.down(name) {
+                eprintln!("{error:#}");
+                return;
+            }
+        }
+        if let Err(error) = fs::remove_dir_all(self.state) {
+            eprintln!("{} stays: {error}", self.state.display());
+        }
+    }
+}
+
+/// A line such as `   4.0s  machine: made, images linked`.
+fn step(line: &str) -> Option<(String, f64)> {
+    let (time, rest) = line.trim_start().split_once("s  ")?;
+    let (name, _) = rest.split_once(':')?;
+    Some((name.to_owned(), time.parse().ok()?))
+}
+
+fn report(ups: &[Taken], bares: &[Taken]) -> anyhow::Result<()> {
+    let whole = median(ups.iter().map(|taken| taken.seconds))?;
+    let floor = median(bares.iter().map(|taken| taken.seconds))?;
+    let without = median(ups.iter().map(|taken| taken.seconds - certificates(taken)))?;
+    println!("| measure | warm `up` | bare recipe | ratio |");
+    println!("|---|---|---|---|");
+    println!("| from nothing to a ready manager | {without:.1} s | {floor:.1} s | {:.2} |", without / floor);
+    println!("| the same, `up` with its certificates | {whole:.1} s | {floor:.1} s | {:.2} |", whole / floor);
+    for (title, takens) in [("step of `up`", ups), ("process of the bare recipe", bares)] {
+        println!("\n| {title} | seconds |\n|---|---|");
+        let mut times = BTreeMap::<&str, Vec<f64>>::new();
+        for (name, seconds) in takens.iter().flat_map(|taken| &taken.steps) {
+            times.entry(name).or_default().push(*seconds);
+        }
+        for (name, _) in takens.first().into_iter().flat_map(|taken| &taken.steps) {
+            let seconds = median(times.remove(name.as_str()).into_iter().flatten())?;
+            println!("| {name} | {seconds:.2} |");
+        }
+    }
+    Ok(())
+}
+
+fn certificates(taken: &Taken) -> f64 {
+    taken.steps.iter().filter(|(name, _)| name == CERTIFICATES).map(|(_, seconds)| seconds).sum()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> anyhow::Result<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().context("nothing was measured")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_from_lines() {
+        assert_eq!(step("   4.0s  machine: made, images linked"), Some(("machine".to_owned(), 4.0)));
+        assert_eq!(step("  kubectl get pods -A"), None);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert!((median([3.0, 1.0, 2.0].into_iter()).unwrap() - 2.0).abs() < f64::EPSILON);
+        assert!(median(std::iter::empty()).is_err());
+    }
+}
