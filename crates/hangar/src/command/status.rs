@@ -49,7 +49,7 @@ fn show(report: &Report) {
         (Some(obstacle), ..) => println!("cluster     does not answer: {obstacle}"),
         (None, Some(obstacle), _) => println!("node        not ready: {obstacle}"),
         (None, None, version) => {
-            println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version"))
+            println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version"));
         }
     }
     for pod in &report.pods {

@@ -19,12 +19,12 @@ use std::time::Duration;
 use hangar_host::{Error, OneHost, OwnProgram, Progress, Step, UpOptions};
 use hangar_machine::Name;
 use hangar_parts::Parts;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
-use kube::api::{DeleteParams, LogParams, PostParams};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
+use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use snapshot::Snapshot;
+use workloads::Workloads;
 
 /// Says where the time goes when the test is run with `--nocapture`.
 struct Lines;
@@ -76,17 +76,21 @@ fn bench() -> Bench {
 async fn up_use_repair_down() {
     let bench = bench();
     let host = &bench.host;
-    let options = UpOptions::default();
+    let parts = Parts::from_env().unwrap();
+    let images = vec![workloads::image(&parts)];
+    let options = UpOptions { gateway: true, own_images: images, ..UpOptions::default() };
     let before = Snapshot::take(host.name().as_str());
     let up = host.up(&options, Arc::new(Lines)).await.unwrap();
     assert!(up.changed);
     let status = host.status().await.unwrap();
     assert!(status.is_healthy(), "{status:#?}");
     assert_eq!(status.node_version.as_deref(), Some(options.kubernetes.version()));
-    assert_eq!(status.pods.len(), 8, "{:#?}", status.pods);
+    assert_eq!(status.pods.len(), 9, "{:#?}", status.pods);
 
     let client = hangar_host::cluster::connect(&up.kubeconfig).await.unwrap();
-    workload(&client).await;
+    let checks = Workloads::new(&parts, &up.kubeconfig, up.addresses.gateway);
+    tokio::task::spawn_blocking(move || checks.all()).await.unwrap();
+    claim(&client).await;
 
     // Nothing to repair.
     let again = host.up(&options, Arc::new(Lines)).await.unwrap();
@@ -111,79 +115,25 @@ async fn up_use_repair_down() {
     assert!(!host.down(Arc::new(Lines)).await.unwrap(), "there was something left to remove");
 }
 
-/// A volume, a pod that writes to it, logs, a command in it, and a load balancer that this host reaches.
-async fn workload(client: &Client) {
-    let etcd = json!({
-        "name": "etcd",
-        "image": "registry.k8s.io/etcd:3.6.16-0",
-        "command": [
-            "etcd", "--data-dir=/data/etcd", "--listen-client-urls=http://0.0.0.0:2379",
-            "--advertise-client-urls=http://127.0.0.1:2379",
-        ],
-        "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1},
-        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+/// A claim that is bound at once and must outlive the machine; and the checks' namespaces are gone.
+async fn claim(client: &Client) {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     });
-    let claim = create::<PersistentVolumeClaim>(
-        client,
-        json!({
-            "metadata": {"name": "data"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        }),
-    );
-    claim.await;
-    create::<Pod>(
-        client,
-        json!({
-            "metadata": {"name": "store", "labels": {"app": "store"}},
-            "spec": {
-                "terminationGracePeriodSeconds": 1,
-                "containers": [etcd],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-            },
-        }),
-    )
-    .await;
-    create::<Service>(
-        client,
-        json!({
-            "metadata": {"name": "store"},
-            "spec": {"type": "LoadBalancer", "selector": {"app": "store"}, "ports": [{"port": 2379}]},
-        }),
-    )
-    .await;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
-    let services: Api<Service> = Api::namespaced(client.clone(), "default");
-    let address = until("the load balancer's address", || async {
-        let status = services.get("store").await.ok()?.status?;
-        status.load_balancer?.ingress?.first()?.ip.clone()
+    claims.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
+    until("the claim's volume", || async {
+        (claims.get("data").await.ok()?.status?.phase? == "Bound").then_some(())
     })
     .await;
-    // Through the load balancer, from this host.
-    until("an answer through the load balancer", || async {
-        let target = format!("{address}:2379");
-        let connecting = tokio::net::TcpStream::connect(&target);
-        tokio::time::timeout(Duration::from_secs(1), connecting).await.ok()?.ok()
-    })
-    .await;
-    until("the pod's log", || async {
-        let log = pods.logs("store", &LogParams::default()).await.ok()?;
-        log.contains("serving client traffic").then_some(())
-    })
-    .await;
-    pods.delete("store", &DeleteParams::default()).await.unwrap();
-    services.delete("store", &DeleteParams::default()).await.unwrap();
     // Pods that end would count as not ready.
-    until("the pod's end", || async { pods.get_opt("store").await.ok()?.is_none().then_some(()) }).await;
-}
-
-async fn create<K>(client: &Client, body: Value)
-where
-    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + serde::Serialize,
-    K: DeserializeOwned + Clone + std::fmt::Debug,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), "default");
-    let object: K = serde_json::from_value(body).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    until("the end of the checks' namespaces", || async {
+        let all = namespaces.list(&ListParams::default()).await.ok()?;
+        all.iter().all(|namespace| namespace.metadata.deletion_timestamp.is_none()).then_some(())
+    })
+    .await;
 }
 
 async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {

@@ -8,9 +8,11 @@
 //! Ready, the add-ons' objects other than workloads, provisioner, resolver, kube-proxy, CoreDNS, kube-vip, its cloud
 //! provider, `hangar install`, and the manager until it is ready.
 //!
-//! Not in it, as no pod is started: images, sandboxes, containers, probes. All but the control plane and kubelet talk to
-//! the API server as administrator, and `CoreDNS` listens on another port, because the resolver has 53 already.
-//! Certificates are there before.
+//! Not in it, as no pod is started: images, sandboxes, containers, probes. kube-proxy, `CoreDNS`, kube-vip and the manager
+//! talk to the API server as administrator instead of with an account of their own, and `CoreDNS` listens on another
+//! port, because the resolver has 53 already. Certificates are there before. What has no probe (provisioner, resolver,
+//! kube-vip and its cloud provider) is not awaited, as `up` does not await more than its start; the end looks whether
+//! everything still runs.
 
 use std::fmt::Write;
 use std::fs;

@@ -8,7 +8,6 @@ mod objects;
 mod requests;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hangar_host::addons::gateway;
-use hangar_host::addresses::Addresses;
-use hangar_host::images::import;
-use hangar_host::{OneHost, OwnProgram};
-use hangar_machine::Name;
 use hangar_parts::images::{Entry, Image};
 use hangar_parts::{Parts, Set, packages};
 use hangar_pki::{Authority, Intent, Usage, issue};
@@ -303,24 +298,4 @@ fn eventually(what: &str, mut claim: impl FnMut() -> bool) {
 fn fetch(url: &str) -> String {
     let (host, port) = url.trim_start_matches("http://").trim_end_matches('/').split_once(':').unwrap();
     format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc {host} {port}")
-}
-
-/// On an environment that somebody brought up with a Gateway.
-#[test]
-#[ignore = "needs an environment that is up, with a Gateway: HANGAR_TEST_NAME and HANGAR_TEST_STATE say which"]
-fn on_a_running_cluster() {
-    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
-    let parts = Parts::from_env().unwrap();
-    let own = OwnProgram {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar-host")),
-        supervisor: OsString::from("supervise"),
-        provisioner: Vec::new(),
-    };
-    let name = Name::new(variable("HANGAR_TEST_NAME")).unwrap();
-    let host = OneHost::new(name, variable("HANGAR_TEST_STATE"), parts.clone(), own).unwrap();
-    let fabrics = host.environment().fabrics().unwrap();
-    let fabric = host.environment().fabric(&fabrics[0]).unwrap();
-    let addresses = Addresses::of(fabric.range()).unwrap();
-    import(&host.management().unwrap(), &[image(&parts)]).unwrap();
-    Workloads::new(&parts, &host.kubeconfig(), addresses.gateway).all();
 }
