@@ -1,4 +1,4 @@
-# Sourced by ./test and ./try: makes the machine ready to build. What is there is left alone.
+# Sourced by ./test and ./up: makes the machine ready to build. What is there is left alone.
 # What is built goes to HANGAR_CACHE (default: hangar in the user's cache directory), not into the clone.
 
 say() { printf '== %s\n' "$*"; }

@@ -15,7 +15,7 @@ fn is_a_system_of_its_own() {
 
     assert_eq!(sh(&machine, "hostname"), "w1");
     assert_eq!(sh(&machine, "cat /etc/hostname"), "w1");
-    assert!(sh(&machine, "cat /etc/hosts").contains("100.72.11.10 w1"));
+    assert!(sh(&machine, "cat /etc/hosts").contains("100.120.11.10 w1"));
     assert_eq!(sh(&machine, "cat /proc/1/comm"), "supervisor");
     let processes = sh(&machine, "ls -d /proc/[0-9]* | wc -l").parse::<u32>().unwrap();
     assert!(processes < 6, "{processes} processes are visible");

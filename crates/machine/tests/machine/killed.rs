@@ -48,7 +48,16 @@ fn creator(bench: &Bench) -> Child {
     Command::new(PROGRAM)
         .arg("--state")
         .arg(bench.state.path())
-        .args(["--environment", "killed", "create", "w1", "--fabric", "private", "--address", "100.72.61.10"])
+        .args([
+            "--environment",
+            "killed",
+            "create",
+            "w1",
+            "--fabric",
+            "private",
+            "--address",
+            "100.120.61.10",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -132,8 +141,8 @@ fn networks_too() {
         let mut child = Command::new(PROGRAM)
             .arg("--state")
             .arg(bench.state.path())
-            .args(["--environment", "killed", "create-fabric", "private", "--gateway", "100.72.61.1/24"])
-            .args(["--host", "100.72.61.2"])
+            .args(["--environment", "killed", "create-fabric", "private", "--gateway", "100.120.61.1/24"])
+            .args(["--host", "100.120.61.2"])
             .stdout(Stdio::null())
             .spawn()
             .unwrap();

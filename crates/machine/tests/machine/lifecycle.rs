@@ -36,7 +36,7 @@ fn stop_and_start_keep_the_data() {
         assert_eq!(sh(&machine, "test -e /run/x || echo fresh"), "fresh");
         assert_eq!(sh(&machine, "cat /etc/machine-id"), id);
         assert_eq!(sh(&machine, "cat /sys/class/net/eth0/address"), mac);
-        assert!(sh(&machine, "ip -o -4 address show eth0").contains("100.72.21.10/24"));
+        assert!(sh(&machine, "ip -o -4 address show eth0").contains("100.120.21.10/24"));
         machine.restart(GRACE).unwrap();
     }
     machine.delete().unwrap();
@@ -211,7 +211,7 @@ fn another_process_lists_and_removes() {
     };
     let (_, list, _) = call(&["list"]);
     assert!(list.contains("one\trunning (process "), "{list}");
-    assert!(list.contains("two\tstopped\t100.72.23.11/24"), "{list}");
+    assert!(list.contains("two\tstopped\t100.120.23.11/24"), "{list}");
     assert_eq!(call(&["exec", "one", "--", "sh", "-c", "exit 5"]).0, Some(5));
     let (code, _, error) = call(&["delete-fabric", "private"]);
     assert_eq!(

@@ -30,15 +30,15 @@ fn machines_reach_each_other_and_the_host() {
     }
     assert!(!ping::answers(&one.netns(), address(99)), "nobody has this address");
     // A real program inside one machine, a socket opened in the other's namespace.
-    let listener = two.netns().listen_tcp("100.72.31.11:7000".parse().unwrap()).unwrap();
+    let listener = two.netns().listen_tcp("100.120.31.11:7000".parse().unwrap()).unwrap();
     let server = std::thread::spawn(move || {
         let (mut stream, peer) = listener.accept().unwrap();
         stream.write_all(b"greetings").unwrap();
         peer.ip()
     });
-    let line = "exec 3<>/dev/tcp/100.72.31.11/7000; cat <&3";
+    let line = "exec 3<>/dev/tcp/100.120.31.11/7000; cat <&3";
     assert_eq!(one.run(["/bin/bash", "-c", line]).unwrap(), "greetings");
-    assert_eq!(server.join().unwrap().to_string(), "100.72.31.10");
+    assert_eq!(server.join().unwrap().to_string(), "100.120.31.10");
     // The addresses of a machine that is gone can be used at once, with another hardware address.
     one.delete().unwrap();
     let again = machine(&environment, "again", &fabric, 10);
@@ -64,7 +64,8 @@ fn environments_live_side_by_side() {
     let error = third.create_fabric(fabric_spec(32)).unwrap_err();
     assert!(matches!(error, Error::RangeInUse { .. }));
     let text = error.to_string();
-    for part in ["100.72.32.0/24", "100.72.32.2/24", &fabrics.0.host_link().unwrap(), "hangar east private"] {
+    for part in ["100.120.32.0/24", "100.120.32.2/24", &fabrics.0.host_link().unwrap(), "hangar east private"]
+    {
         assert!(text.contains(part), "{part:?} is not in {text:?}");
     }
     assert_eq!(third.fabrics().unwrap().len(), 0, "a refused network left something");

@@ -28,7 +28,7 @@ fn failed_creates_leave_nothing() {
     no_network.nics.push(hangar_machine::net::Nic {
         name: "eth0".to_owned(),
         attachment: Attachment { netns: "/run/no/such/netns".into(), bridge: "br0".to_owned() },
-        addresses: vec!["100.72.52.10/24".parse().unwrap()],
+        addresses: vec!["100.120.52.10/24".parse().unwrap()],
         routes: Vec::new(),
         mac: None,
         mtu: None,

@@ -76,7 +76,8 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// A private network with a host link; `third` picks the range 100.72.third.0/24.
+/// A private network with a host link; `third` picks the range 100.120.third.0/24, away from those that `hangar up` takes:
+/// an environment that runs on the same host must not fail these tests.
 pub(crate) fn fabric(environment: &Environment, third: u8) -> Fabric {
     environment.create_fabric(fabric_spec(third)).unwrap()
 }
@@ -84,8 +85,8 @@ pub(crate) fn fabric(environment: &Environment, third: u8) -> Fabric {
 pub(crate) fn fabric_spec(third: u8) -> FabricSpec {
     FabricSpec {
         name: name("private"),
-        gateway: format!("100.72.{third}.1/24").parse().unwrap(),
-        host: Some(format!("100.72.{third}.2").parse().unwrap()),
+        gateway: format!("100.120.{third}.1/24").parse().unwrap(),
+        host: Some(format!("100.120.{third}.2").parse().unwrap()),
         mtu: None,
         outside: false,
     }
