@@ -12,7 +12,7 @@ use super::Status;
 pub trait HasConditions {
     /// Its conditions.
     fn conditions(&self) -> &[Condition];
-    /// Its conditions, to be changed by [`super::set`].
+    /// Its conditions, to be changed by [`super::set()`].
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
 }
 

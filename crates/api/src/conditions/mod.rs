@@ -1,13 +1,13 @@
 //! Conditions: made, written, mirrored, aggregated and summarised in one place.
 //!
 //! A controller makes [`Finding`]s: what holds, what does not, and then always who must act and what is waited for.
-//! Only [`set`] turns a finding into a condition of an object; it alone decides the transition time, from a clock that is
+//! Only [`set()`] turns a finding into a condition of an object; it alone decides the transition time, from a clock that is
 //! passed in. Nothing else in the tree writes `lastTransitionTime`.
 //!
-//! - [`get`] reads conditions, of our objects and of foreign ones as raw JSON, in either contract's shape;
-//! - [`mirror`] shows one condition of another object under a name of ours;
-//! - [`aggregate`] merges the same condition of many objects;
-//! - [`summary`] merges several conditions of one object.
+//! - [`get()`] reads conditions, of our objects and of foreign ones as raw JSON, in either contract's shape;
+//! - [`mirror()`] shows one condition of another object under a name of ours;
+//! - [`aggregate()`] merges the same condition of many objects;
+//! - [`summary()`] merges several conditions of one object.
 //!
 //! Merging goes by priority: issues, then what is unknown, then information. Input order never shows in the result, so
 //! that a status is written only when something changed.

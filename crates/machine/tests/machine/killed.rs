@@ -125,7 +125,7 @@ fn then_it_can_be_made_or_started() {
             Some(MachineState::Changing) => unreachable!(),
         }
         assert_eq!(sh(&machine, "hostname"), "w1", "killed when {}", stage.0);
-        assert!(crate::ping::answers_here([100, 72, 61, 10].into()), "killed when {}", stage.0);
+        assert!(crate::ping::answers_here([100, 120, 61, 10].into()), "killed when {}", stage.0);
         machine.delete().unwrap();
     }
     environment.delete_all().unwrap();

@@ -182,7 +182,7 @@ fn survives_a_restart_of_the_host() {
     environment.create_fabric(fabric_spec(22)).unwrap();
     machine.start().unwrap();
     assert_eq!(sh(&machine, "cat /var/lib/x"), "kept");
-    assert!(crate::ping::answers_here([100, 72, 22, 10].into()));
+    assert!(crate::ping::answers_here([100, 120, 22, 10].into()));
     machine.stop(Duration::ZERO).unwrap();
     let stale = ProcessIdentity { boot_id: "an-earlier-boot".to_owned(), ..own.clone() };
     fs::write(&running, serde_json::to_vec(&stale).unwrap()).unwrap();
@@ -244,7 +244,7 @@ fn many_at_once() {
         });
         assert_eq!(environment.machines().unwrap().len(), 6);
         for number in 10..16 {
-            assert!(crate::ping::answers_here([100, 72, 24, number].into()), "w{number} does not answer");
+            assert!(crate::ping::answers_here([100, 120, 24, number].into()), "w{number} does not answer");
         }
         std::thread::scope(|scope| {
             for status in environment.machines().unwrap() {

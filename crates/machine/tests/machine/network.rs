@@ -22,7 +22,7 @@ fn machines_reach_each_other_and_the_host() {
     let fabric = fabric(&environment, 31);
     let one = machine(&environment, "one", &fabric, 10);
     let two = machine(&environment, "two", &fabric, 11);
-    let address = |last: u8| [100, 72, 31, last].into();
+    let address = |last: u8| [100, 120, 31, last].into();
     for target in [1, 2, 10, 11] {
         assert!(ping::answers(&one.netns(), address(target)), "one does not reach .{target}");
         assert!(ping::answers(&two.netns(), address(target)), "two does not reach .{target}");
@@ -57,8 +57,8 @@ fn environments_live_side_by_side() {
     let in_east = machine(&east, "w1", &fabrics.0, 10);
     let in_west = machine(&west, "w1", &fabrics.1, 10);
     assert_ne!(fabrics.0.host_link(), fabrics.1.host_link());
-    assert!(ping::answers_here([100, 72, 32, 10].into()) && ping::answers_here([100, 72, 33, 10].into()));
-    assert!(!ping::answers(&in_east.netns(), [100, 72, 33, 10].into()), "environments are not connected");
+    assert!(ping::answers_here([100, 120, 32, 10].into()) && ping::answers_here([100, 120, 33, 10].into()));
+    assert!(!ping::answers(&in_east.netns(), [100, 120, 33, 10].into()), "environments are not connected");
     // The same range a second time is refused, and both are named.
     let third = bench.environment("third");
     let error = third.create_fabric(fabric_spec(32)).unwrap_err();
@@ -73,7 +73,7 @@ fn environments_live_side_by_side() {
     in_east.delete().unwrap();
     east.delete_fabric(&name("private")).unwrap();
     assert_eq!(sh(&in_west, "hostname"), "w1");
-    assert!(ping::answers_here([100, 72, 33, 10].into()));
+    assert!(ping::answers_here([100, 120, 33, 10].into()));
     in_west.delete().unwrap();
     west.delete_fabric(&name("private")).unwrap();
     bench.finish();
@@ -87,11 +87,11 @@ fn a_fabric_is_repaired_but_not_changed() {
     let link = made.host_link().unwrap();
     Network::here().unwrap().delete(&link).unwrap();
     fabric(&environment, 34);
-    assert!(ping::answers_here([100, 72, 34, 1].into()));
+    assert!(ping::answers_here([100, 120, 34, 1].into()));
     let error = environment.create_fabric(fabric_spec(35)).unwrap_err();
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
-    assert!(made.nic("eth0", [100, 72, 34, 2].into()).is_err(), "the host's address was given away");
-    assert!(made.nic("eth0", [100, 72, 35, 9].into()).is_err(), "an address outside the range was taken");
+    assert!(made.nic("eth0", [100, 120, 34, 2].into()).is_err(), "the host's address was given away");
+    assert!(made.nic("eth0", [100, 120, 35, 9].into()).is_err(), "an address outside the range was taken");
     environment.delete_fabric(&name("private")).unwrap();
     assert!(!environment.delete_fabric(&name("private")).unwrap());
     bench.finish();
