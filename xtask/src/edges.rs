@@ -14,25 +14,41 @@ use serde_json::Value;
 /// Which of our crates each may import. A crate that is not listed here does not build a release.
 const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar-api", &[]),
+    ("hangar-cloud", &["hangar-machine"]),
     ("hangar-machine", &[]),
+    ("hangar-openstack", &[]),
     ("hangar-parts", &[]),
     ("hangar-pki", &[]),
     ("hangar-plan", &["hangar-api"]),
     ("hangar-kit", &["hangar-api", "hangar-pki", "hangar-plan"]),
-    ("hangar-operator", &["hangar-api", "hangar-kit", "hangar-pki", "hangar-plan"]),
-    ("hangar-host", &["hangar-kit", "hangar-machine", "hangar-parts", "hangar-pki", "hangar-plan"]),
-    ("hangar", &["hangar-host", "hangar-operator"]),
+    ("hangar-operator", &["hangar-api", "hangar-kit", "hangar-openstack", "hangar-pki", "hangar-plan"]),
+    (
+        "hangar-host",
+        &["hangar-cloud", "hangar-kit", "hangar-machine", "hangar-parts", "hangar-pki", "hangar-plan"],
+    ),
+    ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("xtask", &["hangar-parts"]),
 ];
 
 /// Crates that do I/O, and who may import them. Everybody else is pure or gets them through these.
 const EXTERNAL: &[(&str, &[&str])] = &[
-    ("tokio", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
+    (
+        "tokio",
+        &[
+            "hangar",
+            "hangar-cloud",
+            "hangar-host",
+            "hangar-kit",
+            "hangar-openstack",
+            "hangar-operator",
+            "hangar-testbed",
+        ],
+    ),
     ("kube-client", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
     ("kube-runtime", &["hangar-kit", "hangar-operator"]),
     ("reqwest", &[]),
-    ("axum", &["hangar-kit"]),
+    ("axum", &["hangar-cloud", "hangar-kit"]),
     ("rcgen", &["hangar-pki"]),
 ];
 

@@ -4,7 +4,7 @@
 //! every write to the outside is fenced by it ([`Leadership::remaining`]): a call is sent only if it ends, at the
 //! latest, while the lease is still ours. The lease itself is elsewhere; this is the view that everybody else needs.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
@@ -36,6 +36,17 @@ impl Leadership for Always {
 
     fn changed(&self, _was_leading: bool) -> Changed<'_> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// One leadership for many controllers, whatever it rests on.
+impl<L: Leadership + ?Sized> Leadership for Arc<L> {
+    fn remaining(&self) -> Option<Duration> {
+        self.as_ref().remaining()
+    }
+
+    fn changed(&self, was_leading: bool) -> Changed<'_> {
+        self.as_ref().changed(was_leading)
     }
 }
 

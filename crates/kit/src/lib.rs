@@ -13,6 +13,7 @@ pub mod backoff;
 pub mod call;
 pub mod client;
 pub mod controller;
+pub mod describe;
 pub mod error;
 pub mod event;
 pub mod execute;

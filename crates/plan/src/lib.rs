@@ -4,6 +4,20 @@
 //! that reads or writes the world lives in other crates; everything that decides lives here.
 
 pub mod admission;
+pub mod cluster;
 pub mod controllers;
+pub mod describe;
 pub mod flow;
+pub mod hosted_control_plane;
 pub mod install;
+pub mod kubeadm_bootstrap;
+pub mod machine;
+pub mod machine_deployment;
+pub mod machine_set;
+pub mod openstack;
+pub mod openstack_cluster;
+pub mod openstack_machine;
+pub mod referred;
+
+#[cfg(test)]
+mod checks;

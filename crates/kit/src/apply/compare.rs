@@ -24,7 +24,7 @@ pub(super) fn hash(desired: &Value) -> String {
 }
 
 /// True when everything desired is already so.
-pub(super) fn is_contained(desired: &Value, live: &Value) -> bool {
+pub fn is_contained(desired: &Value, live: &Value) -> bool {
     contained(desired, live, Place::Plain)
 }
 

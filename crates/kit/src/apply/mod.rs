@@ -24,6 +24,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+pub use compare::is_contained;
 pub use quantity::Quantity;
 
 use crate::{

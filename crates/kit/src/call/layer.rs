@@ -36,12 +36,20 @@ pub struct TimedOut {
 pub struct CallLayer {
     gates: Arc<[Arc<dyn CallGate>]>,
     limit: Duration,
+    write_limit: Duration,
 }
 
 impl CallLayer {
     /// No call takes longer than the limit; a watch has to be opened within it.
     pub fn new(limit: Duration, gates: impl IntoIterator<Item = Arc<dyn CallGate>>) -> Self {
-        Self { gates: gates.into_iter().collect(), limit }
+        Self { gates: gates.into_iter().collect(), limit, write_limit: limit }
+    }
+
+    /// No write takes longer than this: a leader's writes must end within its lease, however long a list may take.
+    #[must_use]
+    pub fn write_limit(mut self, limit: Duration) -> Self {
+        self.write_limit = limit.min(self.limit);
+        self
     }
 }
 
@@ -116,9 +124,10 @@ impl CallLayer {
             let body = body.collect().await.map_err(Into::into)?.to_bytes();
             Ok(Response::from_parts(head, whole_body(body)))
         };
-        let result: Result<_, BoxError> = match tokio::time::timeout(self.limit, whole).await {
+        let limit = if call.verb.is_write() { self.write_limit } else { self.limit };
+        let result: Result<_, BoxError> = match tokio::time::timeout(limit, whole).await {
             Ok(result) => result,
-            Err(_) => Err(TimedOut { call: call.to_string(), limit: self.limit }.into()),
+            Err(_) => Err(TimedOut { call: call.to_string(), limit }.into()),
         };
         let answer = match &result {
             Ok(response) => Answer::Status(response.status()),

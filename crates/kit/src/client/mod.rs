@@ -25,6 +25,8 @@ pub const MANAGEMENT_CALL_LIMIT: Duration = Duration::from_secs(30);
 pub struct ClientOptions {
     /// No call takes longer.
     pub call_limit: Duration,
+    /// No write takes longer; the call limit where that is shorter.
+    pub write_limit: Duration,
     /// No connection attempt takes longer.
     pub connect_limit: Duration,
     /// Who is asked about each call, in order.
@@ -33,7 +35,12 @@ pub struct ClientOptions {
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        Self { call_limit: MANAGEMENT_CALL_LIMIT, connect_limit: Duration::from_secs(5), gates: Vec::new() }
+        Self {
+            call_limit: MANAGEMENT_CALL_LIMIT,
+            write_limit: MANAGEMENT_CALL_LIMIT,
+            connect_limit: Duration::from_secs(5),
+            gates: Vec::new(),
+        }
     }
 }
 
@@ -42,6 +49,13 @@ impl ClientOptions {
     #[must_use]
     pub fn gate(mut self, gate: impl CallGate) -> Self {
         self.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// Sets the time limit of writes.
+    #[must_use]
+    pub fn write_limit(mut self, limit: Duration) -> Self {
+        self.write_limit = limit;
         self
     }
 
@@ -60,6 +74,7 @@ pub fn client(mut config: Config, options: &ClientOptions) -> Result<Client> {
     // The layer limits whole calls; this would only cut watches that are quiet.
     config.read_timeout = None;
     let builder = ClientBuilder::try_from(config).map_err(|source| Error::api("build a client", source))?;
-    let layer = CallLayer::new(options.call_limit, options.gates.iter().cloned());
+    let layer =
+        CallLayer::new(options.call_limit, options.gates.iter().cloned()).write_limit(options.write_limit);
     Ok(builder.with_layer(&layer).build())
 }

@@ -124,6 +124,11 @@ impl<S: KubeconfigSource> Tenants<S> {
         Self { source, options, slots: Mutex::new(BTreeMap::new()) }
     }
 
+    /// Where connection data comes from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
     /// The tenant's client, or at once why there is none now. Sends nothing to the tenant.
     pub async fn client(&self, tenant: &ObjectKey) -> Result<Client> {
         // Before the slot is made: a name that never gets a kubeconfig must not stay in the map.
@@ -145,6 +150,7 @@ impl<S: KubeconfigSource> Tenants<S> {
         gates.extend(self.options.gates.iter().cloned());
         let options = ClientOptions {
             call_limit: self.options.call_limit,
+            write_limit: self.options.call_limit,
             connect_limit: self.options.connect_limit,
             gates,
         };
