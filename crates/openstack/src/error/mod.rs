@@ -1,0 +1,166 @@
+//! What can go wrong, told apart by what a caller does about it.
+//!
+//! Errors are plain data and can be cloned: one failed login is the answer for everybody who waited for it. Texts of
+//! services are kept, without the secrets of the request they answer.
+
+mod refusal;
+
+use std::time::Duration;
+
+pub(crate) use refusal::read as read_refusal;
+pub use refusal::{Refusal, RefusalKind};
+
+use crate::{Call, ConfigError, Service};
+
+/// Why a call did not give what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The credentials cannot be used as they are.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The catalogue has no such service for this region and interface.
+    #[error("the catalogue has no {interface} endpoint of {service} in region {region:?}; it has {known}")]
+    NoEndpoint {
+        /// Which service.
+        service: Service,
+        /// In which region; empty for any.
+        region: String,
+        /// For whom: `public`, `internal`, `admin`.
+        interface: &'static str,
+        /// What the catalogue has instead.
+        known: String,
+    },
+    /// The service answered, and not with success.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+    /// Nothing was sent: no connection.
+    #[error("{call}: not sent: {why}")]
+    Unreached {
+        /// Which call.
+        call: Call,
+        /// Why.
+        why: String,
+    },
+    /// Sent, and no answer came.
+    #[error("{call}: the answer was lost: {why}")]
+    Lost {
+        /// Which call.
+        call: Call,
+        /// Why.
+        why: String,
+    },
+    /// No answer within the time limit. The request may have been sent.
+    #[error("{call}: no answer within {limit:?}")]
+    TimedOut {
+        /// Which call.
+        call: Call,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A gate kept it from being sent.
+    #[error("{call} stopped: {why}")]
+    Stopped {
+        /// Which call.
+        call: Call,
+        /// Why.
+        why: &'static str,
+    },
+    /// The service answered with success, in words that we do not understand.
+    #[error("{call}: unexpected answer: {why}")]
+    Malformed {
+        /// Which call.
+        call: Call,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Error {
+    /// The refusal, if the service answered.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    fn is_refused_as(&self, kind: RefusalKind) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.kind == kind)
+    }
+
+    /// The call names something that does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.is_refused_as(RefusalKind::NotFound)
+    }
+
+    /// The state of things does not allow it now: in use, or already there.
+    pub fn is_conflict(&self) -> bool {
+        self.is_refused_as(RefusalKind::Conflict)
+    }
+
+    /// A quota is used up.
+    pub fn is_quota(&self) -> bool {
+        self.is_refused_as(RefusalKind::Quota)
+    }
+
+    /// The credentials were not accepted.
+    pub fn is_unauthorized(&self) -> bool {
+        self.is_refused_as(RefusalKind::Unauthorized)
+    }
+
+    /// True when a write may have happened although its answer is not known. Only reading tells.
+    ///
+    /// 502 and 504 are a proxy's words for a lost answer, and a 500 can come after the service had begun.
+    pub fn is_lost(&self) -> bool {
+        let (call, is_open) = match self {
+            Self::Lost { call, .. } | Self::TimedOut { call, .. } | Self::Malformed { call, .. } => {
+                (call, true)
+            }
+            Self::Refused(refusal) => (&refusal.call, matches!(refusal.status, 500 | 502 | 504)),
+            _ => return false,
+        };
+        is_open && call.verb.is_write()
+    }
+
+    /// True when the service understood and said no: quota, policy, conflict, invalid input.
+    pub fn is_refused(&self) -> bool {
+        self.refusal().is_some_and(|refusal| !refusal.kind.is_transient())
+    }
+
+    /// True when the same call may succeed later without anybody doing anything.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::NoEndpoint { .. } | Self::Malformed { .. } => false,
+            Self::Refused(refusal) => refusal.kind.is_transient(),
+            Self::Unreached { .. } | Self::Lost { .. } | Self::TimedOut { .. } | Self::Stopped { .. } => true,
+        }
+    }
+
+    /// True when a person has to change something: credentials, input, quota, policy.
+    pub fn is_user_fault(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::NoEndpoint { .. } => true,
+            Self::Refused(refusal) => !refusal.kind.is_transient() && refusal.kind != RefusalKind::Conflict,
+            _ => false,
+        }
+    }
+
+    /// How long the service asked to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refusal().and_then(|refusal| refusal.retry_after)
+    }
+
+    /// Stable, one word in `PascalCase`: the event reason and the metric label.
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "InvalidCloudsYaml",
+            Self::NoEndpoint { .. } => "NoEndpoint",
+            Self::Refused(refusal) => refusal.kind.category(),
+            Self::Unreached { .. } => "CloudUnreachable",
+            Self::Lost { .. } => "AnswerLost",
+            Self::TimedOut { .. } => "CloudTimeout",
+            Self::Stopped { .. } => "Stopped",
+            Self::Malformed { .. } => "UnexpectedAnswer",
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Identities that the cloud gives out: one type each, so that a port's id cannot delete a router.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// Of a flavor. Free text: operators choose it.
+    FlavorId,
+    /// Of a floating IP.
+    FloatingIpId,
+    /// Of an image.
+    ImageId,
+    /// Of a network.
+    NetworkId,
+    /// Of a port.
+    PortId,
+    /// Of a project.
+    ProjectId,
+    /// Of a router.
+    RouterId,
+    /// Of a security group.
+    SecurityGroupId,
+    /// Of a rule in a security group.
+    SecurityGroupRuleId,
+    /// Of a server group.
+    ServerGroupId,
+    /// Of a server.
+    ServerId,
+    /// Of a subnet.
+    SubnetId,
+}

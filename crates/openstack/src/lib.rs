@@ -1,0 +1,58 @@
+//! The OpenStack client that the controllers need.
+//!
+//! ```text
+//! clouds.yaml (bytes of a Secret) --CloudConfig--> Session --+-- compute(): servers, flavors, zones, groups, keys, limits
+//!                                                            +-- network(): networks, subnets, routers, groups, ports
+//!                                                            +-- image():   images
+//! ```
+//!
+//! One [`Session`] stands for one credential in one region. It logs in when first used, once for all who wait, renews
+//! before the token ends and after a 401; cloning shares it. Service handles ([`ComputeClient`], [`NetworkClient`], [`ImageClient`]) are
+//! cheap and borrow nothing.
+//!
+//! What callers can rely on:
+//! - **Unknown is not absent.** A `get` answers `None` only when the service itself said that this object does not exist;
+//!   a 404 of a proxy or of a wrong address is an error. A list is whole (all pages) or an error. Deleting what is absent
+//!   succeeds.
+//! - **A write is sent at most once**, except after a 401, which proves that nothing was done. [`Error::is_lost`] tells
+//!   apart what may have happened from what did not. Reads are repeated a few times.
+//! - **Nothing waits for long**: every call has a time limit, and `Retry-After` is data ([`Error::retry_after`]).
+//! - **Every call passes the gates** ([`CallGate`]), which may stop it or keep its answer: fencing, metrics and the crash
+//!   sweep are built on that. A delete or update knows only a random id; [`NetworkClient::about`] and
+//!   [`ComputeClient::about`] give such a call the name it has in every run.
+//! - **Credentials, tokens and user data** appear in no `Debug`, error or log line, even where a service echoes them.
+//!
+//! This crate decides nothing: choosing among matches, ownership and order belong to the plan.
+
+mod call;
+mod compute;
+mod config;
+mod error;
+mod id;
+mod image;
+mod lenient;
+mod network;
+mod session;
+
+pub use call::{Answer, Call, CallGate, Delivery, Service, Verb};
+pub use compute::{
+    Address, AddressKind, AvailabilityZone, ComputeClient, ComputeLimits, Fault, Flavor, MAX_USER_DATA_BYTES,
+    Server, ServerCreate, ServerGroup, ServerNetwork, ServerQuery, ServerStatus, UserData, UserDataTooLong,
+};
+pub use config::{CloudConfig, ConfigError, Fingerprint, Interface};
+pub use error::{Error, Refusal, RefusalKind};
+pub use id::{
+    FlavorId, FloatingIpId, ImageId, NetworkId, PortId, ProjectId, RouterId, SecurityGroupId,
+    SecurityGroupRuleId, ServerGroupId, ServerId, SubnetId,
+};
+pub use image::{Image, ImageClient, ImageQuery, ImageStatus};
+pub use network::{
+    AddressPair, AllocationPool, ExternalGateway, Filter, FixedIp, FixedIpRequest, FloatingIp,
+    FloatingIpQuery, GatewayAddress, GatewayUpdate, Network, NetworkClient, NetworkCreate, NetworkQuery,
+    NetworkUpdate, Port, PortCreate, PortQuery, PortUpdate, Quota, Router, RouterCreate, RouterInterface,
+    RouterQuery, RouterUpdate, SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRule,
+    SecurityGroupRuleCreate, SecurityGroupRuleQuery, SecurityGroupUpdate, Subnet, SubnetCreate, SubnetQuery,
+    SubnetUpdate,
+};
+pub use network::{Creation, NetworkResource, Query, Update};
+pub use session::{Session, SessionOptions};

@@ -1,0 +1,104 @@
+//! Networks.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Creation, Filter, Query, Update};
+use crate::{NetworkId, SubnetId, lenient::null_as_default};
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Network {
+    /// Its id.
+    pub id: NetworkId,
+    /// Its name.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub name: String,
+    /// Its description.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub description: String,
+    /// `ACTIVE`, `BUILD`, `DOWN`, `ERROR`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: String,
+    /// Largest packet, if the service says.
+    #[serde(default)]
+    pub mtu: Option<u32>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// True when routers can have their gateway on it.
+    #[serde(default, rename = "router:external")]
+    pub is_external: bool,
+    /// True when other projects use it too.
+    #[serde(default, rename = "shared")]
+    pub is_shared: bool,
+    /// Whether its ports are filtered by default.
+    #[serde(default, rename = "port_security_enabled")]
+    pub is_port_security_enabled: Option<bool>,
+    /// Its subnets.
+    #[serde(default, rename = "subnets")]
+    pub subnet_ids: Vec<SubnetId>,
+    /// The project it belongs to.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub project_id: String,
+}
+
+/// Makes a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NetworkCreate {
+    /// Its name.
+    pub name: String,
+    /// Its description, which carries the owner.
+    pub description: String,
+    /// Largest packet; the cloud's choice if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Whether its ports are filtered by default; the cloud's choice if none.
+    #[serde(rename = "port_security_enabled", skip_serializing_if = "Option::is_none")]
+    pub is_port_security_enabled: Option<bool>,
+}
+
+/// Changes a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NetworkUpdate {
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Largest packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Whether its ports are filtered by default.
+    #[serde(rename = "port_security_enabled", skip_serializing_if = "Option::is_none")]
+    pub is_port_security_enabled: Option<bool>,
+}
+
+/// Which networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkQuery {
+    /// By what all kinds have.
+    pub filter: Filter,
+    /// Only external ones, or only others.
+    pub is_external: Option<bool>,
+}
+
+impl Creation for NetworkCreate {
+    type Id = NetworkId;
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
+impl Update for NetworkUpdate {
+    type Id = NetworkId;
+}
+
+impl Query for NetworkQuery {
+    type Id = NetworkId;
+
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        self.filter.pairs().with("router:external", self.is_external.as_ref()).0
+    }
+}

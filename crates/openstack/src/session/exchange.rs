@@ -1,0 +1,104 @@
+//! One request: past the gates, over the wire, and its answer past the gates again.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Request as HttpRequest, header};
+use http_body_util::Full;
+use tokio::time::Instant;
+
+use super::{
+    Request, Session,
+    transport::{Failure, Response},
+};
+use crate::{Answer, Call, Delivery, Error, error::read_refusal};
+
+const USER_AGENT: &str = concat!("hangar/", env!("CARGO_PKG_VERSION"));
+
+impl Session {
+    /// Sends a request as it is. A status that is no success comes back as a response.
+    pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        base: &str,
+        token: Option<&HeaderValue>,
+    ) -> Result<Response, Error> {
+        let call = &request.call;
+        let http = http_request(request, base, token)
+            .map_err(|error| Error::Unreached { call: call.clone(), why: error.to_string() })?;
+        let limit = self.limit(call);
+        for gate in &self.inner.options.gates {
+            gate.before(call, limit).map_err(|why| Error::Stopped { call: call.clone(), why })?;
+        }
+        let started = Instant::now();
+        let result = self.inner.transport.exchange(http, limit).await;
+        let took = started.elapsed();
+        let answer = match &result {
+            Ok(response) => Answer::Status(response.status),
+            Err(Failure::Unreached(_)) => Answer::Unreached,
+            Err(Failure::Disconnected(_)) => Answer::Disconnected,
+            Err(Failure::TimedOut) => Answer::TimedOut,
+        };
+        let request_id =
+            result.as_ref().ok().and_then(|response| response.headers.get("x-openstack-request-id"));
+        tracing::debug!(%call, ?answer, ?took, ?request_id, "cloud call");
+        let mut withheld = None;
+        for gate in &self.inner.options.gates {
+            if let Delivery::Withhold(why) = gate.after(call, answer, took) {
+                withheld = Some(why);
+            }
+        }
+        if let Some(why) = withheld {
+            return Err(Error::Lost { call: call.clone(), why: why.to_owned() });
+        }
+        result.map_err(|failure| match failure {
+            Failure::Unreached(why) => Error::Unreached { call: call.clone(), why },
+            Failure::Disconnected(why) => Error::Lost { call: call.clone(), why },
+            Failure::TimedOut => Error::TimedOut { call: call.clone(), limit },
+        })
+    }
+
+    /// A response that is no success, as an error without anything secret in it.
+    pub(super) fn refused(
+        &self,
+        request: &Request,
+        response: &Response,
+        token: Option<&HeaderValue>,
+    ) -> Error {
+        let token = token.and_then(|token| token.to_str().ok());
+        let known: Vec<&str> = std::iter::once(self.inner.config.secret())
+            .chain(&request.secret)
+            .map(secrecy::ExposeSecret::expose_secret)
+            .chain(token)
+            .collect();
+        let refusal = read_refusal(&request.call, response.status, &response.headers, &response.body, &known);
+        Error::Refused(Box::new(refusal))
+    }
+
+    fn limit(&self, call: &Call) -> Duration {
+        if call.verb.is_write() { self.inner.options.write_limit } else { self.inner.options.read_limit }
+    }
+}
+
+fn http_request(
+    request: &Request,
+    base: &str,
+    token: Option<&HeaderValue>,
+) -> Result<HttpRequest<Full<hyper::body::Bytes>>, http::Error> {
+    let mut builder = HttpRequest::builder()
+        .method(request.method())
+        .uri(request.url(base))
+        .header(header::ACCEPT, "application/json")
+        .header(header::USER_AGENT, USER_AGENT);
+    if let Some(token) = token {
+        builder = builder.header("x-auth-token", token);
+    }
+    if let Some(version) = request.microversion {
+        builder = builder
+            .header("openstack-api-version", format!("{} {version}", request.call.service))
+            .header("x-openstack-nova-api-version", version);
+    }
+    if request.body.is_some() {
+        builder = builder.header(header::CONTENT_TYPE, "application/json");
+    }
+    builder.body(Full::new(request.body.clone().unwrap_or_default()))
+}
