@@ -35,7 +35,8 @@ pub fn abilities() -> Result<Abilities> {
     })
 }
 
-/// Refuses hosts where a machine cannot work, with one reason. `state` must exist.
+/// Refuses hosts where a machine cannot work, with one reason. `state` need not exist yet: what counts is
+/// the disk it will be on.
 pub fn check(state: &Path) -> Result<()> {
     check_privileges()?;
     for name in MERGED {
@@ -60,7 +61,8 @@ pub fn check_privileges() -> Result<()> {
 }
 
 fn check_disk(state: &Path) -> Result<()> {
-    let stat = rustix::fs::statvfs(state).doing(|| on("look at the disk under", state))?;
+    let existing = state.ancestors().find(|path| path.exists()).unwrap_or(state);
+    let stat = rustix::fs::statvfs(existing).doing(|| on("look at the disk under", state))?;
     let free_mebibytes = stat.f_bavail.saturating_mul(stat.f_frsize) >> 20;
     if free_mebibytes < NEEDED_MEBIBYTES {
         return Err(Error::OutOfDisk {

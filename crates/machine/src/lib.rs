@@ -38,12 +38,14 @@ mod root;
 mod service;
 mod spec;
 mod supervisor;
+mod tree;
 
 pub use environment::{Environment, SupervisorCommand};
 pub use error::{Error, Result};
-pub use machine::{Exec, Machine, MachineState, MachineStatus};
+pub use machine::{Exec, Machine, MachineState, MachineStatus, SEEDED};
 pub use name::Name;
 pub use process::ProcessIdentity;
 pub use service::{Restart, Service, ServiceState, ServiceStatus, containerd_config};
 pub use spec::{Bind, FileContent, Layers, MachineSpec};
 pub use supervisor::supervise_main;
+pub use tree::{fill_tree, link_tree};

@@ -133,7 +133,14 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     let machine = |name: &Name| environment.machine(name);
     match arguments.verb {
         Verb::CreateFabric { name, gateway, host, outside } => {
-            let fabric = environment.create_fabric(FabricSpec { name, gateway, host, mtu: None, outside })?;
+            let fabric = environment.create_fabric(FabricSpec {
+                name,
+                gateway,
+                host,
+                mtu: None,
+                outside,
+                never_outside: Vec::new(),
+            })?;
             if let (true, Some(obstacle)) = (outside, fabric.outside_obstacle()?) {
                 eprintln!("machines cannot reach the outside: {obstacle}");
             }

@@ -51,13 +51,18 @@ impl ProcessIdentity {
         self.is_alive().then_some(pidfd)
     }
 
+    /// Asks the process to end. `true` when it was there.
+    pub fn terminate(&self) -> bool {
+        self.pin().is_some_and(|pidfd| pidfd_send_signal(pidfd, Signal::TERM).is_ok())
+    }
+
     /// Ends the process at once. `true` when it was there.
-    pub(crate) fn kill(&self) -> bool {
+    pub fn kill(&self) -> bool {
         self.pin().is_some_and(|pidfd| pidfd_send_signal(pidfd, Signal::KILL).is_ok())
     }
 
     /// Waits until the process is gone; `false` when it still is there after `patience`.
-    pub(crate) fn wait_gone(&self, patience: Duration) -> bool {
+    pub fn wait_gone(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let Some(pidfd) = self.pin() else { return true };
         loop {

@@ -87,14 +87,15 @@ impl Service {
     }
 
     /// kubelet as kubeadm expects it from the distribution: it starts once it is configured, with the flags that
-    /// kubeadm wrote and those in /etc/default/kubelet.
+    /// kubeadm wrote and those in /etc/default/kubelet. Flags of the machine's own go into its environment as
+    /// `KUBELET_IMAGE_ARGS`.
     pub fn kubelet() -> Self {
         let script = r"
 [ -e /var/lib/kubelet/kubeadm-flags.env ] && . /var/lib/kubelet/kubeadm-flags.env
 [ -e /etc/default/kubelet ] && . /etc/default/kubelet
 bootstrap=
 [ -e /etc/kubernetes/bootstrap-kubelet.conf ] && bootstrap=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf
-exec kubelet $bootstrap --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+exec kubelet $bootstrap --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_IMAGE_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 ";
         Self {
             when_exists: Some(PathBuf::from("/var/lib/kubelet/config.yaml")),

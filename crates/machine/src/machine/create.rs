@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Its network namespace with all links, before any process is in it.
-    fn connect(&self, record: &Record) -> Result<()> {
+    pub(super) fn connect(&self, record: &Record) -> Result<()> {
         let netns = self.netns();
         netns.ensure()?;
         for (name, value) in &record.spec.network_sysctls {

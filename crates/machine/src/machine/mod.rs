@@ -10,8 +10,10 @@ mod create;
 mod exec;
 mod logs;
 mod remove;
+mod repair;
 
 pub use self::exec::Exec;
+pub use self::repair::SEEDED;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -14,11 +14,15 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Environment {
-    /// Removes all machines and private networks. Goes on after a failure and returns the first.
+    /// Removes all machines, private networks and other namespaces. Goes on after a failure and returns the first.
     pub fn delete_all(&self) -> Result<()> {
         let mut first = Ok(());
         for name in self.names_in("machines")? {
             let done = self.machine(&name).delete().map(drop);
+            first = first.and(done);
+        }
+        for name in self.netns_names()? {
+            let done = self.delete_netns(&name).map(drop);
             first = first.and(done);
         }
         for name in self.fabrics()? {

@@ -7,7 +7,7 @@
 
 use std::{
     fs, io,
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use std::{
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
 
-use super::{Attachment, Netns, Network, Nic, Route, VethEnd, outside, overlap};
+use super::{Attachment, Netns, Network, Nic, Route, VethEnd, names, outside, overlap};
 use crate::{
     environment::Environment,
     error::{Doing, Error, Result, on},
@@ -47,6 +47,10 @@ pub struct FabricSpec {
     /// Machines reach the outside by TCP where the host can ([`Fabric::outside_obstacle`] says why not).
     #[serde(default)]
     pub outside: bool,
+    /// Ranges that mean something inside machines, such as a cluster's Services before anything serves them: what is
+    /// sent to them is answered as unreachable at once, rather than by whoever has such an address outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_outside: Vec<Ipv4Net>,
 }
 
 impl FabricSpec {
@@ -127,6 +131,11 @@ impl Fabric {
         }
     }
 
+    /// Where names of the outside can be asked on this network, by UDP and TCP; only while there is a way out.
+    pub fn names(&self) -> SocketAddr {
+        SocketAddr::from((self.spec.gateway.addr(), names::PORT))
+    }
+
     fn build(&self, directory: &Path, lock: &Lock) -> Result<()> {
         let netns = self.netns();
         netns.ensure()?;
@@ -146,7 +155,9 @@ impl Fabric {
         if self.outside_obstacle()?.is_none() {
             let environment = &self.environment;
             let (nft, supervisor) = (environment.nft(), environment.supervisor());
-            outside::open(directory, &netns, BRIDGE, self.range(), nft, supervisor, lock)?;
+            let mut inside = vec![self.range()];
+            inside.extend(&self.spec.never_outside);
+            outside::open(directory, &netns, BRIDGE, &inside, nft, supervisor, lock)?;
         }
         Ok(())
     }
@@ -197,6 +208,7 @@ impl Environment {
     /// Makes a private network, or repairs one that was made from the same specification (after a reboot, say).
     pub fn create_fabric(&self, spec: FabricSpec) -> Result<Fabric> {
         host::check_privileges()?;
+        // Before the lock's file is written.
         spec.check()?;
         let directory = self.fabric_directory(&spec.name);
         let lock = Lock::acquire(&directory, PATIENCE, || Ok(()))?;
@@ -218,10 +230,17 @@ impl Environment {
         made.map(|()| fabric)
     }
 
-    fn make_fabric(&self, fabric: &Fabric, directory: &Path, lock: &Lock) -> Result<()> {
-        if fabric.spec.host.is_some() {
-            overlap::check(fabric.range(), &self.identity().host_link(&fabric.spec.name))?;
+    /// Refuses a network that [`Self::create_fabric`] would refuse, and makes nothing.
+    pub fn check_fabric(&self, spec: &FabricSpec) -> Result<()> {
+        spec.check()?;
+        match spec.host {
+            Some(_) => overlap::check(spec.gateway.trunc(), &self.identity().host_link(&spec.name)),
+            None => Ok(()),
         }
+    }
+
+    fn make_fabric(&self, fabric: &Fabric, directory: &Path, lock: &Lock) -> Result<()> {
+        self.check_fabric(&fabric.spec)?;
         json_file::write(&directory.join("fabric.json"), &fabric.spec)?;
         fabric.build(directory, lock)
     }
@@ -295,6 +314,7 @@ mod tests {
             host: host.map(|address| address.parse().unwrap()),
             mtu: None,
             outside: false,
+            never_outside: Vec::new(),
         }
     }
 

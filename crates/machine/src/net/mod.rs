@@ -7,8 +7,12 @@
 //! Everything here is synchronous. A thread enters the namespace, does its work and ends; the calling thread
 //! never leaves the host's namespace.
 
+mod announce;
+pub mod conntrack;
+mod custom;
 mod fabric;
 mod link;
+mod names;
 mod netlink;
 mod netns;
 pub mod nft;

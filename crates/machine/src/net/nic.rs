@@ -103,7 +103,11 @@ impl Nic {
             }
             Ok(())
         })?;
-        self.addresses.iter().for_each(|address| announce(inside, *address));
+        for address in &self.addresses {
+            if let IpNet::V4(net) = address {
+                inside.announce(net.addr(), *net);
+            }
+        }
         Ok(())
     }
 
@@ -126,19 +130,4 @@ impl Nic {
         }
         Ok(())
     }
-}
-
-/// Makes the neighbours forget an earlier owner of the address: a packet to one of them makes the kernel ask for it,
-/// and everybody hears who asks. The kernel repeats the question, so it is heard although the bridge lets a new port
-/// talk only after a moment (which is why its own announcement, sent when a link comes up, is lost).
-fn announce(inside: &Netns, address: IpNet) {
-    let IpNet::V4(net) = address else { return };
-    let Some(neighbour) = net.hosts().find(|host| *host != net.addr()) else {
-        return;
-    };
-    // Nobody has to be there, and nothing depends on it.
-    let _ = inside.run(|| {
-        let socket = std::net::UdpSocket::bind((net.addr(), 0));
-        Ok(socket.and_then(|socket| socket.send_to(&[], (neighbour, 9))))
-    });
 }

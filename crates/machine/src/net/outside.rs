@@ -3,7 +3,7 @@
 //! Translation in the kernel would need forwarding and rules in the host's own namespace, which is not ours to
 //! change. Instead a rule inside the network's namespace hands every TCP connection that leaves the range to a relay,
 //! a process of the host that listens inside the namespace and connects from outside it, as any program of the host
-//! would. UDP and ICMP stay inside; names are the business of a resolver on the gateway.
+//! would. UDP and ICMP stay inside; names can be asked on the gateway ([`super::names`]).
 //!
 //! The relay belongs to one network: it records itself before it lets go of the network's lock, and ends when its
 //! record is gone or names another.
@@ -11,7 +11,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},
-    net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
@@ -25,7 +25,7 @@ use rustix::{
     stdio::{dup2_stdin, dup2_stdout},
 };
 
-use super::{Netns, Network, nft::Nft};
+use super::{Netns, Network, names, nft::Nft};
 use crate::{
     environment::SupervisorCommand,
     error::{Doing, Error, Result, on},
@@ -62,16 +62,18 @@ pub(super) fn obstacle(nft: &Nft) -> Result<Option<&'static str>> {
     })
 }
 
-/// Sends what leaves `range` to the relay, and starts the relay unless it runs.
+/// Sends what leaves the ranges `inside` to the relay, and starts the relay unless it runs.
 pub(super) fn open(
     directory: &Path,
     netns: &Netns,
     bridge: &str,
-    range: Ipv4Net,
+    inside: &[Ipv4Net],
     nft: &Nft,
     supervisor: &SupervisorCommand,
     lock: &Lock,
 ) -> Result<()> {
+    let inside: Vec<String> = inside.iter().map(ToString::to_string).collect();
+    let inside = inside.join(", ");
     let rules = format!(
         "table ip hangar_outside\n\
          delete table ip hangar_outside\n\
@@ -79,7 +81,7 @@ pub(super) fn open(
            chain leaving {{\n\
              type nat hook prerouting priority -90; policy accept;\n\
              iifname != \"{bridge}\" accept\n\
-             ip daddr {{ {range}, 127.0.0.0/8, 169.254.0.0/16, 224.0.0.0/4 }} accept\n\
+             ip daddr {{ {inside}, 127.0.0.0/8, 169.254.0.0/16, 224.0.0.0/4 }} accept\n\
              fib daddr type local accept\n\
              meta l4proto tcp redirect to :{PORT}\n\
            }}\n\
@@ -133,7 +135,10 @@ pub(super) fn close(directory: &Path) -> Result<()> {
 pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"hangar-relay");
-    let listener = Netns::at(netns).listen_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)))?;
+    let netns = Netns::at(netns);
+    let listener = netns.listen_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)))?;
+    let names = SocketAddr::from((Ipv4Addr::UNSPECIFIED, names::PORT));
+    let (questions, callers) = (netns.bind_udp(names)?, netns.listen_tcp(names)?);
     let own = ProcessIdentity::of(std::process::id().cast_signed())
         .ok_or_else(|| Error::Invalid("the relay cannot find itself in /proc".to_owned()))?;
     json_file::write(&record(directory), &own)?;
@@ -144,6 +149,8 @@ pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
     dup2_stdin(&null).doing(|| "release the lock")?;
     let record = record(directory);
     thread::spawn(move || serve(&listener));
+    thread::spawn(move || names::serve_datagrams(&questions, is_outside));
+    thread::spawn(move || names::serve_connections(&callers, is_outside));
     loop {
         thread::sleep(LOOK);
         if json_file::read::<ProcessIdentity>(&record).ok().flatten().as_ref() != Some(&own) {
@@ -177,7 +184,7 @@ fn relay(inside: &TcpStream) -> Result<()> {
     let target = ip_original_dst(inside).doing(|| "read where a connection was going")?;
     // Somebody called the relay itself, or another private network of this host: neither is outside.
     let is_own = inside.local_addr().ok() == Some(SocketAddr::V4(target));
-    if is_own || is_private_network(target)? {
+    if is_own || is_private_network(*target.ip())? {
         return Ok(());
     }
     let outside =
@@ -189,14 +196,22 @@ fn relay(inside: &TcpStream) -> Result<()> {
     Ok(())
 }
 
-fn is_private_network(target: SocketAddrV4) -> Result<bool> {
+/// A resolver on a private network of this host would ask us in turn.
+fn is_outside(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_private_network(address).is_ok_and(|is_ours| !is_ours),
+        IpAddr::V6(_) => true,
+    }
+}
+
+fn is_private_network(target: Ipv4Addr) -> Result<bool> {
     let mut network = Network::here()?;
     let links = network.links()?;
     let ours = |index: u32| {
         let alias = links.iter().find(|link| link.index == index).and_then(|link| link.alias.as_deref());
         alias.is_some_and(|alias| alias.starts_with(ALIAS))
     };
-    Ok(network.addresses()?.iter().any(|(index, net)| ours(*index) && net.contains(target.ip())))
+    Ok(network.addresses()?.iter().any(|(index, net)| ours(*index) && net.contains(&target)))
 }
 
 /// Copies one direction; its end closes the other side's, so that half-closed connections work.

@@ -100,7 +100,22 @@ fn serve_one(stream: &UnixStream, events: &Sender<Event>) -> std::io::Result<()>
 pub(crate) fn ask(machine: &Name, first: &ProcessIdentity, request: &Request) -> Result<Vec<ServiceStatus>> {
     let failed = |message: String| Error::Supervisor { machine: machine.to_string(), message };
     let path = format!("/proc/{}/root{SOCKET}", first.pid);
-    let mut stream = UnixStream::connect(path).map_err(|error| failed(error.to_string()))?;
+    let stream = UnixStream::connect(path).map_err(|error| failed(error.to_string()))?;
+    converse(stream, request, failed)
+}
+
+/// Asks the supervisor of the machine that the calling process is in.
+pub(super) fn ask_here(request: &Request) -> Result<Vec<ServiceStatus>> {
+    let failed = |message: String| Error::Supervisor { machine: "this".to_owned(), message };
+    let stream = UnixStream::connect(SOCKET).map_err(|error| failed(error.to_string()))?;
+    converse(stream, request, failed)
+}
+
+fn converse(
+    mut stream: UnixStream,
+    request: &Request,
+    failed: impl Fn(String) -> Error,
+) -> Result<Vec<ServiceStatus>> {
     stream.set_read_timeout(Some(PATIENCE)).doing(|| "set a timeout")?;
     stream.set_write_timeout(Some(PATIENCE)).doing(|| "set a timeout")?;
     let mut text = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;

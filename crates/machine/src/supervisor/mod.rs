@@ -5,6 +5,7 @@
 //! * `init DIRECTORY` builds the root directory and then supervises the services. It is process 1 inside: it adopts
 //!   and reaps what loses its parent, and when it ends the kernel ends everything else.
 //! * `enter DIRECTORY WORKING-DIRECTORY COMMAND…` runs one command inside and ends with its exit code.
+//! * `systemctl WORD…`, run inside, asks the supervisor in systemd's words.
 //! * `relay DIRECTORY NETNS` is a private network's way out (see `net::outside`).
 //!
 //! `launch`, `init` and `relay` talk on their standard output: `ready`, or one line with the reason of a failure. Their
@@ -16,6 +17,7 @@ mod enter;
 mod init;
 mod launch;
 mod reaper;
+mod systemctl;
 mod units;
 
 use std::{
@@ -45,6 +47,7 @@ pub fn supervise_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode
         ("enter", [_, directory, working_directory, command @ ..]) if !command.is_empty() => {
             enter::run(Path::new(directory), Path::new(working_directory), command)
         }
+        ("systemctl", [_, words @ ..]) => systemctl::run(words),
         ("relay", [_, _, _]) => report(again("relay-serve", 3).spawn().map(drop).doing(|| "start the relay")),
         ("relay-serve", [_, directory, netns]) => {
             report(outside::run(Path::new(directory), Path::new(netns)))

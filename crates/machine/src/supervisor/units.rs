@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How often missing files are looked for. Only while some service waits for one.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 /// What a shell answers for a program that cannot be run.
 const NOT_RUN: i32 = 127;
 

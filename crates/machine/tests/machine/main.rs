@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
 
 mod basics;
+mod cloud_parts;
 mod containerd;
 mod killed;
 mod lifecycle;

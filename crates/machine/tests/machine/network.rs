@@ -2,6 +2,8 @@
 
 use std::{
     io::{Read, Write},
+    path::Path,
+    process::Command,
     time::Duration,
 };
 
@@ -12,7 +14,7 @@ use hangar_machine::{
 
 use crate::{
     packages, ping,
-    support::{bench, eventually, fabric, fabric_spec, machine, name, sh},
+    support::{PROGRAM, bench, eventually, fabric, fabric_spec, machine, name, sh},
 };
 
 #[test]
@@ -172,13 +174,10 @@ fn building_blocks_make_a_router() {
     bench.finish();
 }
 
-/// A host of our own making, so that the outside is a namespace too.
-#[test]
-fn machines_reach_the_outside_where_the_host_can() {
-    let bench = bench();
-    let place = tempfile::tempdir_in("/run").unwrap();
-    let netns = |name: &str| Netns::at(place.path().join(name));
-    let (host, world) = (netns("host"), netns("world"));
+/// A host of our own making with an uplink to a world, so that the outside is a namespace too. The host is 203.0.113.2,
+/// the world 203.0.113.1.
+fn host_and_world(place: &Path) -> (Netns, Netns) {
+    let (host, world) = (Netns::at(place.join("host")), Netns::at(place.join("world")));
     host.create().unwrap();
     world.create().unwrap();
     let peer = world.open().unwrap();
@@ -196,8 +195,61 @@ fn machines_reach_the_outside_where_the_host_can() {
             network.set_up("eth0")
         })
         .unwrap();
+    (host, world)
+}
 
-    let spec = FabricSpec { outside: true, ..fabric_spec(36) };
+#[test]
+fn names_are_asked_on_the_gateway_by_udp() {
+    let bench = bench();
+    let place = tempfile::tempdir_in("/run").unwrap();
+    let (host, world) = host_and_world(place.path());
+    host.network(|network| network.add_route(&Route::default_via("203.0.113.1".parse().unwrap()))).unwrap();
+    // A resolver that speaks UDP alone, as many small networks have.
+    let server = world.bind_udp("203.0.113.1:53".parse().unwrap()).unwrap();
+    std::thread::spawn(move || {
+        let mut question = [0; 512];
+        let (length, client) = server.recv_from(&mut question).unwrap();
+        server.send_to(&[&question[..length], b"answered"].concat(), client).unwrap();
+    });
+
+    // The relay reads what the host's own programs read: here, in a mount namespace, a file of ours. What is mounted
+    // there is seen by nobody else, so everything happens in it.
+    let configuration = place.path().join("resolv.conf");
+    std::fs::write(&configuration, "nameserver 203.0.113.1\n").unwrap();
+    let script = r#"
+        set -e
+        mount --bind "$1" /etc/resolv.conf
+        shift
+        "$@" create-fabric private --outside --gateway 100.120.37.1/24 --host 100.120.37.2 >/dev/null
+        exec 3<>/dev/udp/100.120.37.1/3153
+        printf '\x12\x34\x01 a question' >&3
+        timeout 30 dd bs=512 count=1 status=none <&3
+        "$@" delete-fabric private >/dev/null
+    "#;
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--propagation", "private", "bash", "-c", script, "bash"])
+        .arg(&configuration)
+        .args([PROGRAM, "--state", bench.state.path().to_str().unwrap(), "--environment", "names"])
+        .envs(packages::nft_environment());
+    let output = host.output(&mut command).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(answer, "\u{12}4\u{1} a questionanswered");
+
+    host.delete().unwrap();
+    world.delete().unwrap();
+    drop(place);
+    bench.finish();
+}
+
+#[test]
+fn machines_reach_the_outside_where_the_host_can() {
+    let bench = bench();
+    let place = tempfile::tempdir_in("/run").unwrap();
+    let (host, world) = host_and_world(place.path());
+    let inside_only = "192.0.2.0/24".parse().unwrap();
+    let spec = FabricSpec { outside: true, never_outside: vec![inside_only], ..fabric_spec(36) };
     let environment = bench.environment("outside").with_nft(packages::nft());
     let closed = host.run(|| environment.create_fabric(spec.clone())).unwrap();
     assert_eq!(host.run(|| closed.outside_obstacle()).unwrap(), Some("this host has no default route"));
@@ -236,6 +288,10 @@ fn machines_reach_the_outside_where_the_host_can() {
     assert_eq!(server.join().unwrap().to_string(), "203.0.113.2", "the outside sees the host");
     // Nobody listens there: the connection ends.
     assert_eq!(ask(&machine, 81, ""), "");
+    // A range that is never outside is unreachable, and is not tried by the host for us.
+    let refused =
+        machine.netns().connect_tcp("192.0.2.1:80".parse().unwrap(), Duration::from_secs(10)).unwrap_err();
+    assert!(refused.to_string().contains("unreachable"), "{refused}");
 
     machine.delete().unwrap();
     host.run(|| environment.delete_fabric(&name("private"))).unwrap();

@@ -1,6 +1,7 @@
 //! Distribution packages, downloaded and unpacked beside the build: nothing is installed.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -74,11 +75,23 @@ pub(crate) fn nft() -> Nft {
     if installed.is_usable() {
         return installed;
     }
-    let tree = unpacked();
-    let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = [tree.join("usr/lib").join(&multiarch), tree.join("lib").join(&multiarch)];
-    let libraries = std::env::join_paths(libraries).unwrap();
-    let nft = Nft::new(tree.join("usr/sbin/nft")).with("LD_LIBRARY_PATH", libraries);
+    let nft = Nft::new(unpacked().join("usr/sbin/nft")).with("LD_LIBRARY_PATH", libraries());
     assert!(nft.is_usable(), "the unpacked nft does not run");
     nft
+}
+
+/// Variables with which a program finds the same.
+pub(crate) fn nft_environment() -> Vec<(&'static str, OsString)> {
+    if Nft::default().is_usable() {
+        return Vec::new();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(unpacked().join("usr/sbin")).chain(std::env::split_paths(&path));
+    vec![("PATH", std::env::join_paths(directories).unwrap()), ("LD_LIBRARY_PATH", libraries())]
+}
+
+fn libraries() -> OsString {
+    let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let directories = ["usr/lib", "lib"].map(|lib| unpacked().join(lib).join(&multiarch));
+    std::env::join_paths(directories).unwrap()
 }

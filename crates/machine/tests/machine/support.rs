@@ -89,6 +89,7 @@ pub(crate) fn fabric_spec(third: u8) -> FabricSpec {
         host: Some(format!("100.120.{third}.2").parse().unwrap()),
         mtu: None,
         outside: false,
+        never_outside: Vec::new(),
     }
 }
 

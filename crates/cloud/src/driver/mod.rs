@@ -1,0 +1,47 @@
+//! Drivers: what stands behind the model.
+//!
+//! A driver is told what should be ([`Topology`]) and says what became of it ([`Event`]). It is level-triggered: told
+//! the same again, it repairs what is missing and removes what is no longer there.
+
+pub mod namespaces;
+mod record;
+
+pub use record::Record;
+
+use std::future::Future;
+
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+
+use crate::topology::Topology;
+
+/// What happened to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It runs.
+    Active(Uuid),
+    /// It was stopped.
+    Stopped(Uuid),
+    /// It cannot be made or died; the words become its fault.
+    Failed(Uuid, String),
+    /// Nothing is left of it.
+    Gone(Uuid),
+}
+
+/// Makes the topology true.
+pub trait Driver: Send + Sync + 'static {
+    /// Brings the host to what should be. Returns when it is so, as far as it can be; single servers that fail are
+    /// events, not errors. Called again after every change and from time to time, never twice at once.
+    ///
+    /// `Ok` also says that nothing is left of any server that the topology does not name, except those it called
+    /// [`Event::Failed`] meanwhile: a server that was deleted before the driver ever saw it, or whose
+    /// [`Event::Gone`] was lost with a crash, leaves the API then. Servers may still be starting when it returns.
+    fn realise(
+        &self,
+        topology: &Topology,
+        events: &UnboundedSender<Event>,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// What a server printed.
+    fn console(&self, server: Uuid) -> impl Future<Output = String> + Send;
+}

@@ -1,0 +1,125 @@
+//! The driver whose servers are namespaced machines of this host, with a data plane of the kernel's own parts.
+//!
+//! ```text
+//! private network (exists without us)   bridge ── router's external leg
+//! router                                namespace: gateway addresses, floating addresses, translation
+//! network                               namespace: bridge, security groups, metadata service
+//! server                                machine: veth with its port's addresses, cloud-init inside
+//! ```
+//!
+//! A namespace per network and router means that address ranges of networks may overlap and that cleaning up is
+//! deleting namespaces. All of it belongs to one environment of `hangar_machine`: who removes the environment removes
+//! this too, also when the driver's process is gone.
+//!
+//! Passes ([`work`]) compare with what exists, so a driver that was killed half way, or a host that was restarted, needs
+//! no path of its own. When a pass succeeds, nothing is left of servers, routers and networks that were not in it.
+
+pub mod cloud_init;
+mod image;
+mod metadata;
+mod names;
+mod network;
+mod process;
+mod router;
+mod rules;
+mod server;
+mod settings;
+mod work;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hangar_machine::net::{conntrack::Conntrack, nft::Nft};
+use hangar_machine::{Environment, Machine};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+
+use self::work::{Kept, Work};
+use super::{Driver, Event};
+use crate::topology::Topology;
+
+pub use self::image::{KUBERNETES_VERSION, MachineImage, Seed};
+pub use self::process::{ProcessConfig, ProcessError, serve};
+pub use self::settings::{Settings, Tool};
+
+/// As much of a console as people look at.
+const CONSOLE: u64 = 256 << 10;
+/// What makes up a console, in order.
+const CONSOLE_LOGS: [&str; 2] = ["supervisor", "cloud-init-output"];
+
+/// Machines of this host as servers.
+#[derive(Clone)]
+pub struct Namespaces {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    environment: Environment,
+    nft: Nft,
+    conntrack: Conntrack,
+    kept: Mutex<Kept>,
+}
+
+impl Namespaces {
+    /// A driver; nothing is made yet.
+    pub fn new(settings: Settings) -> hangar_machine::Result<Self> {
+        let (environment, nft, conntrack) = (settings.environment()?, settings.nft(), settings.conntrack());
+        let kept = Mutex::new(Kept::new());
+        Ok(Self { inner: Arc::new(Inner { settings, environment, nft, conntrack, kept }) })
+    }
+
+    /// The machine of a server, whether it exists or not.
+    pub fn machine(&self, server: Uuid) -> hangar_machine::Result<Machine> {
+        Ok(self.inner.environment.machine(&names::server(server)?))
+    }
+}
+
+impl Inner {
+    fn realise(
+        &self,
+        topology: &Topology,
+        events: &UnboundedSender<Event>,
+        runtime: &Handle,
+    ) -> Result<(), String> {
+        let fabric = self
+            .environment
+            .fabric(&self.settings.fabric)
+            .map_err(|error| format!("external network: {error}"))?;
+        // Whoever panicked left nothing that the next pass would not see.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        Work {
+            topology,
+            settings: &self.settings,
+            environment: &self.environment,
+            fabric,
+            nft: &self.nft,
+            conntrack: &self.conntrack,
+            runtime,
+            events,
+            kept: &mut kept,
+        }
+        .run()
+    }
+
+    fn console(&self, server: Uuid) -> String {
+        let Ok(name) = names::server(server) else { return String::new() };
+        let machine = self.environment.machine(&name);
+        let logs = CONSOLE_LOGS.iter().map(|log| machine.logs(log, Some(CONSOLE)).unwrap_or_default());
+        logs.collect()
+    }
+}
+
+impl Driver for Namespaces {
+    async fn realise(&self, topology: &Topology, events: &UnboundedSender<Event>) -> Result<(), String> {
+        let (inner, topology, events) = (Arc::clone(&self.inner), topology.clone(), events.clone());
+        let runtime = Handle::current();
+        let pass = tokio::task::spawn_blocking(move || inner.realise(&topology, &events, &runtime));
+        pass.await.map_err(|error| error.to_string())?
+    }
+
+    async fn console(&self, server: Uuid) -> String {
+        let inner = Arc::clone(&self.inner);
+        tokio::task::spawn_blocking(move || inner.console(server)).await.unwrap_or_default()
+    }
+}

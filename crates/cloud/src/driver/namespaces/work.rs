@@ -1,0 +1,152 @@
+//! One pass: from what should be to what is.
+//!
+//! Everything is compared with what exists, by names that follow from ids; nothing that an earlier pass remembers is
+//! needed, it only saves work. One failing thing does not keep the others from being made: failures are collected.
+//!
+//! Order: servers that are not wanted go first, because their addresses may be another's now; networks come with
+//! their rules before anything is plugged in, so no machine is ever reachable unfiltered; namespaces that are not
+//! wanted go when nothing is in them any more; servers come last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use hangar_machine::net::{Fabric, conntrack::Conntrack, nft::Nft};
+use hangar_machine::{Environment, Result};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+
+use super::metadata::Services;
+use super::names::{self, Meaning};
+use super::settings::Settings;
+use crate::driver::Event;
+use crate::topology::Topology;
+
+/// What is kept between passes.
+pub(super) struct Kept {
+    /// The metadata services.
+    pub(super) services: Services,
+    /// Rules by namespace: the kernel's number of the namespace, and the text.
+    pub(super) rules: BTreeMap<PathBuf, (u64, String)>,
+    /// What should have been the last time.
+    pub(super) before: Option<Topology>,
+    /// What was last said of each server.
+    pub(super) said: BTreeMap<Uuid, Event>,
+    /// Servers whose machines have all they need.
+    pub(super) prepared: BTreeSet<Uuid>,
+    /// Servers that could not be made. They are not tried again, as no cloud does.
+    pub(super) failed: BTreeSet<Uuid>,
+}
+
+impl Kept {
+    pub(super) fn new() -> Self {
+        Self {
+            services: Services::new(),
+            rules: BTreeMap::new(),
+            before: None,
+            said: BTreeMap::new(),
+            prepared: BTreeSet::new(),
+            failed: BTreeSet::new(),
+        }
+    }
+}
+
+/// A pass and what it works with.
+pub(super) struct Work<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) settings: &'a Settings,
+    pub(super) environment: &'a Environment,
+    pub(super) fabric: Fabric,
+    pub(super) nft: &'a Nft,
+    pub(super) conntrack: &'a Conntrack,
+    pub(super) runtime: &'a Handle,
+    pub(super) events: &'a UnboundedSender<Event>,
+    pub(super) kept: &'a mut Kept,
+}
+
+impl Work<'_> {
+    /// Does all of it. Fails with everything that failed, except for servers: those are events.
+    pub(super) fn run(&mut self) -> std::result::Result<(), String> {
+        let topology = self.topology;
+        let mut failures = Failures::default();
+        self.kept.services.tell(topology);
+        failures.note("servers", self.remove_servers());
+        let mut broken = BTreeSet::new();
+        for (id, network) in &topology.networks {
+            if !failures.note(&format!("network {id}"), self.ensure_network(*id, network)) {
+                broken.insert(*id);
+            }
+        }
+        for (id, router) in &topology.routers {
+            failures.note(&format!("router {id}"), self.ensure_router(*id, router));
+        }
+        failures.note("namespaces", self.remove_namespaces());
+        for (id, server) in &topology.servers {
+            let network = |port: &Uuid| topology.ports.get(port).map(|port| port.network);
+            let waits = server.ports.iter().filter_map(network).any(|network| broken.contains(&network));
+            if !waits {
+                self.ensure_server(*id, server);
+            }
+        }
+        self.kept.before = Some(topology.clone());
+        failures.result()
+    }
+
+    /// Removes machines of servers that are not wanted, and says of every such server that it is gone.
+    fn remove_servers(&mut self) -> Result<()> {
+        let mut unwanted: BTreeSet<Uuid> = self.kept.said.keys().copied().collect();
+        for status in self.environment.machines()? {
+            if let Some(Meaning::Server(id)) = names::meaning(&status.name) {
+                unwanted.insert(id);
+            }
+        }
+        unwanted.retain(|id| !self.topology.servers.contains_key(id));
+        unwanted.into_iter().try_for_each(|id| self.remove_server(id))
+    }
+
+    fn remove_namespaces(&mut self) -> Result<()> {
+        let mut unwanted: BTreeSet<Uuid> = self.kept.services.networks().into_iter().collect();
+        for name in self.environment.netns_names()? {
+            match names::meaning(&name) {
+                Some(Meaning::Network(id)) => {
+                    unwanted.insert(id);
+                }
+                Some(Meaning::Router(id)) if !self.topology.routers.contains_key(&id) => {
+                    self.remove_router(id)?;
+                }
+                _ => {}
+            }
+        }
+        unwanted.retain(|id| !self.topology.networks.contains_key(id));
+        unwanted.into_iter().try_for_each(|id| self.remove_network(id))
+    }
+
+    /// Says something that was not said before.
+    pub(super) fn say(&mut self, id: Uuid, event: Event) {
+        if self.kept.said.get(&id) != Some(&event) {
+            // Nobody listens any more: then nobody misses it.
+            let _ = self.events.send(event.clone());
+            self.kept.said.insert(id, event);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Failures(Vec<String>);
+
+impl Failures {
+    /// `true` when nothing failed.
+    fn note(&mut self, what: &str, result: Result<()>) -> bool {
+        match result {
+            Ok(()) => true,
+            Err(error) => {
+                self.0.push(format!("{what}: {error}"));
+                false
+            }
+        }
+    }
+
+    fn result(self) -> std::result::Result<(), String> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0.join("; ")) }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can keep the cloud from starting. Refusals of single calls are answers, not errors.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The cloud cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address that clients would be told does not work for them.
+    #[error("public URL {url}: {why}")]
+    PublicUrl {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A name in the configuration means nothing.
+    #[error("configuration: {what} {name:?} does not exist")]
+    Unknown {
+        /// What kind of thing.
+        what: &'static str,
+        /// What it was called.
+        name: String,
+    },
+    /// The listener does not work.
+    #[error("listening")]
+    Listen(#[source] io::Error),
+    /// The state file cannot be read or written.
+    #[error("state file {path}")]
+    StateFile {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The state file is not one of ours.
+    #[error("state file {path} cannot be understood")]
+    StateFormat {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}

@@ -1,0 +1,31 @@
+//! A call that is being carried out: who, what, and the model to do it on.
+
+use serde_json::{Map, Value};
+
+use super::request::Request;
+use crate::config::Config;
+use crate::model::{Caller, Draw, Model, Refusal};
+
+/// A call that is being carried out.
+pub(crate) struct Call<'a> {
+    pub(crate) model: &'a mut Model,
+    pub(crate) config: &'a Config,
+    pub(crate) base_url: &'a str,
+    pub(crate) request: &'a Request,
+    pub(crate) caller: Caller,
+    pub(crate) draw: Draw,
+    /// What the server that this call makes shall fail with.
+    pub(crate) doom: Option<String>,
+}
+
+impl Call<'_> {
+    /// An absolute URL of this cloud.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+
+    /// The object under a key of the body.
+    pub(crate) fn object(&self, key: &str) -> Result<Map<String, Value>, Refusal> {
+        self.request.object(key)
+    }
+}

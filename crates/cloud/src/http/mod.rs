@@ -1,0 +1,186 @@
+//! The HTTP side: connections, faults, who is calling, and which service is meant.
+//!
+//! One listener for all services, told apart by the first part of the path. A call is carried out on a copy of the
+//! model under the lock and without waiting; the copy becomes the model only if the call went well. Then the state
+//! file is written, and only then the answer leaves.
+
+mod admin;
+mod attributes;
+mod call;
+mod compute;
+mod dispatch;
+mod identity;
+mod image;
+mod list;
+mod network;
+mod refuse;
+mod reply;
+mod request;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Response;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::driver::Driver;
+use crate::fault::Action;
+use crate::model::Refusal;
+use crate::shared::{CallRecord, Shared};
+use dispatch::{Service, dispatch};
+use reply::Reply;
+use request::Request;
+
+/// The connection is to be closed without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("cut by a fault rule")]
+struct Cut;
+
+/// What fault rules want of a call.
+#[derive(Default)]
+pub(crate) struct Spoil {
+    instead: Option<Refusal>,
+    retry_after_seconds: Option<u64>,
+    over_quota: bool,
+    doom: Option<String>,
+    delay: Duration,
+    cut_before: bool,
+    cut_after: bool,
+}
+
+/// Accepts connections until told to stop; those that are open end with it.
+pub(crate) async fn accept<D: Driver>(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    driver: Arc<D>,
+    stop: CancellationToken,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, Arc::clone(&shared), Arc::clone(&driver)));
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: others end first.
+                    tracing::warn!(%error, "connection not accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+async fn connection<D: Driver>(stream: TcpStream, shared: Arc<Shared>, driver: Arc<D>) {
+    let service = service_fn(move |request| {
+        let (shared, driver) = (Arc::clone(&shared), Arc::clone(&driver));
+        async move { answer(&shared, &*driver, request).await }
+    });
+    // Small answers on kept connections would otherwise wait for the other side's delayed acknowledgement.
+    drop(stream.set_nodelay(true));
+    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+async fn answer<D: Driver>(
+    shared: &Shared,
+    driver: &D,
+    incoming: http::Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Cut> {
+    let request_id = format!("req-{}", Uuid::new_v4());
+    let request = match Request::read(incoming).await {
+        Ok(request) => request,
+        Err(refusal) => {
+            return Ok(Reply::text(refusal.status, "text/plain", refusal.message).response(&request_id));
+        }
+    };
+    let service = Service::of(&request);
+    let outcome = carry_out(shared, driver, &request, service).await;
+    let status = outcome.as_ref().map_or(0, |reply| reply.status);
+    tracing::debug!(method = %request.method, path = %request.path, status, request_id, "call");
+    if service != Service::Admin {
+        shared.remember(CallRecord {
+            method: request.method.to_string(),
+            path: request.path_and_query(),
+            status,
+            request_id: request_id.clone(),
+        });
+    }
+    Ok(service.sign(outcome?, &request, &request_id, &shared.base_url).response(&request_id))
+}
+
+async fn carry_out<D: Driver>(
+    shared: &Shared,
+    driver: &D,
+    request: &Request,
+    service: Service,
+) -> Result<Reply, Cut> {
+    let spoil = match service {
+        Service::Admin => Spoil::default(),
+        _ => spoil(&shared.lock().faults.meet(request.method.as_str(), &request.path, &request.body)),
+    };
+    if !spoil.delay.is_zero() {
+        tokio::time::sleep(spoil.delay).await;
+    }
+    if spoil.cut_before {
+        return Err(Cut);
+    }
+    if let Some(refusal) = &spoil.instead {
+        let reply = service.refuse(refusal, request);
+        return Ok(match spoil.retry_after_seconds {
+            Some(seconds) => reply.header("Retry-After", seconds.to_string()),
+            None => reply,
+        });
+    }
+    let cut_after = spoil.cut_after;
+    let (mut reply, committed) = dispatch(shared, request, service, spoil);
+    if let Some(generation) = committed
+        && let Err(failure) = shared.persisted(generation).await
+    {
+        let refusal = Refusal::new(500, "InternalServerError", format!("state file: {failure}"));
+        reply = service.refuse(&refusal, request);
+    }
+    if cut_after {
+        return Err(Cut);
+    }
+    if let Some((server, lines)) = reply.console.take() {
+        reply = compute::console(&driver.console(server).await, lines);
+    }
+    Ok(reply)
+}
+
+fn spoil(actions: &[Action]) -> Spoil {
+    let mut spoil = Spoil::default();
+    for action in actions {
+        match action {
+            Action::Delay { milliseconds } => spoil.delay += Duration::from_millis(*milliseconds),
+            Action::TooManyRequests { retry_after_seconds } => {
+                let words = "This request was rate-limited.";
+                spoil.instead = Some(Refusal::new(429, "HTTPTooManyRequests", words));
+                spoil.retry_after_seconds = Some(*retry_after_seconds);
+            }
+            Action::Fail { status, message, retry_after_seconds } => {
+                spoil.instead = Some(Refusal::new(*status, "HTTPInternalServerError", message));
+                spoil.retry_after_seconds = *retry_after_seconds;
+            }
+            Action::OverQuota => spoil.over_quota = true,
+            Action::CutAfter => spoil.cut_after = true,
+            Action::CutBefore => spoil.cut_before = true,
+            Action::FailServer { message } => spoil.doom = Some(message.clone()),
+        }
+    }
+    spoil
+}

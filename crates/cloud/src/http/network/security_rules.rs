@@ -1,0 +1,104 @@
+//! Security group rules over HTTP.
+
+use serde_json::{Value, json};
+
+use super::super::attributes::{self, Attributes};
+use super::super::call::Call;
+use super::super::list::network_list;
+use super::super::reply::Reply;
+use super::{create, no_such_resource, show, standard};
+use crate::model::{Model, NewSecurityRule, Refusal, SecurityRule};
+
+pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
+    match (call.request.method.as_str(), parts) {
+        ("GET", []) => {
+            let visible = call.model.security_rules.values().filter(|it| it.standard.is_of(&call.caller));
+            let views = visible.map(|it| view(call.model, it)).collect();
+            network_list(call, "security_group_rules", views)
+        }
+        ("POST", []) => create(call, "security_group_rule", "security_group_rules", make),
+        ("GET", [id]) => {
+            let rule = call.model.security_rule(&call.caller, id)?;
+            Ok(show(call, "security_group_rule", view(call.model, rule)))
+        }
+        ("DELETE", [id]) => {
+            call.model.delete_security_rule(&call.caller, id)?;
+            Ok(Reply::empty(204))
+        }
+        _ => Err(no_such_resource()),
+    }
+}
+
+fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusal> {
+    let standard = standard::take(call, &mut attributes)?;
+    let required = |name: &str| {
+        Refusal::bad(format!("Failed to parse request. Required attribute '{name}' not specified"))
+    };
+    let group = attributes.text("security_group_id")?.ok_or_else(|| required("security_group_id"))?;
+    let group = call.model.security_group(&call.caller, &group)?.id;
+    let direction = attributes.text("direction")?.ok_or_else(|| required("direction"))?;
+    let ingress = match direction.as_str() {
+        "ingress" => true,
+        "egress" => false,
+        other => {
+            let reason = format!("'{other}' is not in ['ingress', 'egress']");
+            return Err(Refusal::attribute("direction", reason));
+        }
+    };
+    let ipv6 = match attributes.text("ethertype")?.as_deref() {
+        None | Some("IPv4") => false,
+        Some("IPv6") => true,
+        Some(other) => {
+            let reason = format!("'{other}' is not in ['IPv4', 'IPv6']");
+            return Err(Refusal::attribute("ethertype", reason));
+        }
+    };
+    // Numbers may be given as such.
+    let protocol = match attributes.take("protocol") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) if text.is_empty() || text == "any" => None,
+        Some(Value::String(text)) => Some(text.to_ascii_lowercase()),
+        Some(other) => Some(other.to_string()),
+    };
+    let remote_group = match attributes.text("remote_group_id")? {
+        None => None,
+        Some(id) => Some(call.model.security_group(&call.caller, &id)?.id),
+    };
+    let remote = attributes.text("remote_ip_prefix")?;
+    let remote = remote.map(|text| attributes::range("remote_ip_prefix", &text, true)).transpose()?;
+    let new = NewSecurityRule {
+        standard,
+        group,
+        ingress,
+        ipv6,
+        protocol,
+        port_min: attributes.number("port_range_min")?,
+        port_max: attributes.number("port_range_max")?,
+        remote,
+        remote_group,
+    };
+    attributes.take("remote_address_group_id");
+    attributes.finish()?;
+    let id = call.model.create_security_rule(new, &mut call.draw)?;
+    Ok(call.model.security_rules.get(&id).map(|it| view(call.model, it)).unwrap_or_default())
+}
+
+pub(super) fn view(model: &Model, rule: &SecurityRule) -> Value {
+    let is_default = model.default_security_group(&rule.standard.project) == Some(rule.group);
+    let mut view = json!({
+        "id": rule.id,
+        "security_group_id": rule.group,
+        "direction": if rule.ingress { "ingress" } else { "egress" },
+        "ethertype": if rule.ipv6 { "IPv6" } else { "IPv4" },
+        "protocol": rule.protocol,
+        "port_range_min": rule.port_min,
+        "port_range_max": rule.port_max,
+        "remote_ip_prefix": rule.remote,
+        "normalized_cidr": rule.remote.map(|range| range.trunc()),
+        "remote_group_id": rule.remote_group,
+        "remote_address_group_id": null,
+        "belongs_to_default_sg": is_default,
+    });
+    standard::add(&mut view, &rule.standard, false);
+    view
+}

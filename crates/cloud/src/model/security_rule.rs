@@ -1,0 +1,202 @@
+//! Rules of security groups: each lets something through.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Caller, Draw, Model, Refusal, Standard};
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecurityRule {
+    /// Its id.
+    pub id: Uuid,
+    /// Description and so on.
+    #[serde(flatten)]
+    pub standard: Standard,
+    /// Of which group.
+    pub group: Uuid,
+    /// Towards the machine, or away from it.
+    pub ingress: bool,
+    /// IPv6 instead of IPv4.
+    pub ipv6: bool,
+    /// Name or number; any without.
+    pub protocol: Option<String>,
+    /// First port, or ICMP's type.
+    pub port_min: Option<u16>,
+    /// Last port, or ICMP's code.
+    pub port_max: Option<u16>,
+    /// The other side by address.
+    pub remote: Option<IpNet>,
+    /// The other side by group.
+    pub remote_group: Option<Uuid>,
+}
+
+/// What a rule is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are those of the rule")]
+pub struct NewSecurityRule {
+    pub standard: Standard,
+    pub group: Uuid,
+    pub ingress: bool,
+    pub ipv6: bool,
+    pub protocol: Option<String>,
+    pub port_min: Option<u16>,
+    pub port_max: Option<u16>,
+    pub remote: Option<IpNet>,
+    pub remote_group: Option<Uuid>,
+}
+
+impl NewSecurityRule {
+    /// A rule that lets everything of one family through in one direction.
+    pub fn anything(standard: Standard, group: Uuid, ingress: bool, ipv6: bool) -> Self {
+        Self {
+            standard,
+            group,
+            ingress,
+            ipv6,
+            protocol: None,
+            port_min: None,
+            port_max: None,
+            remote: None,
+            remote_group: None,
+        }
+    }
+
+    fn is_same(&self, rule: &SecurityRule) -> bool {
+        self.group == rule.group
+            && self.ingress == rule.ingress
+            && self.ipv6 == rule.ipv6
+            && protocol_number(self.protocol.as_deref()) == protocol_number(rule.protocol.as_deref())
+            && self.port_min == rule.port_min
+            && self.port_max == rule.port_max
+            && self.remote.map(|it| it.trunc()) == rule.remote.map(|it| it.trunc())
+            && self.remote_group == rule.remote_group
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.remote.is_some() && self.remote_group.is_some() {
+            let words = "Only remote_ip_prefix or remote_group_id may be provided.";
+            return Err(Refusal::invalid("SecurityGroupRemoteGroupAndRemoteIpPrefix", words));
+        }
+        if let Some(remote) = self.remote.filter(|remote| remote.addr().is_ipv6() != self.ipv6) {
+            let family = if self.ipv6 { "IPv6" } else { "IPv4" };
+            let words = format!("Conflicting value ethertype {family} for CIDR {remote}");
+            return Err(Refusal::invalid("SecurityGroupRuleParameterConflict", words));
+        }
+        let has_ports = self.port_min.is_some() || self.port_max.is_some();
+        if !has_ports {
+            return Ok(());
+        }
+        let Some(protocol) = self.protocol.as_deref() else {
+            let words = "Must also specify protocol if port range is given.";
+            return Err(Refusal::invalid("SecurityGroupProtocolRequiredWithPorts", words));
+        };
+        match protocol_number(Some(protocol)) {
+            Some(6 | 17 | 33 | 132 | 136) => match (self.port_min, self.port_max) {
+                (Some(first), Some(last)) if first <= last => Ok(()),
+                _ => {
+                    let words = "For TCP/UDP protocols, port_range_min must be <= port_range_max";
+                    Err(Refusal::invalid("SecurityGroupInvalidPortRange", words))
+                }
+            },
+            Some(1 | 58) if self.port_min.is_none() => {
+                let words = format!(
+                    "ICMP code (port-range-max) {} is provided but ICMP type (port-range-min) is missing.",
+                    self.port_max.unwrap_or_default()
+                );
+                Err(Refusal::invalid("SecurityGroupMissingIcmpType", words))
+            }
+            Some(1 | 58) => Ok(()),
+            _ => {
+                let words = format!(
+                    "Invalid port value for protocol {protocol}: ports are valid for TCP, UDP, SCTP, DCCP, UDPLITE and ICMP."
+                );
+                Err(Refusal::invalid("SecurityGroupInvalidProtocolForPort", words))
+            }
+        }
+    }
+}
+
+/// The number of a protocol by name or number. `None` is any, `Some(256)` one that nobody knows.
+pub(crate) fn protocol_number(protocol: Option<&str>) -> Option<u16> {
+    let protocol = protocol?;
+    let number = match protocol.to_ascii_lowercase().as_str() {
+        "any" | "0" => return None,
+        "icmp" => 1,
+        "igmp" => 2,
+        "ipip" => 4,
+        "tcp" => 6,
+        "egp" => 8,
+        "udp" => 17,
+        "dccp" => 33,
+        "ipv6-encap" => 41,
+        "ipv6-route" => 43,
+        "ipv6-frag" => 44,
+        "rsvp" => 46,
+        "gre" => 47,
+        "esp" => 50,
+        "ah" => 51,
+        "ipv6-icmp" | "icmpv6" => 58,
+        "ipv6-nonxt" => 59,
+        "ipv6-opts" => 60,
+        "ospf" => 89,
+        "vrrp" => 112,
+        "pgm" => 113,
+        "sctp" => 132,
+        "udplite" => 136,
+        other => other.parse().ok().filter(|number| *number <= 255).unwrap_or(256),
+    };
+    Some(number)
+}
+
+impl Model {
+    /// Makes a rule.
+    pub fn create_security_rule(&mut self, new: NewSecurityRule, draw: &mut Draw) -> Result<Uuid, Refusal> {
+        if let Some(protocol) = new.protocol.as_deref().filter(|it| protocol_number(Some(it)) == Some(256)) {
+            let words = format!(
+                "Security group rule protocol {protocol} not supported. Only protocol values [None, 'ah', 'dccp', 'egp', 'esp', 'gre', 'icmp', 'icmpv6', 'igmp', 'ipip', 'ipv6-encap', 'ipv6-frag', 'ipv6-icmp', 'ipv6-nonxt', 'ipv6-opts', 'ipv6-route', 'ospf', 'pgm', 'rsvp', 'sctp', 'tcp', 'udp', 'udplite', 'vrrp'] and integer representations [0 to 255] are supported."
+            );
+            return Err(Refusal::invalid("SecurityGroupRuleInvalidProtocol", words));
+        }
+        new.check()?;
+        self.check_network_quota(&new.standard.project, "security_group_rule")?;
+        if let Some(twin) = self.security_rules.values().find(|rule| new.is_same(rule)) {
+            let words = format!("Security group rule already exists. Rule id is {}.", twin.id);
+            return Err(Refusal::conflict("SecurityGroupRuleExists", words));
+        }
+        let id = draw.id();
+        let rule = SecurityRule {
+            id,
+            standard: new.standard,
+            group: new.group,
+            ingress: new.ingress,
+            ipv6: new.ipv6,
+            protocol: new.protocol,
+            port_min: new.port_min,
+            port_max: new.port_max,
+            remote: new.remote,
+            remote_group: new.remote_group,
+        };
+        self.security_rules.insert(id, rule);
+        Ok(id)
+    }
+
+    /// A rule that the caller may see.
+    pub fn security_rule(&self, caller: &Caller, id: &str) -> Result<&SecurityRule, Refusal> {
+        let rule = Uuid::parse_str(id).ok().and_then(|id| self.security_rules.get(&id));
+        rule.filter(|rule| rule.standard.is_of(caller)).ok_or_else(|| {
+            Refusal::not_found(
+                "SecurityGroupRuleNotFound",
+                format!("Security group rule {id} does not exist"),
+            )
+        })
+    }
+
+    /// Deletes a rule.
+    pub fn delete_security_rule(&mut self, caller: &Caller, id: &str) -> Result<(), Refusal> {
+        let id = self.security_rule(caller, id)?.id;
+        self.security_rules.remove(&id);
+        Ok(())
+    }
+}

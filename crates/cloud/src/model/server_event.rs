@@ -1,0 +1,91 @@
+//! What a driver says, folded into the model. Each event may come again; only news changes anything.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{Model, ServerFault, Status};
+use crate::driver::Event;
+
+impl Model {
+    /// Folds an event and says whether it changed anything.
+    pub fn fold(&mut self, event: &Event, now: Timestamp) -> bool {
+        let (Event::Active(id) | Event::Stopped(id) | Event::Failed(id, _) | Event::Gone(id)) = event;
+        let Some(server) = self.servers.get_mut(id) else { return false };
+        let next = match event {
+            // Nothing is left of a server that should be there: the driver will make it again.
+            Event::Gone(id) => return server.is_deleting && self.forget_server(*id),
+            Event::Failed(_, message) => {
+                let is_known = server.fault.as_ref().is_some_and(|fault| fault.message == *message);
+                if !is_known {
+                    server.fault = Some(ServerFault { message: message.clone(), created: now });
+                } else if server.status == Status::Error {
+                    return false;
+                }
+                Status::Error
+            }
+            Event::Active(_) if server.runs && !server.is_deleting => Status::Active,
+            Event::Stopped(_) if server.is_restarting && !server.is_deleting => {
+                // It has been rebooting since it was asked to; what is new is that it should run again.
+                server.is_restarting = false;
+                server.runs = true;
+                return true;
+            }
+            Event::Stopped(_) if !server.runs && !server.is_deleting => Status::Shutoff,
+            Event::Active(_) | Event::Stopped(_) => return false,
+        };
+        if server.status == next && next != Status::Error {
+            return false;
+        }
+        server.status = next;
+        server.updated = now;
+        if next == Status::Active {
+            server.fault = None;
+            server.launched.get_or_insert(now);
+        }
+        let ports = server.ports.clone();
+        for port in ports {
+            if let Some(port) = self.ports.get_mut(&port) {
+                port.is_active = next == Status::Active;
+                port.standard.updated = now;
+                port.standard.revision += 1;
+            }
+        }
+        true
+    }
+
+    /// Fails the servers that a fault rule has doomed, and says whether there were any.
+    pub fn fail_doomed(&mut self, now: Timestamp) -> bool {
+        let doomed = self.servers.values().filter(|server| server.status == Status::Build);
+        let doomed: Vec<Event> =
+            doomed.filter_map(|server| Some(Event::Failed(server.id, server.doom.clone()?))).collect();
+        // Each is folded, whatever came of the one before.
+        doomed.iter().filter(|event| self.fold(event, now)).count() > 0
+    }
+
+    /// Servers that are to go.
+    pub fn leaving(&self) -> Vec<Uuid> {
+        self.servers.values().filter(|server| server.is_deleting).map(|server| server.id).collect()
+    }
+
+    /// Removes a server with the ports that were made for it, and frees the others.
+    fn forget_server(&mut self, id: Uuid) -> bool {
+        let Some(server) = self.servers.remove(&id) else { return false };
+        for port in server.own_ports {
+            self.remove_port(port);
+        }
+        for port in server.ports {
+            self.unbind_port(port);
+        }
+        true
+    }
+
+    /// Frees a port, so that something else may use it.
+    pub(crate) fn unbind_port(&mut self, id: Uuid) {
+        if let Some(port) = self.ports.get_mut(&id) {
+            port.device_id.clear();
+            port.device_owner.clear();
+            port.is_active = false;
+            port.standard.revision += 1;
+        }
+    }
+}
