@@ -17,7 +17,7 @@ pub(crate) fn text(error: &anyhow::Error, verbose: bool) -> String {
     let last = causes.last().map_or("", String::as_str);
     let line =
         if causes.len() > 1 && !first.contains(last) { format!("{first}: {last}") } else { first.to_owned() };
-    line.lines().collect::<Vec<_>>().join("; ")
+    line.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -37,6 +37,12 @@ mod tests {
             text(&error, true),
             "cannot read the CRD clusters.cluster.x-k8s.io\n  caused by: tcp connect error\n  caused by: connection refused"
         );
+    }
+
+    #[test]
+    fn lines_are_joined_without_their_indentation() {
+        let error = anyhow!("a step failed: no room\n  log: /somewhere\n  likely fix: make room");
+        assert_eq!(text(&error, false), "a step failed: no room; log: /somewhere; likely fix: make room");
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub const KUBERNETES_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The DNS Service's address.
 pub const DNS_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
 
+/// What Kubernetes clusters use inside by default, this one and those that run on it: an address of these would mean
+/// a pod or a Service to whoever is in a cluster.
+pub const RESERVED: [Ipv4Net; 2] = [POD_RANGE, Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12)];
+
 /// Addresses on the private network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
@@ -53,6 +57,9 @@ impl Addresses {
         let range = range.trunc();
         if range.prefix_len() > LONGEST_PREFIX {
             return Err(Error::SmallRange { range });
+        }
+        if let Some(reserved) = RESERVED.into_iter().find(|net| net.contains(&range) || range.contains(net)) {
+            return Err(Error::ReservedRange { range, reserved });
         }
         let at = |offset: u32| Ipv4Addr::from(u32::from(range.network()) + offset);
         Ok(Self {
@@ -97,6 +104,10 @@ mod tests {
             assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
         }
         assert!(matches!(Addresses::of("10.0.0.0/24".parse().unwrap()), Err(Error::SmallRange { .. })));
+        for reserved in ["10.244.0.0/16", "10.0.0.0/8", "10.100.0.0/20"] {
+            let refused = Addresses::of(reserved.parse().unwrap());
+            assert!(matches!(refused, Err(Error::ReservedRange { .. })), "{refused:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use futures::future::try_join_all;
 use hangar_kit::apply::{Applied, Applier, Rule};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_plan::flow::Read;
@@ -67,9 +68,23 @@ where
     }
 }
 
+/// What an API server does last on a fresh database, a second at a time: roles and priority classes that its own
+/// clients and pods need, and an administrator does not.
+const LAST_TASKS: &str = "/readyz?exclude=poststarthook/rbac/bootstrap-roles\
+                          &exclude=poststarthook/scheduling/bootstrap-system-priority-classes";
+
+/// How far the API server is; nothing when it serves an administrator, who may start before everybody else.
+pub(crate) async fn unserving_api_server(client: &Client) -> Result<Option<String>> {
+    ask_whether_ready(client, LAST_TASKS).await
+}
+
 /// How far the API server is; nothing when it is ready.
 pub(crate) async fn unready_api_server(client: &Client) -> Result<Option<String>> {
-    let request = http::Request::get("/readyz").body(Vec::new());
+    ask_whether_ready(client, "/readyz").await
+}
+
+async fn ask_whether_ready(client: &Client, path: &str) -> Result<Option<String>> {
+    let request = http::Request::get(path).body(Vec::new());
     let request =
         request.map_err(|error| Error::Rendering { what: "a request", message: error.to_string() })?;
     let answer = client.request_text(request).await.trying("ask the API server whether it is ready")?;
@@ -100,13 +115,15 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
     })
 }
 
-/// What keeps the pods from running. `expected` are beginnings of names that must be there.
+/// What keeps the cluster's own pods from running. `expected` are beginnings of names that must be there. Other
+/// namespaces are other people's: a broken pod of theirs must not keep us from repairing ours.
 pub(crate) async fn unready_pods(
     client: &Client,
     expected: &BTreeSet<String>,
     since: Timestamp,
 ) -> Result<Option<String>> {
-    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
+    let api = Api::<Pod>::namespaced(client.clone(), crate::addons::NAMESPACE);
+    let pods = api.list(&ListParams::default()).await.trying("list the pods")?;
     let mut missing = expected.clone();
     let mut waiting = Vec::new();
     for pod in &pods {
@@ -155,12 +172,15 @@ pub(crate) fn obstacle(pod: &Pod, since: Timestamp) -> Option<String> {
     waiting.or_else(|| status.phase.clone()).or_else(|| Some("no status".to_owned()))
 }
 
-/// Applies objects in order; custom resource definitions are waited for. How many were created or changed.
+/// Applies objects, all of a wave at once; custom resource definitions are waited for. How many were created or
+/// changed.
 pub async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
     let applier = Applier::new(FIELD_MANAGER);
     let mut changed = 0;
-    for object in objects {
-        changed += usize::from(apply_one(client, &applier, object).await?);
+    for wave in [Wave::Places, Wave::Settings, Wave::Workloads] {
+        let members = objects.iter().filter(|object| wave_of(object) == wave);
+        let applied = try_join_all(members.map(|object| apply_one(client, &applier, object))).await?;
+        changed += applied.into_iter().filter(|is_changed| *is_changed).count();
     }
     let definitions = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
     for name in definitions.filter_map(|object| object["metadata"]["name"].as_str()) {
@@ -173,6 +193,24 @@ pub async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
         .await?;
     }
     Ok(changed)
+}
+
+/// What has to be there before what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wave {
+    /// What others are in, or instances of.
+    Places,
+    Settings,
+    /// A pod that is made before its account is refused, and tried again only after a while.
+    Workloads,
+}
+
+fn wave_of(object: &Value) -> Wave {
+    match object["kind"].as_str().unwrap_or_default() {
+        "Namespace" | "CustomResourceDefinition" => Wave::Places,
+        "DaemonSet" | "Deployment" | "StatefulSet" => Wave::Workloads,
+        _ => Wave::Settings,
+    }
 }
 
 async fn unestablished(client: &Client, name: &str) -> Result<Option<String>> {

@@ -13,7 +13,7 @@ use crate::steps::{Done, Runner, blocking};
 impl OneHost {
     /// Removes machines, networks and files. `true` when something was there.
     pub async fn down(&self, progress: Arc<dyn Progress>) -> Result<bool> {
-        let mut runner = Runner::new(progress, |_| None);
+        let runner = Runner::new(progress, |_| None);
         // Without a directory there is nothing to lock, and nothing shall be made.
         let _lock = if self.layout.directory().exists() {
             Some(runner.run(Step::Lock, self.lock()).await?)
@@ -23,10 +23,12 @@ impl OneHost {
         runner.run(Step::RemoveMachines, self.remove_machines()).await?;
         runner.run(Step::RemoveNetwork, self.remove_network()).await?;
         runner.run(Step::RemoveFiles, self.remove_files()).await?;
-        Ok(runner.changed)
+        Ok(runner.has_changed())
     }
 
     async fn remove_machines(&self) -> Result<Done<()>> {
+        // First: it would make its servers' machines again.
+        self.stop_cloud().await?;
         let (environment, cache, supervisor) =
             (self.environment.clone(), self.parts.cache().clone(), self.supervisor());
         blocking(move || {

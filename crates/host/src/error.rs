@@ -54,6 +54,27 @@ pub enum Error {
         /// What was asked for.
         range: Ipv4Net,
     },
+    /// The range is one that the cluster itself uses.
+    #[error("the address range {range} overlaps {reserved}, which Kubernetes clusters use inside")]
+    ReservedRange {
+        /// What was asked for.
+        range: Ipv4Net,
+        /// What is in the way.
+        reserved: Ipv4Net,
+    },
+    /// The environment has another range.
+    #[error("environment {environment} has the address range {known}, and {asked} was asked for")]
+    OtherRange {
+        /// Its name.
+        environment: String,
+        /// What it has.
+        known: Ipv4Net,
+        /// What was asked for.
+        asked: Ipv4Net,
+    },
+    /// What was to be put into the cluster.
+    #[error("{0}")]
+    Payload(#[from] crate::payload::PayloadError),
     /// Too little room.
     #[error("out of disk: {} has {free_mebibytes} MiB free, {needed_mebibytes} MiB are needed", path.display())]
     OutOfDisk {
@@ -144,6 +165,11 @@ impl fmt::Display for StepError {
 }
 
 impl Error {
+    /// Whether an API server understood and said no: the same again would be refused again.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Kit(error) if hangar_kit::Failure::category(error) == "ApiInvalid")
+    }
+
     /// What usually helps against this.
     pub(crate) fn likely_fix(&self) -> Option<&'static str> {
         use hangar_machine::Error as Machine;
@@ -155,7 +181,13 @@ impl Error {
             }
             Self::Machine(Machine::RangeInUse { .. })
             | Self::NoFreeRange { .. }
-            | Self::SmallRange { .. } => "give another range, such as --range 10.213.0.0/20",
+            | Self::SmallRange { .. }
+            | Self::ReservedRange { .. } => "give another range, such as --range 10.213.0.0/20",
+            Self::OtherRange { .. } => "leave --range away, or run `hangar down` first",
+            Self::Machine(Machine::NotMergedUsr(_)) => {
+                "use a distribution with a merged /usr, as Debian 12 has"
+            }
+            Self::Machine(Machine::NoOverlay) => "load the kernel's module `overlay`",
             Self::Machine(Machine::OutOfDisk { .. })
             | Self::OutOfDisk { .. }
             | Self::Parts(Parts::DiskFull { .. }) => "free some disk space, then run it again",
@@ -165,7 +197,9 @@ impl Error {
             Self::Parts(Parts::Packages { .. }) => {
                 "check the network and `apt-get update`, then run it again"
             }
-            Self::Parts(Parts::GoMissing { .. } | Parts::GoTooOld { .. }) => "install a newer Go",
+            Self::Parts(Parts::GoMissing { .. } | Parts::GoTooOld { .. }) => {
+                "install that Go, and have it on the PATH"
+            }
             Self::TooSlow { .. } => "look at the log; `up` once more goes on where it stopped",
             _ => return None,
         })

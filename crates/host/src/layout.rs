@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! <state>/<name>/management.kubeconfig     for people on the host
+//!                <cluster>.kubeconfig      the same for the first cluster
 //!                management/kubernetes/    /etc/kubernetes of the management machine
 //!                           etcd/          /var/lib/etcd
 //!                           volumes/       volumes
 //!                           programs/      our own program, linked
 //!                           machine        hash of what the machine was made from
+//!                cloud/                    of the embedded cloud
 //!                machines/ fabrics/        of the machine crate
 //! ```
 

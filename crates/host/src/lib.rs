@@ -13,6 +13,7 @@
 
 pub mod addons;
 pub mod addresses;
+pub mod cloud;
 pub mod cluster;
 mod down;
 mod error;
@@ -22,9 +23,11 @@ mod lock;
 mod logs;
 pub mod management;
 mod one_host;
+mod payload;
 mod progress;
 pub mod provisioner;
 pub mod resolver;
+pub mod sample;
 mod status;
 mod steps;
 mod up;
@@ -36,6 +39,7 @@ pub use ipnet;
 
 pub use error::{Error, Result, StepError};
 pub use one_host::{OneHost, OwnProgram, STATE_DIRECTORY, UpOptions};
+pub use payload::{Cluster, Installed, Installing, Payload, PayloadError};
 pub use progress::{Progress, Silent, Step};
 pub use status::{MachineReport, PodReport, Status};
 pub use up::Up;

@@ -33,6 +33,9 @@ impl OneHost {
             let services = self.environment.machine(&status.name).services();
             write(&directory.join("state.txt"), &format!("{:#?}\n{services:#?}\n", status.state))?;
         }
+        if let Err(error) = fs::copy(self.layout.cloud_log(), target.join("cloud.log")) {
+            notes.push(format!("cloud: {error}"));
+        }
         match cluster::connect(&self.kubeconfig()).await {
             Ok(client) => collect_cluster(&client, target, &mut notes).await?,
             Err(error) => notes.push(format!("cluster: {error}")),

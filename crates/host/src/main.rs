@@ -1,7 +1,7 @@
 //! `up`, `down`, `status` and `logs` with plain lines, for the tests of this crate and for trying it alone.
 //!
 //! ```text
-//! hangar-host [--name=NAME] [--state=DIRECTORY] [--gateway] up|down|status|logs
+//! hangar-host up|down|status|logs [--name=NAME] [--state=DIRECTORY] [--range=CIDR] [--gateway] [--bundle=DIRECTORY]
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for people")]
@@ -64,12 +64,20 @@ async fn run(arguments: &[String]) -> std::result::Result<(), Box<dyn std::error
         let config = hangar_host::cluster::config(&kubeconfig).await?;
         return Ok(provisioner::run(config, options, tokio_util::sync::CancellationToken::new()).await?);
     }
+    if arguments.first().is_some_and(|first| first == "cloud") {
+        let file = PathBuf::from(arguments.last().map(String::as_str).unwrap_or_default());
+        return Ok(hangar_host::cloud::serve(&file, hangar_kit::shutdown::on_signal()?).await?);
+    }
     let host = host(arguments)?;
-    let options =
-        UpOptions { gateway: arguments.iter().any(|word| word == "--gateway"), ..UpOptions::default() };
-    match arguments.last().map(String::as_str) {
+    let options = UpOptions {
+        range: value(arguments, "--range").map(|range| range.parse()).transpose()?,
+        gateway: arguments.iter().any(|word| word == "--gateway"),
+        ..UpOptions::default()
+    };
+    let verb = arguments.iter().find(|word| !word.starts_with('-'));
+    match verb.map(String::as_str) {
         Some("up") => {
-            let up = host.up(&options, Arc::new(Lines)).await?;
+            let up = host.up(&options, None, Arc::new(Lines)).await?;
             if let Some(obstacle) = up.outside_obstacle {
                 println!("machines cannot reach the outside: {obstacle}");
             }
@@ -79,8 +87,13 @@ async fn run(arguments: &[String]) -> std::result::Result<(), Box<dyn std::error
             host.down(Arc::new(Lines)).await?;
         }
         Some("status") => println!("{:#?}", host.status().await?),
-        Some("logs") => println!("{}", host.collect_logs(&PathBuf::from("hangar-logs")).await?.display()),
-        _ => println!("hangar-host [--name=NAME] [--state=DIRECTORY] [--gateway] up|down|status|logs"),
+        Some("logs") => {
+            let bundle = value(arguments, "--bundle").unwrap_or_else(|| "hangar-logs".to_owned());
+            println!("{}", host.collect_logs(&PathBuf::from(bundle)).await?.display());
+        }
+        _ => println!(
+            "hangar-host up|down|status|logs [--name=NAME] [--state=DIRECTORY] [--range=CIDR] [--gateway]"
+        ),
     }
     Ok(())
 }

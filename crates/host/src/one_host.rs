@@ -48,6 +48,8 @@ pub struct UpOptions {
     pub images: Vec<Upstream>,
     /// Images that are imported into the one machine, such as one of our own program.
     pub own_images: Vec<Image>,
+    /// The name of a first Cluster that is made and followed until its worker is Ready. Needs a payload that acts on it.
+    pub cluster: Option<String>,
 }
 
 impl Default for UpOptions {
@@ -57,8 +59,9 @@ impl Default for UpOptions {
             gateway: false,
             kubernetes: Set::Kubernetes134,
             etcd: Set::Etcd36,
-            images: vec![Upstream::KonnectivityServer, Upstream::KonnectivityAgent],
+            images: vec![Upstream::KonnectivityServer, Upstream::KonnectivityAgent, Upstream::Flannel],
             own_images: Vec::new(),
+            cluster: None,
         }
     }
 }

@@ -22,14 +22,28 @@ pub enum Step {
     Credentials,
     /// The machine with containerd.
     Machine,
+    /// The embedded cloud answers.
+    Cloud,
     /// etcd and the API server answer.
     ControlPlane,
+    /// What runs beside the control plane is there, as objects.
+    Addons,
+    /// The API server is ready, and controller-manager and scheduler may start.
+    Controllers,
     /// The node is Ready.
     Node,
-    /// What runs beside the control plane is there.
-    Addons,
     /// Every pod runs.
     Pods,
+    /// What the cluster is there for runs in it.
+    Hangar,
+    /// A first Cluster is applied.
+    Cluster,
+    /// Its control plane serves.
+    ClusterControlPlane,
+    /// Its network add-on is there.
+    ClusterNetwork,
+    /// Its workers are Ready.
+    ClusterWorkers,
     /// Machines end.
     RemoveMachines,
     /// Private networks go.
@@ -39,7 +53,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The steps of `up`, in order.
+    /// The steps of `up`, in order; those after the add-ons run side by side.
     pub const UP: &'static [Self] = &[
         Self::Preflight,
         Self::Lock,
@@ -50,9 +64,16 @@ impl Step {
         Self::Credentials,
         Self::Machine,
         Self::ControlPlane,
-        Self::Node,
         Self::Addons,
+        Self::Controllers,
+        Self::Node,
         Self::Pods,
+        Self::Cloud,
+        Self::Hangar,
+        Self::Cluster,
+        Self::ClusterControlPlane,
+        Self::ClusterNetwork,
+        Self::ClusterWorkers,
     ];
 
     /// The steps of `down`, in order.
@@ -70,10 +91,17 @@ impl Step {
             Self::Network => "private network",
             Self::Credentials => "certificates and manifests",
             Self::Machine => "machine",
+            Self::Cloud => "cloud",
             Self::ControlPlane => "control plane",
             Self::Node => "node",
             Self::Addons => "add-ons",
+            Self::Controllers => "controllers",
             Self::Pods => "pods",
+            Self::Hangar => "hangar",
+            Self::Cluster => "cluster",
+            Self::ClusterControlPlane => "cluster's control plane",
+            Self::ClusterNetwork => "cluster's network",
+            Self::ClusterWorkers => "cluster's workers",
             Self::RemoveMachines => "removing machines",
             Self::RemoveNetwork => "removing the private network",
             Self::RemoveFiles => "removing files",

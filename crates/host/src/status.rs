@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
+use crate::cloud::CloudReport;
 use crate::cluster;
 use crate::error::{Result, Trying};
 use crate::management::NAME;
@@ -39,6 +40,8 @@ pub struct PodReport {
 pub struct Status {
     /// Machines, whoever made them.
     pub machines: Vec<MachineReport>,
+    /// The embedded cloud, where there is one.
+    pub cloud: Option<CloudReport>,
     /// Why the cluster does not answer, if it does not.
     pub cluster_obstacle: Option<String>,
     /// The kubelet's version on the node, once it registered.
@@ -60,6 +63,7 @@ impl Status {
         let is_running = |report: &MachineReport| matches!(report.machine.state, MachineState::Running(_));
         !self.is_empty()
             && self.machines.iter().all(is_running)
+            && self.cloud.as_ref().is_none_or(|cloud| cloud.obstacle.is_none())
             && self.cluster_obstacle.is_none()
             && self.node_obstacle.is_none()
             && self.pods.iter().all(|pod| pod.obstacle.is_none())
@@ -80,6 +84,7 @@ impl OneHost {
         .await?;
         let mut status = Status {
             machines,
+            cloud: self.cloud_report().await,
             cluster_obstacle: None,
             node_version: None,
             node_obstacle: None,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, StepError};
@@ -30,7 +31,7 @@ pub(crate) struct Runner {
     progress: Arc<dyn Progress>,
     /// Where to read more, by step.
     log: Box<dyn Fn(Step) -> Option<PathBuf> + Send + Sync>,
-    pub(crate) changed: bool,
+    changed: AtomicBool,
 }
 
 impl Runner {
@@ -38,19 +39,21 @@ impl Runner {
         progress: Arc<dyn Progress>,
         log: impl Fn(Step) -> Option<PathBuf> + Send + Sync + 'static,
     ) -> Self {
-        Self { progress, log: Box::new(log), changed: false }
+        Self { progress, log: Box::new(log), changed: AtomicBool::new(false) }
     }
 
-    pub(crate) async fn run<T>(
-        &mut self,
-        step: Step,
-        work: impl Future<Output = Result<Done<T>>>,
-    ) -> Result<T> {
+    /// Whether a step so far changed something.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Runs a step. Several may run side by side.
+    pub(crate) async fn run<T>(&self, step: Step, work: impl Future<Output = Result<Done<T>>>) -> Result<T> {
         let started = Instant::now();
         self.progress.started(step);
         match work.await {
             Ok(done) => {
-                self.changed |= done.changed;
+                self.changed.fetch_or(done.changed, Ordering::Relaxed);
                 self.progress.done(step, started.elapsed(), &done.outcome);
                 Ok(done.value)
             }

@@ -28,19 +28,28 @@ pub enum Outcome {
 
 /// Builds those of the sets that are not complete, in the given order.
 pub(crate) fn ensure(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Vec<Outcome>> {
-    let is_missing = |set: &Set| cache.stamp(set.recipe()).is_none();
-    let missing: Vec<Set> = sets.iter().copied().filter(is_missing).collect();
-    if missing.is_empty() {
+    let Some(go) = check(cache, go_program, sets)? else {
         return Ok(sets.iter().copied().map(Outcome::Present).collect());
-    }
-    let go = Go::find(go_program, &missing)?;
-    disk::check(cache, &missing)?;
+    };
     sets.iter()
         .map(|&set| match build(cache, &go, set)? {
             None => Ok(Outcome::Present(set)),
             Some(stamp) => Ok(Outcome::Built(set, stamp)),
         })
         .collect()
+}
+
+/// Whether those of the sets that are not complete can be built, and with which Go; none if all are complete. Nothing
+/// is written.
+pub(crate) fn check(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Option<Go>> {
+    let is_missing = |set: &Set| cache.stamp(set.recipe()).is_none();
+    let missing: Vec<Set> = sets.iter().copied().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let go = Go::find(go_program, &missing)?;
+    disk::check(cache, &missing)?;
+    Ok(Some(go))
 }
 
 /// Builds one set, unless it is complete or another process completes it meanwhile.

@@ -15,8 +15,9 @@ pub(crate) fn check(cache: &Cache, sets: &[Set]) -> Result<()> {
     if sets.is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(cache.root()).context("create", cache.root())?;
-    let have_mebibytes = free_mebibytes(cache.root())?;
+    // The cache may not be there yet: what counts is the disk it will be on.
+    let existing = cache.root().ancestors().find(|path| path.exists()).unwrap_or(cache.root());
+    let have_mebibytes = free_mebibytes(existing)?;
     // What an interrupted build already has on disk need not be found again.
     let already = |set: Set| size(&cache.go_directory(set.recipe())).unwrap_or(0) / MEBIBYTE;
     compare(cache.root(), sets, needed_mebibytes(sets, already), have_mebibytes)

@@ -72,6 +72,12 @@ impl Parts {
         Ok(outcomes)
     }
 
+    /// Refuses what [`Self::ensure`] would refuse before it starts: no Go, too little disk. Nothing is written.
+    pub fn check(&self, sets: &[Set]) -> Result<()> {
+        let needed: Vec<Set> = sets.iter().copied().filter(|set| !self.is_overridden(*set)).collect();
+        build::check(&self.cache, &self.go, &needed).map(drop)
+    }
+
     /// Builds only those sets of which a named program is found neither in an override nor in the cache. This
     /// is what a test wants that runs with `KUBEBUILDER_ASSETS`, which has three programs and no more.
     pub fn ensure_programs(&self, programs: &[(Set, &str)]) -> Result<Vec<Outcome>> {

@@ -28,8 +28,20 @@ use crate::cache::{Cache, remove_directory};
 use crate::error::{Context, Error, Result};
 
 /// What a machine needs to run containers and a kubelet.
-pub const FOR_MACHINES: &[&str] =
-    &["conntrack", "containerd", "ethtool", "iproute2", "iptables", "nftables", "runc", "socat"];
+pub const FOR_MACHINES: &[&str] = &[
+    "busybox-static",
+    "conntrack",
+    "containerd",
+    "ethtool",
+    "iproute2",
+    "iptables",
+    "nftables",
+    "runc",
+    "socat",
+];
+
+/// What a machine needs to follow user data: cloud-init, which on the host itself would run at the next boot.
+pub const FOR_CLOUD_INIT: &[&str] = &["cloud-init"];
 
 const STAMP: &str = "complete.json";
 /// Raised when the same packages are unpacked differently.
@@ -110,6 +122,23 @@ pub fn ensure(cache: &Cache, names: &[&str], announce: &mut dyn FnMut(&str)) -> 
         unpack(&packages.root, names, announce)?;
     }
     Ok(packages)
+}
+
+/// Refuses what [`ensure`] cannot do on this host at all. Nothing is written, and the network is not asked.
+pub fn check(cache: &Cache, names: &[&str]) -> Result<()> {
+    if is_complete(&cache.root().join("packages").join(directory_name(names))) {
+        return Ok(());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| std::env::split_paths(&path).any(|place| place.join(program).is_file());
+    match ["apt-get", "apt-cache", "dpkg-deb"].into_iter().find(|program| !is_there(program)) {
+        None => Ok(()),
+        Some(missing) => Err(Error::Packages { packages: names.join(", "), reason: needs_debian(missing) }),
+    }
+}
+
+fn needs_debian(program: &str) -> String {
+    format!("{program} is missing: this needs a Debian-like host")
 }
 
 /// Twelve hex digits over what decides the content: the names, the distribution, the machine's kind.
@@ -284,7 +313,7 @@ fn run(command: &mut Command) -> std::result::Result<Output, String> {
     command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
     let output = match command.output() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(format!("{name} is missing: this needs a Debian-like host"));
+            return Err(needs_debian(&name));
         }
         Err(error) => return Err(format!("{name} cannot be run: {error}")),
         Ok(output) => output,

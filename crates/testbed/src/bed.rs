@@ -303,7 +303,7 @@ impl Testbed {
 }
 
 /// After a panic anywhere in this binary the logs stay, and are named once.
-fn keep_logs_after_panic(directory: &Path) {
+pub(crate) fn keep_logs_after_panic(directory: &Path) {
     let directory = directory.to_owned();
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |information| {

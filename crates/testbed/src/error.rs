@@ -43,6 +43,14 @@ pub enum Error {
         /// The last lines of its log.
         tail: String,
     },
+    /// A cluster on this host did not come up.
+    #[error("{} up: {}", program.display(), words.trim())]
+    Up {
+        /// Who was to start it.
+        program: PathBuf,
+        /// What it said.
+        words: String,
+    },
     /// The API server refused or did not answer a call that the testbed itself made.
     #[error("the testbed's own call failed: {0}")]
     Api(#[source] Box<kube::Error>),

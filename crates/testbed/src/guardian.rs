@@ -5,10 +5,12 @@
 //! does for us however the test binary ends. It then stops them in reverse order (an API server that outlives its
 //! etcd hangs for a minute), and removes the directory unless a file `keep` is in it.
 //!
+//! A cluster on one host ([`crate::OneHost`]) is more than processes; its guardian lets a program start and remove it.
+//!
 //! It only ends processes whose command line names the testbed's directory: a process id that was given to somebody
 //! else in the meantime is left alone.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -32,6 +34,20 @@ done
 [ -e "$directory/keep" ] || rm -rf -- "$directory"
 "#;
 
+/// Run by `/bin/sh` with the directory, the program, the environment's name and state directory as flags, and what else
+/// `up` is told. It runs `up` itself: one that outlived both of us would be removed by nobody.
+const CLUSTER_SCRIPT: &str = r#"
+trap '' INT TERM HUP PIPE
+directory=$1 program=$2 name=$3 state=$4
+shift 4
+"$program" up "$name" "$state" "$@" >"$directory/up.out" 2>"$directory/up.err" </dev/null
+echo $?
+cat >/dev/null
+[ -e "$directory/keep" ] && "$program" logs "$name" "$state" --bundle="$directory/logs" >"$directory/logs.out" 2>&1
+"$program" down "$name" "$state" >"$directory/down.out" 2>&1
+[ -e "$directory/keep" ] || rm -rf -- "$directory"
+"#;
+
 /// The running guardian. Dropping it closes the pipe, and the guardian then does its work and is waited for.
 #[derive(Debug)]
 pub(crate) struct Guardian {
@@ -40,12 +56,38 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
+    /// Of processes that are told to it.
     pub(crate) fn start(directory: &Path) -> Result<Self, Error> {
-        let mut child = Command::new("/bin/sh")
-            .args(["-c", SCRIPT, "hangar-testbed-guardian"])
-            .arg(directory)
+        Self::run(
+            Command::new("/bin/sh")
+                .args(["-c", SCRIPT, "hangar-testbed-guardian"])
+                .arg(directory)
+                .stdout(Stdio::null()),
+        )
+    }
+
+    /// Of a cluster: it lets `program` start it, waits, and lets it remove it. Returns once `up` has ended; what it said
+    /// is in the directory, in `up.out` and `up.err`.
+    pub(crate) fn of_cluster(
+        directory: &Path,
+        program: &Path,
+        environment: &[String; 2],
+        arguments: &[&str],
+    ) -> Result<(Self, bool), Error> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", CLUSTER_SCRIPT, "hangar-testbed-guardian"]).args([directory, program]);
+        command.args(environment).args(arguments).stdout(Stdio::piped());
+        let mut guardian = Self::run(&mut command)?;
+        let mut code = String::new();
+        if let Some(output) = guardian.child.stdout.take() {
+            BufReader::new(output).read_line(&mut code).map_err(Error::Guardian)?;
+        }
+        Ok((guardian, code.trim() == "0"))
+    }
+
+    fn run(command: &mut Command) -> Result<Self, Error> {
+        let mut child = command
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
             .stderr(Stdio::null())
             // Its own process group: Ctrl-C in a terminal must not end the one who cleans up.
             .process_group(0)

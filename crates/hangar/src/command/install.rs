@@ -55,6 +55,7 @@ impl Install {
             replicas: self.replicas,
             controllers: self.controllers,
             target,
+            api_server: None,
         };
         if self.print {
             return match std::io::stdout().write_all(install::print(&options)?.as_bytes()) {

@@ -1,6 +1,8 @@
 //! The subcommands: argument structs and what they call.
 
+mod cloud;
 mod completions;
+mod describe;
 mod down;
 pub(crate) mod environment;
 mod install;
@@ -16,7 +18,7 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Run the controllers; this is what the pod in the cluster does
     Manager(Box<manager::Manager>),
-    /// Start or repair a management cluster on this host, with Hangar in it; needs root
+    /// Start or repair everything on this host: management cluster, cloud, Hangar, a first cluster; needs root
     Up(up::Up),
     /// Remove what `hangar up` made on this host
     Down(down::Down),
@@ -24,8 +26,13 @@ pub(crate) enum Command {
     Status(status::Status),
     /// Collect what a bug report needs
     Logs(status::Logs),
+    /// Show a cluster: what is ready, what is waited for, since when, and who must act
+    Describe(describe::Describe),
     /// Put Hangar into the cluster: CRDs, rights, webhooks and the manager
     Install(install::Install),
+    /// The embedded cloud, which `hangar up` starts
+    #[command(hide = true)]
+    Cloud(cloud::Cloud),
     /// Provision volumes as directories of this machine
     #[command(hide = true)]
     Provision(provision::Provision),
@@ -39,11 +46,13 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Manager(manager) => runtime()?.block_on(manager.run()),
+            Self::Describe(describe) => runtime()?.block_on(describe.run()),
             Self::Install(install) => runtime()?.block_on(install.run()),
             Self::Up(up) => runtime()?.block_on(up.run()),
             Self::Down(down) => runtime()?.block_on(down.run()),
             Self::Status(status) => runtime()?.block_on(status.run()),
             Self::Logs(logs) => runtime()?.block_on(logs.run()),
+            Self::Cloud(cloud) => runtime()?.block_on(cloud.run()),
             Self::Provision(provision) => runtime()?.block_on(provision.run()),
             Self::Version => {
                 println!("hangar v{}", env!("CARGO_PKG_VERSION"));

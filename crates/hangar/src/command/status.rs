@@ -45,6 +45,11 @@ fn show(report: &Report) {
             println!("  service   {}: {:?}", service.name, service.state);
         }
     }
+    if let Some(cloud) = &report.cloud {
+        let state =
+            cloud.obstacle.as_ref().map_or("answers".to_owned(), |why| format!("does not answer: {why}"));
+        println!("cloud       {}: {state}", cloud.url);
+    }
     match (&report.cluster_obstacle, &report.node_obstacle, &report.node_version) {
         (Some(obstacle), ..) => println!("cluster     does not answer: {obstacle}"),
         (None, Some(obstacle), _) => println!("node        not ready: {obstacle}"),

@@ -1,10 +1,9 @@
-//! `hangar up`: a management cluster on this host, with Hangar in it.
+//! `hangar up`: a management cluster, a cloud and a first cluster on this host.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::Args;
-use hangar_host::{Image, UpOptions, ipnet};
+use hangar_host::{Cluster, Image, Installed, Installing, Payload, PayloadError, UpOptions, ipnet};
 use hangar_operator::install::{self, Options, Target};
 use hangar_operator::{DEFAULT_NAMESPACE, Selection};
 
@@ -12,7 +11,7 @@ use super::environment::EnvironmentArguments;
 use crate::configuration;
 use crate::progress::Steps;
 
-/// Start or repair a management cluster on this host, with Hangar in it. Needs root.
+/// Start or repair everything on this host: management cluster, cloud, Hangar and a first cluster. Needs root.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     #[command(flatten)]
@@ -20,6 +19,9 @@ pub(crate) struct Up {
     /// With a Gateway (Traefik) and the name *.clusters.hangar.test
     #[arg(long)]
     gateway: bool,
+    /// Without a first cluster: only the management cluster, the cloud and Hangar
+    #[arg(long)]
+    no_cluster: bool,
     /// The private network's addresses [default: a free part of 100.72.0.0/16]
     #[arg(long, value_name = "CIDR")]
     range: Option<ipnet::Ipv4Net>,
@@ -34,50 +36,69 @@ impl Up {
             range: self.range,
             gateway: self.gateway,
             own_images: vec![image],
+            cluster: (!self.no_cluster).then(|| CLUSTER.to_owned()),
             ..UpOptions::default()
         };
-        let steps = Arc::new(Steps::new());
-        let up = host.up(&options, Arc::clone(&steps) as _).await?;
-        let start = Instant::now();
-        steps.begin("hangar");
-        let config = configuration::from_file(&up.kubeconfig).await?;
-        let installation = Options {
-            namespace: DEFAULT_NAMESPACE.to_owned(),
-            image: reference,
-            replicas: 1,
-            controllers: Selection::all(),
-            target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
-        };
-        let mut changed = 0;
-        let installed = async {
-            install::apply(config.clone(), &installation, |progress| {
-                changed += usize::from(progress.outcome != "unchanged");
-            })
-            .await?;
-            install::wait_until_available(config, DEFAULT_NAMESPACE).await
-        };
-        match installed.await {
-            Ok(()) if changed == 0 => steps.end("hangar", start.elapsed(), "unchanged"),
-            Ok(()) => steps.end("hangar", start.elapsed(), "the manager runs"),
-            Err(error) => {
-                steps.broke("hangar", start.elapsed(), "the manager does not run");
-                return Err(error.into());
-            }
-        }
+        let manager = Manager { image: reference };
+        let up = host.up(&options, Some(&manager), Arc::new(Steps::new())).await?;
         if let Some(obstacle) = up.outside_obstacle {
             println!("machines and pods cannot reach the outside: {obstacle}");
         }
-        let kubeconfig = up.kubeconfig.display();
+        let management = up.kubeconfig.display();
         let hangar = std::env::args().next().unwrap_or_else(|| "hangar".to_owned());
         let name = self.environment.as_flag();
         println!();
-        println!("The management cluster runs, with Hangar in it. Try:");
-        println!("  kubectl --kubeconfig {kubeconfig} get pods -A");
+        if let Some(cluster) = &up.cluster_kubeconfig {
+            println!(
+                "The cluster {CLUSTER} runs: its control plane in the management cluster, its worker in the cloud. Try:"
+            );
+            println!("  kubectl --kubeconfig {} get nodes,pods -A", cluster.display());
+            println!("  {hangar} describe cluster {CLUSTER} --kubeconfig {management}");
+        } else {
+            println!("The management cluster runs, with Hangar in it. Try:");
+        }
+        println!("  kubectl --kubeconfig {management} get pods -A");
         println!("  {hangar} status{name}");
         println!("  {hangar} down{name}");
         println!();
-        println!("{kubeconfig}");
+        println!("{}", up.cluster_kubeconfig.as_ref().unwrap_or(&up.kubeconfig).display());
         Ok(())
+    }
+}
+
+/// The first cluster's name.
+const CLUSTER: &str = "demo";
+
+/// CRDs, rights, webhooks and the manager itself, from an image that the machine has.
+struct Manager {
+    image: String,
+}
+
+impl Payload for Manager {
+    fn install<'a>(&'a self, cluster: &'a Cluster) -> Installing<'a> {
+        Box::pin(self.apply(cluster))
+    }
+}
+
+impl Manager {
+    async fn apply(&self, cluster: &Cluster) -> Result<Installed, PayloadError> {
+        let config = configuration::from_file(&cluster.kubeconfig).await?;
+        let options = Options {
+            namespace: DEFAULT_NAMESPACE.to_owned(),
+            image: self.image.clone(),
+            replicas: 1,
+            controllers: Selection::all(),
+            target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
+            api_server: Some(cluster.api_server()),
+        };
+        let mut changed = 0;
+        install::apply(config.clone(), &options, |progress| {
+            changed += usize::from(progress.outcome != "unchanged");
+        })
+        .await?;
+        install::wait_until_available(config, DEFAULT_NAMESPACE).await?;
+        let outcome = if changed == 0 { "unchanged" } else { "the manager runs" };
+        Ok(Installed { outcome: outcome.to_owned(), changed: changed > 0 })
     }
 }
 

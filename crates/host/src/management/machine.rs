@@ -24,7 +24,7 @@ pub const SEEDED: &str = "/var/lib/containerd/.seeded";
 /// Where volumes lie in the machine.
 pub const VOLUMES: &str = "/var/lib/hangar/volumes";
 /// Where our own program lies in the machine.
-const PROGRAMS: &str = "/usr/local/lib/hangar";
+pub(crate) const PROGRAMS: &str = "/usr/local/lib/hangar";
 /// Its name there.
 pub const OWN_PROGRAM: &str = "hangar";
 

@@ -1,14 +1,15 @@
-//! The environment's resolver: it knows the wildcard name of the Gateway and asks the host's resolvers for the rest.
+//! The environment's resolver: it knows the wildcard name of the Gateway and asks the private network's gateway for the
+//! rest, where the machine crate's relay passes questions on to whoever the host asks.
 //!
 //! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, because
 //! everything that needs it can reach that address: the machine itself and its pods, other machines, the host. The
-//! host's own resolver stays as it is. It asks by TCP, since nothing else leaves the private network. This module only says what to run and with which settings; all of it is pure.
+//! host's own resolver stays as it is. This module only says what to run and with which settings; all of it is pure.
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hangar_machine::{FileContent, Name, Service};
@@ -19,9 +20,6 @@ pub const COREFILE_PATH: &str = "/etc/hangar/resolver/Corefile";
 /// The port that everybody asks.
 pub const PORT: u16 = 53;
 
-/// Where a host with systemd-resolved keeps the resolvers behind its loopback one.
-pub const RESOLVED_PATH: &str = "/run/systemd/resolve/resolv.conf";
-
 /// What the resolver answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolverOptions {
@@ -29,8 +27,8 @@ pub struct ResolverOptions {
     pub address: Ipv4Addr,
     /// The port, [`PORT`] except in tests.
     pub port: u16,
-    /// Who is asked about everything else, in order; none where the host has no way out.
-    pub upstreams: Vec<IpAddr>,
+    /// Who is asked about everything else; nobody where the host has no way out.
+    pub upstream: Option<SocketAddr>,
     /// The names that lead to one address, if there is a Gateway.
     pub wildcard: Option<Wildcard>,
 }
@@ -50,7 +48,7 @@ pub fn corefile(options: &ResolverOptions) -> String {
     if let Some(wildcard) = &options.wildcard {
         block(&mut text, options, &wildcard.domain, &wildcard_lines(wildcard));
     }
-    block(&mut text, options, ".", &upstream_lines(&options.upstreams));
+    block(&mut text, options, ".", &upstream_lines(options.upstream));
     text
 }
 
@@ -71,26 +69,6 @@ pub fn service(program: &Path) -> hangar_machine::Result<Service> {
         when_exists: Some(PathBuf::from(COREFILE_PATH)),
         ..Service::new(Name::new("resolver")?, command)
     })
-}
-
-/// The resolvers that a `resolv.conf` names and that can be reached from elsewhere: a loopback address means somebody
-/// else in a machine. Give it [`RESOLVED_PATH`]'s text where /etc/resolv.conf yields none.
-pub fn upstreams(resolv_conf: &str) -> Vec<IpAddr> {
-    let mut found = Vec::new();
-    for line in resolv_conf.lines() {
-        let mut words = line.split_whitespace();
-        if words.next() != Some("nameserver") {
-            continue;
-        }
-        let Some(address) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
-            // A link-local one (`fe80::1%eth0`) is of no use elsewhere either.
-            continue;
-        };
-        if !address.is_loopback() && !address.is_unspecified() && !found.contains(&address) {
-            found.push(address);
-        }
-    }
-    found
 }
 
 fn block(text: &mut String, options: &ResolverOptions, zone: &str, lines: &[String]) {
@@ -124,16 +102,12 @@ fn wildcard_lines(wildcard: &Wildcard) -> Vec<String> {
     ]
 }
 
-fn upstream_lines(upstreams: &[IpAddr]) -> Vec<String> {
-    if upstreams.is_empty() {
+fn upstream_lines(upstream: Option<SocketAddr>) -> Vec<String> {
+    let Some(upstream) = upstream else {
         return vec!["template ANY ANY {".to_owned(), "    rcode SERVFAIL".to_owned(), "}".to_owned()];
-    }
-    let addresses: Vec<String> = upstreams.iter().map(ToString::to_string).collect();
+    };
     vec![
-        format!("forward . {} {{", addresses.join(" ")),
-        // The way out of the private network carries TCP alone.
-        "    force_tcp".to_owned(),
-        "    policy sequential".to_owned(),
+        format!("forward . {upstream} {{"),
         "    max_concurrent 1000".to_owned(),
         "}".to_owned(),
         "cache 30".to_owned(),

@@ -1,50 +1,22 @@
-//! What has to be there before a machine can be: a host that can do it, programs, packages, images, a network.
+//! What has to be there before a machine can be: programs, packages, images, a network.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use hangar_machine::net::{Fabric, FabricSpec, nft::Nft};
-use hangar_machine::{Error as MachineError, Name};
+use hangar_machine::net::{Fabric, nft::Nft};
 use hangar_parts::Outcome;
 use hangar_parts::packages::{self, Packages};
 
-use crate::addresses::{self, Addresses};
-use crate::error::{At, Error, Result};
-use crate::images::{self, Store};
-use crate::one_host::{FABRIC, OneHost, UpOptions};
+use super::machine::{Images, is_seeded};
+use crate::addresses::Addresses;
+use crate::error::{At, Result};
+use crate::images::Maker;
+use crate::one_host::{OneHost, UpOptions};
 use crate::progress::{Progress, Step};
 use crate::steps::{Done, blocking};
 
-/// Logs, databases and a few volumes. Programs and images are accounted for where they are made.
-const NEEDED_MEBIBYTES: u64 = 2048;
-
 impl OneHost {
-    pub(super) async fn preflight(&self) -> Result<Done<()>> {
-        let state = self.environment.state().to_owned();
-        blocking(move || {
-            hangar_machine::host::check_privileges()?;
-            let existed = state.exists();
-            fs::create_dir_all(&state).at("create", &state)?;
-            let checked = hangar_machine::host::check(&state).map_err(Error::from).and_then(|()| {
-                let free_mebibytes = images::free_mebibytes(&state)?;
-                if free_mebibytes < NEEDED_MEBIBYTES {
-                    let needed_mebibytes = NEEDED_MEBIBYTES;
-                    return Err(Error::OutOfDisk { path: state.clone(), free_mebibytes, needed_mebibytes });
-                }
-                Ok(free_mebibytes)
-            });
-            if checked.is_err() && !existed {
-                // Nothing is left behind on a host that cannot do it.
-                let _ = fs::remove_dir(&state);
-            }
-            let abilities = hangar_machine::host::abilities()?;
-            let version = if abilities.cgroup_v2 { "v2" } else { "v1" };
-            Ok(Done::new((), format!("cgroup {version}, {} GiB free", checked? >> 10), false))
-        })
-        .await
-    }
-
     pub(super) async fn programs(&self, options: &UpOptions) -> Result<Done<()>> {
         let (parts, sets) = (self.parts.clone(), options.sets());
         blocking(move || {
@@ -70,67 +42,49 @@ impl OneHost {
         .await
     }
 
+    /// The images of a machine that is still to be made; for one that has some, only upstream's: the rest is imported.
     pub(super) async fn images(
         &self,
         options: &UpOptions,
         packages: &Packages,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Done<Store>> {
-        let (parts, packages, progress) = (self.parts.clone(), packages.clone(), Arc::clone(progress));
-        let upstream = options.upstream_images();
-        let supervisor = self.supervisor();
+    ) -> Result<Done<Images>> {
+        let maker =
+            Maker { parts: self.parts.clone(), packages: packages.clone(), supervisor: self.supervisor() };
+        let has_own = !is_seeded(&self.management()?);
+        let (upstream, progress) = (options.upstream_images(), Arc::clone(progress));
+        let own = if has_own { options.own_images.clone() } else { Vec::new() };
         blocking(move || {
             let mut announced = false;
-            let store = Store::ensure(&parts, &packages, &upstream, &supervisor, &mut |text| {
+            let store = maker.ensure(&upstream, &own, &mut |text| {
                 announced = true;
                 progress.detail(Step::Images, text);
             })?;
-            let text = if announced { format!("{} made", upstream.len()) } else { "all there".to_owned() };
-            Ok(Done::new(store, text, announced))
+            let text = if announced { "made" } else { "all there" };
+            Ok(Done::new(Images { store, has_own }, text, announced))
         })
         .await
     }
 
     pub(super) async fn network(&self, options: &UpOptions, packages: &Packages) -> Result<Done<Fabric>> {
-        let mut environment = self.environment.clone();
+        let mut host = self.clone();
         if let Some(program) = packages.program("nft") {
-            environment =
-                environment.with_nft(Nft::new(program).with("LD_LIBRARY_PATH", packages.library_path()));
+            let nft = Nft::new(program).with("LD_LIBRARY_PATH", packages.library_path());
+            host.environment = host.environment.with_nft(nft);
         }
-        let given = options.range;
+        let options = options.clone();
         blocking(move || {
-            let name = Name::new(FABRIC)?;
             // Held while a range is chosen, by all environments of this host, whatever their state directory: another
             // could choose the same range at this moment. On a directory that is always there, so nothing is left.
             let shared = Path::new("/run");
             let lock = File::open(shared).at("open", shared)?;
             lock.lock().at("lock", shared)?;
-            let known = environment.fabric(&name).ok().map(|fabric| fabric.range());
-            let candidates = match (known, given) {
-                // The network as it was; a range that was given must be the same, or the machine crate refuses.
-                (Some(range), None) | (_, Some(range)) => vec![range],
-                (None, None) => addresses::candidates(),
-            };
-            for range in &candidates {
-                let addresses = Addresses::of(*range)?;
-                let spec = FabricSpec {
-                    name: name.clone(),
-                    gateway: addresses.router_in_range(),
-                    host: Some(addresses.host),
-                    mtu: None,
-                    outside: true,
-                };
-                match environment.create_fabric(spec) {
-                    Ok(fabric) => {
-                        let text = format!("{range}, this host is {}", addresses.host);
-                        return Ok(Done::new(fabric, text, known.is_none()));
-                    }
-                    Err(MachineError::RangeInUse { .. }) if candidates.len() > 1 => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            let tried = candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            Err(Error::NoFreeRange { tried })
+            let spec = host.free_range(&options)?;
+            let is_new = host.environment.fabric(&spec.name).is_err();
+            let fabric = host.environment.create_fabric(spec)?;
+            let range = fabric.range();
+            let text = format!("{range}, this host is {}", Addresses::of(range)?.host);
+            Ok(Done::new(fabric, text, is_new))
         })
         .await
     }

@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hangar_machine::net::Fabric;
@@ -27,9 +26,16 @@ use crate::steps::{Done, blocking};
 /// What the steps before have made.
 pub(super) struct Prepared {
     pub(super) packages: Packages,
-    pub(super) store: Store,
+    pub(super) images: Images,
     pub(super) fabric: Fabric,
     pub(super) addresses: Addresses,
+}
+
+/// What a machine's container runtime starts with.
+pub(super) struct Images {
+    pub(super) store: Store,
+    /// Nothing has to be imported after it.
+    pub(super) has_own: bool,
 }
 
 impl OneHost {
@@ -82,11 +88,13 @@ impl OneHost {
             changes.push("own program replaced");
             machine.restart_service(&Name::new(description::PROVISIONER)?)?;
         }
-        if seed(&machine, &prepared.store)? {
+        let is_filled = seed(&machine, &prepared.images.store)?;
+        if is_filled {
             changes.push("images linked");
         }
         images::wait_for_runtime(&machine)?;
-        if self.import_missing(options, &prepared.packages, &machine)? {
+        let is_whole = is_filled && prepared.images.has_own;
+        if !is_whole && self.import_missing(options, &prepared.packages, &machine)? {
             changes.push("images imported");
         }
         let resolver = resolver::file(&resolver_options(options, prepared));
@@ -201,19 +209,12 @@ impl OneHost {
 }
 
 fn resolver_options(options: &UpOptions, prepared: &Prepared) -> ResolverOptions {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let has_way_out = prepared.fabric.outside_obstacle().is_ok_and(|obstacle| obstacle.is_none());
-    let mut upstreams: Vec<IpAddr> = Vec::new();
-    if has_way_out {
-        upstreams = resolver::upstreams(&read("/etc/resolv.conf"));
-        if upstreams.is_empty() {
-            upstreams = resolver::upstreams(&read(resolver::RESOLVED_PATH));
-        }
-    }
+    let upstream = has_way_out.then(|| prepared.fabric.names());
     let wildcard = options
         .gateway
         .then(|| Wildcard { domain: gateway::DOMAIN.to_owned(), address: prepared.addresses.gateway });
-    ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstreams, wildcard }
+    ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstream, wildcard }
 }
 
 pub(super) fn manifest_options(options: &UpOptions, addresses: Addresses) -> control_plane::Options {
@@ -226,14 +227,26 @@ pub(super) fn manifest_options(options: &UpOptions, addresses: Addresses) -> con
 
 /// Gives containerd its images, unless it has them. It waits for the marker, so nobody uses what is half done.
 fn seed(machine: &Machine, store: &Store) -> Result<bool> {
-    let target = machine.directory().join("data/containerd");
-    let marker = target.join(Path::new(description::SEEDED).file_name().unwrap_or_default());
-    if marker.exists() {
+    if is_seeded(machine) {
         return Ok(false);
     }
-    store.fill(&target)?;
+    store.fill(&containerd_directory(machine))?;
+    let marker = seed_marker(machine);
     fs::write(&marker, "").at("write", &marker)?;
     Ok(true)
+}
+
+/// Whether the machine's containerd has images of its own already, which a store would replace.
+pub(super) fn is_seeded(machine: &Machine) -> bool {
+    seed_marker(machine).exists()
+}
+
+fn containerd_directory(machine: &Machine) -> PathBuf {
+    machine.directory().join("data/containerd")
+}
+
+fn seed_marker(machine: &Machine) -> PathBuf {
+    containerd_directory(machine).join(Path::new(description::SEEDED).file_name().unwrap_or_default())
 }
 
 fn write_if_changed(machine: &Machine, path: &Path, content: &[u8]) -> Result<bool> {

@@ -2,20 +2,32 @@
 //!
 //! Every step looks first and does only what is missing. Nothing is remembered between runs except what is on disk
 //! anyway, so there is no state that could be wrong.
+//!
+//! Steps run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
+//! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps the API server busy
+//! at first, even before that is ready for others, and needs a Ready node only in the end.
+//!
+//! A further step is a variant of [`Step`] with a name, a function here that returns [`Done`](crate::steps::Done), and
+//! a line in the chain it belongs to, behind what it needs.
 
 mod ground;
 mod machine;
+mod preflight;
+mod tenant;
 mod workloads;
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::addresses::Addresses;
+use crate::cloud::{Access, CloudOptions};
 use crate::error::Result;
 use crate::management::NAME;
 use crate::one_host::{OneHost, UpOptions};
+use crate::payload::{Cluster, Payload};
 use crate::progress::{Progress, Step};
-use crate::steps::Runner;
+use crate::steps::{Done, Runner};
 
 /// A cluster that is up.
 #[derive(Debug, Clone)]
@@ -24,6 +36,10 @@ pub struct Up {
     pub kubeconfig: PathBuf,
     /// Addresses on the private network.
     pub addresses: Addresses,
+    /// How the embedded cloud is used.
+    pub cloud: Access,
+    /// The first Cluster's kubeconfig, where one was asked for.
+    pub cluster_kubeconfig: Option<PathBuf>,
     /// Why machines cannot reach the outside, if they cannot.
     pub outside_obstacle: Option<&'static str>,
     /// Whether anything had to be made or changed.
@@ -33,34 +49,102 @@ pub struct Up {
 impl OneHost {
     /// Brings the environment up, or repairs it. May be called again at any time, also after a run that was killed and
     /// after a restart of the host.
-    pub async fn up(&self, options: &UpOptions, progress: Arc<dyn Progress>) -> Result<Up> {
+    pub async fn up(
+        &self,
+        options: &UpOptions,
+        payload: Option<&dyn Payload>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Up> {
         let logs = self.layout.directory().join("machines").join(NAME).join("logs");
+        let cloud_log = self.layout.cloud_log();
         let log_of = move |step: Step| match step {
             Step::Machine => Some(logs.join("supervisor.log")),
-            Step::ControlPlane | Step::Node | Step::Addons | Step::Pods => Some(logs.join("kubelet.log")),
+            Step::Cloud => Some(cloud_log.clone()),
+            Step::ControlPlane
+            | Step::Addons
+            | Step::Controllers
+            | Step::Node
+            | Step::Pods
+            | Step::Hangar => Some(logs.join("kubelet.log")),
             _ => None,
         };
-        let mut runner = Runner::new(Arc::clone(&progress), log_of);
-        runner.run(Step::Preflight, self.preflight()).await?;
-        let _lock = runner.run(Step::Lock, self.lock()).await?;
+        let runner = Runner::new(Arc::clone(&progress), log_of);
+        runner.run(Step::Preflight, self.preflight(options)).await?;
+        let lock = runner.run(Step::Lock, self.lock()).await?;
+        let done = self.up_locked(options, payload, &runner, &progress).await;
+        if done.is_err() {
+            self.forget_if_empty();
+        }
+        drop(lock);
+        done
+    }
+
+    async fn up_locked(
+        &self,
+        options: &UpOptions,
+        payload: Option<&dyn Payload>,
+        runner: &Runner,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Up> {
         runner.run(Step::Programs, self.programs(options)).await?;
-        let packages = runner.run(Step::Packages, self.packages(&progress)).await?;
-        let store = runner.run(Step::Images, self.images(options, &packages, &progress)).await?;
+        let packages = runner.run(Step::Packages, self.packages(progress)).await?;
+        let images = runner.run(Step::Images, self.images(options, &packages, progress)).await?;
         let fabric = runner.run(Step::Network, self.network(options, &packages)).await?;
         let addresses = Addresses::of(fabric.range())?;
         runner.run(Step::Credentials, self.credentials(options, addresses)).await?;
-        let prepared = machine::Prepared { packages, store, fabric: fabric.clone(), addresses };
+        let cloud =
+            CloudOptions { packages: packages.clone(), addresses, kubernetes: vec![options.kubernetes] };
+        let prepared = machine::Prepared { packages, images, fabric: fabric.clone(), addresses };
         runner.run(Step::Machine, self.machine(options, prepared)).await?;
-        let client =
-            runner.run(Step::ControlPlane, self.control_plane(options, addresses, &progress)).await?;
+        let client = runner.run(Step::ControlPlane, self.control_plane(progress)).await?;
         let expected = runner.run(Step::Addons, self.addons(options, &client, addresses)).await?;
-        runner.run(Step::Node, self.node(&client, &progress)).await?;
-        runner.run(Step::Pods, self.pods(&client, &expected, &progress)).await?;
+        let pods = async {
+            let controllers = self.controllers(options, addresses, &client, progress);
+            runner.run(Step::Controllers, controllers).await?;
+            runner.run(Step::Node, self.node(&client, progress)).await?;
+            runner.run(Step::Pods, self.pods(&client, &expected, progress)).await
+        };
+        let payload = async {
+            match payload {
+                Some(payload) => runner.run(Step::Hangar, self.payload(payload, addresses)).await,
+                None => Ok(()),
+            }
+        };
+        let heard = Arc::clone(progress);
+        let tell = move |text: &str| heard.detail(Step::Cloud, text);
+        let cloud = runner.run(Step::Cloud, self.ensure_cloud(options, cloud, tell));
+        let ((), (), cloud) = tokio::try_join!(pods, payload, cloud)?;
+        let cluster_kubeconfig = match &options.cluster {
+            Some(name) => Some(self.tenant(options, name, &client, &cloud, runner, progress).await?),
+            None => None,
+        };
         Ok(Up {
             kubeconfig: self.kubeconfig(),
             addresses,
+            cloud,
+            cluster_kubeconfig,
             outside_obstacle: fabric.outside_obstacle()?,
-            changed: runner.changed,
+            changed: runner.has_changed(),
         })
+    }
+
+    async fn payload(&self, payload: &dyn Payload, addresses: Addresses) -> Result<Done<()>> {
+        let cluster = Cluster { kubeconfig: self.kubeconfig(), addresses };
+        let installed = payload.install(&cluster).await?;
+        Ok(Done::new((), installed.outcome, installed.changed))
+    }
+
+    /// Removes the directory if a failed `up` had not come further than to its lock, which the caller holds.
+    fn forget_if_empty(&self) {
+        let directory = self.layout.directory();
+        let is_lock = |entry: &fs::DirEntry| entry.file_name() == "lock";
+        let is_empty =
+            fs::read_dir(directory).is_ok_and(|entries| entries.flatten().all(|entry| is_lock(&entry)));
+        if is_empty {
+            let _ = fs::remove_file(directory.join("lock"));
+            let _ = fs::remove_dir(directory);
+            // Only when no other environment is there.
+            let _ = fs::remove_dir(self.environment.state());
+        }
     }
 }

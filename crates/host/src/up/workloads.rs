@@ -24,19 +24,28 @@ const NODE_PATIENCE: Duration = Duration::from_mins(2);
 const PODS_PATIENCE: Duration = Duration::from_mins(5);
 
 impl OneHost {
-    pub(super) async fn control_plane(
+    pub(super) async fn control_plane(&self, progress: &Arc<dyn Progress>) -> Result<Done<Client>> {
+        let client = cluster::connect(&self.kubeconfig()).await?;
+        let look = || cluster::unserving_api_server(&client);
+        let tell = |state: &str| progress.detail(Step::ControlPlane, state);
+        cluster::wait("an answer of the API server", CONTROL_PLANE_PATIENCE, tell, look).await?;
+        Ok(Done::new(client, "answers", false))
+    }
+
+    pub(super) async fn controllers(
         &self,
         options: &UpOptions,
         addresses: Addresses,
+        client: &Client,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Done<Client>> {
-        let client = cluster::connect(&self.kubeconfig()).await?;
-        let look = || cluster::unready_api_server(&client);
-        let tell = |state: &str| progress.detail(Step::ControlPlane, state);
+    ) -> Result<Done<()>> {
+        let look = || cluster::unready_api_server(client);
+        let tell = |state: &str| progress.detail(Step::Controllers, state);
         cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, tell, look).await?;
         let written =
             self.write_manifests(control_plane::second_manifests(&manifest_options(options, addresses)))?;
-        Ok(Done::new(client, "ready", written > 0))
+        let text = if written == 0 { "there" } else { "started" };
+        Ok(Done::new((), text, written > 0))
     }
 
     /// Applies the add-ons and returns what their pods' names begin with.

@@ -80,7 +80,7 @@ async fn up_use_repair_down() {
     let images = vec![workloads::image(&parts)];
     let options = UpOptions { gateway: true, own_images: images, ..UpOptions::default() };
     let before = Snapshot::take(host.name().as_str());
-    let up = host.up(&options, Arc::new(Lines)).await.unwrap();
+    let up = host.up(&options, None, Arc::new(Lines)).await.unwrap();
     assert!(up.changed);
     let status = host.status().await.unwrap();
     assert!(status.is_healthy(), "{status:#?}");
@@ -93,13 +93,13 @@ async fn up_use_repair_down() {
     claim(&client).await;
 
     // Nothing to repair.
-    let again = host.up(&options, Arc::new(Lines)).await.unwrap();
+    let again = host.up(&options, None, Arc::new(Lines)).await.unwrap();
     assert!(!again.changed);
 
     // As after a crash of the machine, or a restart of the host: the data is still there.
     host.management().unwrap().stop(Duration::ZERO).unwrap();
     assert!(!host.status().await.unwrap().is_healthy());
-    let repaired = host.up(&options, Arc::new(Lines)).await.unwrap();
+    let repaired = host.up(&options, None, Arc::new(Lines)).await.unwrap();
     assert!(repaired.changed);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
     claims.get("data").await.unwrap();

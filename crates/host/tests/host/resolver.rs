@@ -30,11 +30,11 @@ fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn options(port: u16, upstreams: &[Ipv4Addr], wildcard: Option<Ipv4Addr>) -> ResolverOptions {
+fn options(port: u16, upstream: Option<SocketAddr>, wildcard: Option<Ipv4Addr>) -> ResolverOptions {
     ResolverOptions {
         address: Ipv4Addr::LOCALHOST,
         port,
-        upstreams: upstreams.iter().copied().map(Into::into).collect(),
+        upstream,
         wildcard: wildcard.map(|address| Wildcard { domain: "clusters.hangar.test".to_owned(), address }),
     }
 }
@@ -124,7 +124,7 @@ fn reply(bytes: &[u8]) -> Reply {
 #[test]
 fn names_below_the_domain_lead_to_the_gateway_at_any_depth() {
     let gateway = Ipv4Addr::new(100, 72, 0, 200);
-    let resolver = Resolver::start(|port| corefile(&options(port, &[], Some(gateway))));
+    let resolver = Resolver::start(|port| corefile(&options(port, None, Some(gateway))));
     for name in
         ["a.clusters.hangar.test", "konnectivity.a.clusters.hangar.test", "x.y.z.Clusters.Hangar.TEST"]
     {
@@ -152,9 +152,8 @@ fn the_rest_is_forwarded_and_changed_settings_are_noticed() {
             ".:{port} {{\n bind 127.0.0.1\n template IN A {{\n answer \"{{{{ .Name }}}} 60 IN A {far}\"\n }}\n}}\n"
         )
     });
-    let with_port =
-        |text: String| text.replace("forward . 127.0.0.1", &format!("forward . 127.0.0.1:{}", upstream.port));
-    let settings = |port, gateway| with_port(corefile(&options(port, &[Ipv4Addr::LOCALHOST], gateway)));
+    let asked = SocketAddr::from((Ipv4Addr::LOCALHOST, upstream.port));
+    let settings = |port, gateway| corefile(&options(port, Some(asked), gateway));
     let resolver = Resolver::start(|port| settings(port, None));
     let from_upstream = Reply { code: NO_ERROR, addresses: vec![far] };
     assert_eq!(resolver.ask("example.com", ADDRESS), from_upstream);

@@ -15,7 +15,7 @@ use crate::sets::Set;
 pub const PAUSE_TAG: &str = "3.10.1";
 
 /// Raised when images are put together differently.
-const RECIPE: &str = "1";
+const RECIPE: &str = "3";
 
 /// An image that upstream publishes and that we make ourselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +128,8 @@ impl Upstream {
                     .with_program("/usr/local/bin/etcdctl", control)
                     .with_program("/usr/local/bin/etcdutl", utility))
             }
-            Self::KubeProxy(_) | Self::Flannel => with_packet_filters(image, packages),
+            Self::KubeProxy(_) => with_packet_filters(image, packages),
+            Self::Flannel => with_shell(with_packet_filters(image, packages)?, packages),
             _ => Ok(image),
         }
     }
@@ -157,6 +158,19 @@ fn with_packet_filters(mut image: Image, packages: &Packages) -> Result<Image> {
     }
     let loaded: Vec<&Path> = loaded.iter().map(PathBuf::as_path).collect();
     libraries::add(image, &loaded, Some(packages))
+}
+
+/// Adds a busybox under its usual names: upstream's image has one too, and manifests use it to write files.
+fn with_shell(image: Image, packages: &Packages) -> Result<Image> {
+    let source = packages.program("busybox").ok_or_else(|| Error::Image {
+        image: image.reference().to_owned(),
+        reason: "the program busybox is neither in the unpacked packages nor on this machine".to_owned(),
+    })?;
+    let image = image.with_program("/bin/busybox", source);
+    let names = ["cat", "cp", "httpd", "mkdir", "mv", "nc", "nslookup", "sh", "sleep"];
+    Ok(names
+        .into_iter()
+        .fold(image, |image, name| image.with(&format!("/bin/{name}"), Entry::Link("busybox".to_owned()))))
 }
 
 /// The matches and targets of iptables, which it loads by name: path in the image and here.

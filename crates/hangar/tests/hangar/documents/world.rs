@@ -31,7 +31,8 @@ impl World {
         parts.ensure_programs(&[(Set::Kubernetes134, "kubectl")]).unwrap();
         let bed = Testbed::start(Options::default()).unwrap();
         install(&bed, &[]);
-        let manager = Manager::start(&bed, "documents", &[]);
+        // Webhooks are all that is needed: these tests are about what is stored, and controllers would act on it.
+        let manager = Manager::start(&bed, "documents", &["--controllers=cluster-resource-set"]);
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             manager.wait_until_ready().await;
             conversion_works(&bed.client()).await;

@@ -1,0 +1,94 @@
+//! `hangar describe cluster NAME`: what is ready, what is waited for, since when, and who must act.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use hangar_operator::describe::{Objects, read, render, tree};
+use jiff::Timestamp;
+use kube::Client;
+
+use crate::configuration::ClusterArguments;
+
+/// Between two looks with `--watch`.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Say how something is.
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// A cluster as a tree: readiness, what is waited for, since when, and who must act
+    Cluster(DescribeCluster),
+}
+
+/// A cluster as a tree.
+#[derive(Debug, Args)]
+struct DescribeCluster {
+    /// Its name
+    name: String,
+    /// Its namespace
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Print it again on every change, until it is ready or gone
+    #[arg(short, long)]
+    watch: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A tree for people
+    #[default]
+    Text,
+    /// The same for programs
+    Json,
+}
+
+impl Describe {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let What::Cluster(cluster) = self.what;
+        cluster.run().await
+    }
+}
+
+impl DescribeCluster {
+    async fn run(self) -> anyhow::Result<()> {
+        let client = Client::try_from(self.cluster.load().await?)?;
+        let mut printed = String::new();
+        loop {
+            let Some(objects) = read(&client, &self.namespace, &self.name).await? else {
+                if self.watch && !printed.is_empty() {
+                    return Ok(());
+                }
+                bail!("there is no Cluster {} in the namespace {}", self.name, self.namespace);
+            };
+            let is_ready = tree(&objects).is_ready();
+            let text = self.print(&objects)?;
+            if text != printed {
+                print!("{text}");
+                printed = text;
+            }
+            if !self.watch || is_ready {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn print(&self, objects: &Objects) -> anyhow::Result<String> {
+        let tree = tree(objects);
+        Ok(match self.output {
+            Output::Text => render(&tree, Timestamp::now()),
+            Output::Json => serde_json::to_string_pretty(&tree).context("print the tree")? + "\n",
+        })
+    }
+}

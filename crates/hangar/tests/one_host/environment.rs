@@ -1,0 +1,222 @@
+//! An environment that a test starts, kills, looks at and removes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use hangar_parts::{Parts, Set};
+
+/// One environment of these tests. Dropping it removes what is left.
+pub(crate) struct Environment {
+    pub(crate) name: String,
+    pub(crate) state: PathBuf,
+    program: PathBuf,
+    /// Whether `up` makes a first cluster too.
+    has_cluster: bool,
+}
+
+impl Environment {
+    pub(crate) fn new(name: &str) -> Self {
+        Self::with_program(name, PathBuf::from(env!("CARGO_BIN_EXE_hangar")))
+    }
+
+    pub(crate) fn with_program(name: &str, program: PathBuf) -> Self {
+        // One place for all of them, as on a real host.
+        let state = PathBuf::from(format!("/var/lib/hangar-test-{}", std::process::id()));
+        Self { state, program, name: format!("{name}{}", std::process::id()), has_cluster: false }
+    }
+
+    /// The same with a first cluster.
+    pub(crate) fn with_cluster(mut self) -> Self {
+        self.has_cluster = true;
+        self
+    }
+
+    pub(crate) fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .arg(verb)
+            .arg(format!("--name={}", self.name))
+            .arg(format!("--state={}", self.state.display()));
+        if verb == "up" && !self.has_cluster {
+            command.arg("--no-cluster");
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, verb: &str) -> Output {
+        self.command(verb).output().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn succeed(&self, verb: &str) -> String {
+        let output = self.run(verb);
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{verb}: {text}\n{}", log_named_in(&text));
+        text
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.state.join(&self.name).join("management.kubeconfig")
+    }
+
+    /// The kubeconfig of a cluster that runs in this environment.
+    pub(crate) fn cluster_kubeconfig(&self, cluster: &str) -> PathBuf {
+        self.state.join(&self.name).join(format!("{cluster}.kubeconfig"))
+    }
+
+    /// What `hangar describe cluster` prints.
+    pub(crate) fn describe(&self, cluster: &str) -> String {
+        let output = Command::new(&self.program)
+            .args(["describe", "cluster", cluster, "--kubeconfig"])
+            .arg(self.kubeconfig())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Kills the manager's process, by the id it has on the host.
+    pub(crate) fn kill_manager(&self) {
+        let is_ours = |directory: &Path| {
+            let arguments = fs::read(directory.join("cmdline")).unwrap_or_default();
+            let groups = fs::read_to_string(directory.join("cgroup")).unwrap_or_default();
+            arguments.starts_with(b"/hangar\0manager") && groups.contains(&self.name)
+        };
+        let processes: Vec<PathBuf> = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| is_ours(path))
+            .collect();
+        let [process] = &processes[..] else { panic!("one manager runs: {processes:?}") };
+        let pid = process.file_name().unwrap();
+        assert!(Command::new("kill").arg("-9").arg(pid).status().unwrap().success());
+    }
+
+    /// The routes in one of this environment's network namespaces.
+    pub(crate) fn routes(&self, namespace: &str) -> String {
+        let is_ours = |entry: &fs::DirEntry| {
+            entry.file_name().to_string_lossy().starts_with(&format!("{}-", self.name))
+        };
+        let directory = fs::read_dir("/run/hangar").unwrap().flatten().find(is_ours).unwrap();
+        let path = directory.path().join("netns").join(namespace);
+        let output = Command::new("nsenter")
+            .arg(format!("--net={}", path.display()))
+            .args(["ip", "route", "show", "table", "all"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{namespace}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        kubectl(&self.kubeconfig(), arguments)
+    }
+
+    /// Starts `up` and kills it so much after it reported the step.
+    pub(crate) fn kill_after(&self, step: &str, milliseconds: u64) {
+        let mut child = self.command("up").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Open until the kill: it must be the kill that ends it.
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let reached = lines.any(|line| line.contains(&format!("s  {step}: ")));
+        assert!(reached, "up ended before {step}");
+        // Into the middle of a later step.
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        assert!(child.try_wait().unwrap().is_none(), "up ended before the kill");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Processes, mounts, links, network namespaces and control groups that are this environment's.
+    pub(crate) fn leftovers(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&arguments).contains(&self.name) {
+                found.insert(format!("process {}", String::from_utf8_lossy(&arguments).replace('\0', " ")));
+            }
+        }
+        for line in
+            fs::read_to_string("/proc/mounts").unwrap().lines().filter(|line| line.contains(&self.name))
+        {
+            found.insert(format!("mount {line}"));
+        }
+        for entry in fs::read_dir("/sys/class/net").unwrap().flatten() {
+            let alias = fs::read_to_string(entry.path().join("ifalias")).unwrap_or_default();
+            if alias.contains(&self.name) {
+                found.insert(format!("link {}: {alias}", entry.file_name().to_string_lossy()));
+            }
+        }
+        let mut directories = vec![PathBuf::from("/sys/fs/cgroup"), PathBuf::from("/run/hangar")];
+        directories.extend(fs::read_dir("/sys/fs/cgroup").unwrap().flatten().map(|entry| entry.path()));
+        for directory in directories {
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().contains(&self.name) {
+                    found.insert(format!("directory {}", entry.path().display()));
+                }
+            }
+        }
+        found.extend(abandoned_builders());
+        let directory = self.state.join(&self.name);
+        if directory.exists() {
+            found.insert(format!("directory {}", directory.display()));
+        }
+        found
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_gone(&self) {
+        assert_eq!(self.leftovers(), BTreeSet::new());
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_healthy(&self) {
+        let pods = self.kubectl(&["get", "pods", "--all-namespaces", "--no-headers"]);
+        assert!(pods.lines().count() >= 9, "{pods}");
+        for pod in pods.lines() {
+            assert!(pod.contains(" Running "), "{pods}");
+        }
+        assert!(pods.contains("hangar-manager"), "{pods}");
+        self.succeed("status");
+    }
+}
+
+/// The pinned kubectl, which must succeed.
+#[track_caller]
+pub(crate) fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> String {
+    let program = Parts::from_env().unwrap().program(Set::Kubernetes134, "kubectl").unwrap();
+    let output = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Throw-away machines in which somebody made images and was killed. Nobody's while another process makes some.
+fn abandoned_builders() -> Vec<String> {
+    let images = Parts::from_env().unwrap().cache().root().join("images");
+    let Ok(lock) = fs::File::open(images.join(".lock")) else { return Vec::new() };
+    if lock.try_lock().is_err() {
+        return Vec::new();
+    }
+    let names = fs::read_dir(&images).unwrap().flatten().map(|entry| entry.file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(".building-")).map(|name| format!("builder {name}")).collect()
+}
+
+/// The end of the log that an error names: the environment is removed when the test ends.
+fn log_named_in(text: &str) -> String {
+    let path = text.split("log: ").nth(1).and_then(|rest| rest.split([';', '\n']).next()).unwrap_or_default();
+    let log = fs::read_to_string(path.trim()).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        let _ = self.run("down");
+    }
+}
