@@ -9,6 +9,7 @@ mod webhooks;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
@@ -49,6 +50,9 @@ pub struct Options {
     pub controllers: Selection,
     /// Where the API server finds the webhooks.
     pub target: Target,
+    /// Where the manager finds the API server, if not by its Service: then it need not wait until kube-proxy has made
+    /// that one work.
+    pub api_server: Option<SocketAddr>,
 }
 
 /// An installation that could not be written down.

@@ -52,6 +52,7 @@ pub(super) fn cluster_role(options: &Options) -> ClusterRole {
     }
     for controller in options.controllers.iter() {
         rules.extend(own_kinds(controller));
+        rules.extend(beyond_own_kinds(controller));
     }
     ClusterRole { metadata: metadata(NAME, None), rules: Some(rules), ..ClusterRole::default() }
 }
@@ -75,6 +76,74 @@ fn own_kinds(controller: Controller) -> Vec<PolicyRule> {
         rules.push(rule(&[group], &templates, &["get", "list", "watch"]));
     }
     rules
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+/// Server-side apply creates with `create` and `patch`.
+const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+
+/// What a controller needs of kinds that are not its own.
+fn beyond_own_kinds(controller: Controller) -> Vec<PolicyRule> {
+    let core = "cluster.x-k8s.io";
+    // References name kinds of any provider, so whole groups are granted.
+    let providers: &[&str] =
+        &["infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"];
+    match controller {
+        Controller::HostedControlPlane => vec![
+            rule(&[core], &["clusters"], READ),
+            rule(&["infrastructure.cluster.x-k8s.io"], &["*"], &["get", "list", "watch", "patch"]),
+            rule(&[""], &["secrets", "configmaps", "services"], WRITE),
+            // An annotation on a running pod makes its kubelet bring renewed certificates at once.
+            rule(&[""], &["pods"], &["get", "list", "watch", "patch"]),
+            rule(&["apps"], &["deployments", "statefulsets"], WRITE),
+            rule(&["policy"], &["poddisruptionbudgets"], WRITE),
+            rule(&["networking.k8s.io"], &["networkpolicies"], WRITE),
+        ],
+        Controller::Cluster => vec![
+            rule(
+                &[core],
+                &["machines", "machinesets", "machinedeployments"],
+                &["get", "list", "watch", "delete"],
+            ),
+            rule(providers, &["*"], &["get", "list", "watch", "patch", "delete"]),
+            // Kubeconfigs of tenants.
+            rule(&[""], &["secrets"], READ),
+        ],
+        Controller::Machine => vec![
+            rule(&[core], &["clusters", "machinesets", "machinedeployments"], READ),
+            rule(providers, &["*"], &["get", "list", "watch", "patch", "delete"]),
+            // Kubeconfigs of tenants.
+            rule(&[""], &["secrets"], READ),
+        ],
+        Controller::MachineSet => vec![
+            rule(&[core], &["clusters", "machines", "machinedeployments"], READ),
+            rule(&[core], &["machines"], &["create", "patch", "delete"]),
+            // What is cloned belongs to its Machine from the first moment.
+            rule(&[core], &["machines/finalizers"], &["update"]),
+            rule(providers, &["*"], &["get", "list", "watch", "create"]),
+        ],
+        Controller::MachineDeployment => vec![
+            rule(&[core], &["clusters", "machines", "machinesets"], READ),
+            rule(&[core], &["machinesets"], &["create", "patch", "delete"]),
+        ],
+        Controller::KubeadmBootstrap => vec![
+            rule(&[core], &["clusters", "machines"], READ),
+            rule(&[""], &["secrets"], &["get", "list", "watch", "create", "patch"]),
+        ],
+        Controller::OpenStackCluster => vec![
+            rule(&[core], &["clusters"], READ),
+            // Whether a control plane needs an address from us stands on the control plane object.
+            rule(&["controlplane.cluster.x-k8s.io"], &["*"], READ),
+            rule(&["infrastructure.cluster.x-k8s.io"], &["openstackmachines"], READ),
+            rule(&[""], &["secrets"], &["get"]),
+        ],
+        Controller::OpenStackMachine => vec![
+            rule(&[core], &["clusters", "machines"], READ),
+            rule(&["infrastructure.cluster.x-k8s.io"], &["openstackclusters"], READ),
+            rule(&[""], &["secrets"], &["get"]),
+        ],
+        Controller::MachineHealthCheck | Controller::ClusterResourceSet => Vec::new(),
+    }
 }
 
 pub(super) fn role(options: &Options) -> Role {

@@ -10,6 +10,7 @@ fn options(controllers: &str, replicas: u16) -> Options {
         replicas,
         controllers: controllers.parse().unwrap(),
         target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
+        api_server: None,
     }
 }
 
@@ -63,7 +64,17 @@ fn all_controllers_bring_every_custom_resource() {
 fn the_manager_is_granted_no_wildcard() {
     for object in objects(&options("all", 2)).unwrap() {
         for rule in object["rules"].as_array().into_iter().flatten() {
-            assert!(!rule.to_string().contains("\"*\""), "{rule}");
+            let texts = |field: &str| -> Vec<String> {
+                let values = rule[field].as_array().into_iter().flatten();
+                values.map(|value| value.as_str().unwrap().to_owned()).collect()
+            };
+            // References name kinds of any provider: those groups are granted whole, and nothing else.
+            let is_providers = texts("apiGroups").iter().all(|group| group.ends_with(".cluster.x-k8s.io"));
+            let fields: &[&str] =
+                if is_providers { &["apiGroups", "verbs"] } else { &["apiGroups", "resources", "verbs"] };
+            for field in fields {
+                assert!(!texts(field).contains(&"*".to_owned()), "{rule}");
+            }
         }
     }
 }
@@ -84,4 +95,18 @@ fn a_manager_outside_the_cluster_is_called_by_url() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_manager_can_be_told_where_the_api_server_is() {
+    let options = Options { api_server: Some(([192, 0, 2, 1], 6443).into()), ..options("all", 1) };
+    let deployment =
+        objects(&options).unwrap().into_iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let variables = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    let value = |name: &str| {
+        let found = variables.as_array().unwrap().iter().find(|variable| variable["name"] == name);
+        found.unwrap()["value"].clone()
+    };
+    assert_eq!(value("KUBERNETES_SERVICE_HOST"), "192.0.2.1");
+    assert_eq!(value("KUBERNETES_SERVICE_PORT"), "6443");
 }

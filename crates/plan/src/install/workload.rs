@@ -151,17 +151,14 @@ fn container(options: &Options) -> Container {
         name: "manager".to_owned(),
         image: Some(options.image.clone()),
         args: Some(vec!["manager".to_owned(), format!("--controllers={}", options.controllers)]),
-        env: Some(vec![
-            field("CONTROLLER_NAMESPACE", "metadata.namespace"),
-            field("POD_NAME", "metadata.name"),
-        ]),
+        env: Some(environment(options)),
         ports: Some(vec![
             port("metrics", ports::METRICS),
             port("health", ports::HEALTH),
             port("webhook", ports::WEBHOOK),
         ]),
         liveness_probe: Some(probe("/healthz", 10)),
-        readiness_probe: Some(probe("/readyz", 2)),
+        readiness_probe: Some(probe("/readyz", 1)),
         resources: Some(ResourceRequirements {
             requests: Some(quantities([("cpu", "50m"), ("memory", "64Mi")])),
             limits: Some(quantities([("memory", "512Mi")])),
@@ -178,6 +175,21 @@ fn container(options: &Options) -> Container {
         }),
         ..Container::default()
     }
+}
+
+fn environment(options: &Options) -> Vec<EnvVar> {
+    let mut variables =
+        vec![field("CONTROLLER_NAMESPACE", "metadata.namespace"), field("POD_NAME", "metadata.name")];
+    if let Some(address) = options.api_server {
+        let value = |name: &str, value: String| EnvVar {
+            name: name.to_owned(),
+            value: Some(value),
+            ..EnvVar::default()
+        };
+        variables.push(value("KUBERNETES_SERVICE_HOST", address.ip().to_string()));
+        variables.push(value("KUBERNETES_SERVICE_PORT", address.port().to_string()));
+    }
+    variables
 }
 
 fn field(name: &str, path: &str) -> EnvVar {

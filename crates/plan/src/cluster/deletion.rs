@@ -1,0 +1,112 @@
+//! The stages of deletion, each derived from what still exists.
+
+use hangar_api::conditions::{Actor, Waiting};
+use kube::core::ObjectMeta;
+
+use super::{Observed, Part, Step, Worker, is_control_plane};
+use crate::flow::{Actor as ReportActor, Read, Unknown, Wait};
+use crate::referred;
+
+/// Names that are listed in a message; the rest is counted.
+const SHOWN: usize = 3;
+
+pub(super) struct Stage {
+    pub(super) steps: Vec<Step>,
+    pub(super) reason: &'static str,
+    pub(super) waiting: Waiting,
+}
+
+impl Stage {
+    pub(super) fn wait(&self) -> Wait {
+        let who = match self.waiting.actor {
+            Actor::Hangar => ReportActor::Hangar,
+            Actor::ClusterOwner => ReportActor::ClusterOwner,
+            Actor::Operator => ReportActor::PlatformOperator,
+            Actor::Cloud => ReportActor::Cloud,
+            Actor::Controller(_) => ReportActor::Kubernetes,
+        };
+        Wait { what: self.waiting.on.clone(), since: None, who }
+    }
+}
+
+/// Where deletion stands, and what it does next.
+pub(super) fn next(observed: &Observed) -> Stage {
+    match workers(observed) {
+        Ok(Some(stage)) => return stage,
+        Ok(None) => {}
+        Err(unknown) => return undecided("a complete list of the workers", &unknown),
+    }
+    for (part, reason) in [
+        (Part::ControlPlane, "WaitingForControlPlaneDeletion"),
+        (Part::Infrastructure, "WaitingForInfrastructureDeletion"),
+    ] {
+        if let Some(stage) = part_stage(observed, part, reason) {
+            return stage;
+        }
+    }
+    let waiting = Waiting::new(Actor::Hangar, "the finalizer to be removed");
+    Stage { steps: vec![Step::RemoveFinalizer], reason: "DeletionCompleted", waiting }
+}
+
+fn undecided(what: &str, unknown: &Unknown) -> Stage {
+    let waiting = Waiting::new(Actor::Operator, what).because(unknown.why.clone());
+    Stage { steps: Vec::new(), reason: "DeletionStateUnknown", waiting }
+}
+
+/// Everything that makes workers, and the workers. Control plane Machines go with their control plane.
+fn workers(observed: &Observed) -> Result<Option<Stage>, Unknown> {
+    let deployments = observed.deployments.clone().known()?;
+    let sets = observed.sets.clone().known()?;
+    let machines = observed.machines.clone().known()?;
+    let has_control_plane = !matches!(observed.control_plane, None | Some(Read::Absent));
+    let mut steps = Vec::new();
+    let mut left = Vec::new();
+    let mut take = |kind: Worker, word: &str, metadata: &ObjectMeta| {
+        let name = metadata.name.clone().unwrap_or_default();
+        left.push(format!("{word} {name}"));
+        let is_owned = referred::controller(metadata).is_some();
+        if metadata.deletion_timestamp.is_none() && (!is_owned || kind == Worker::MachineDeployment) {
+            let uid = metadata.uid.clone().unwrap_or_default();
+            steps.push(Step::DeleteWorker { kind, name, uid });
+        }
+    };
+    for deployment in &deployments {
+        take(Worker::MachineDeployment, "MachineDeployment", &deployment.metadata);
+    }
+    for set in &sets {
+        take(Worker::MachineSet, "MachineSet", &set.metadata);
+    }
+    for machine in machines.iter().filter(|machine| !(has_control_plane && is_control_plane(machine))) {
+        take(Worker::Machine, "Machine", &machine.metadata);
+    }
+    if left.is_empty() {
+        return Ok(None);
+    }
+    let hidden = left.len().saturating_sub(SHOWN);
+    left.truncate(SHOWN);
+    let more = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
+    let waiting = Waiting::new(Actor::Hangar, format!("{}{more} to be gone", left.join(", ")));
+    Ok(Some(Stage { steps, reason: "WaitingForWorkersDeletion", waiting }))
+}
+
+fn part_stage(observed: &Observed, part: Part, reason: &'static str) -> Option<Stage> {
+    let reference = observed.reference(part)?;
+    let what = format!("{} {}", reference.kind, reference.name);
+    match observed.read(part)? {
+        Read::Absent | Read::Many(_) => None,
+        Read::Unknown(unknown) => Some(undecided(&format!("a look at {what}"), unknown)),
+        Read::One(object) => {
+            let mut steps = Vec::new();
+            if !object.is_terminating() {
+                steps.push(Step::DeletePart { part, uid: object.uid().to_owned() });
+            }
+            let controller = Actor::Controller(format!("the controller of {}", reference.kind));
+            let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
+            let mut waiting = Waiting::new(controller, format!("{what} to be gone"));
+            if object.is_terminating() && !finalizers.is_empty() {
+                waiting = waiting.because(format!("{what} has the finalizers {}", finalizers.join(", ")));
+            }
+            Some(Stage { steps, reason, waiting })
+        }
+    }
+}

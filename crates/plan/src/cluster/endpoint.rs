@@ -1,0 +1,84 @@
+//! Where the API server is: whose word counts.
+//!
+//! - What the Cluster says stays, whoever wrote it, with one exception below.
+//! - A control plane that declares an endpoint knows where it serves: its word is taken as soon as it is there.
+//! - Infrastructure is asked only where the control plane does not serve by itself (its Machines stand behind the
+//!   infrastructure's load balancer), and only when it is provisioned. Before the control plane was seen nobody can tell.
+//! - The exception: the Cluster has what the infrastructure published, and a control plane without Machines serves
+//!   elsewhere. Then the published endpoint leads nowhere; the Cluster gets the right one, and a condition names the
+//!   conflict as long as the infrastructure still says otherwise.
+
+use hangar_api::contract::Endpoint;
+
+use super::{Observed, Part};
+use crate::flow::Read;
+
+pub(super) enum Choice {
+    Keep,
+    Set(Endpoint),
+    Wait,
+}
+
+pub(super) fn choose(observed: &Observed) -> Choice {
+    let current = of_cluster(observed);
+    let declared = of_control_plane(observed);
+    let published = of_infrastructure(observed);
+    match (current, declared) {
+        (None, Some(declared)) => Choice::Set(declared),
+        (Some(current), Some(declared))
+            if current != declared && is_external(observed) && published.as_ref() == Some(&current) =>
+        {
+            Choice::Set(declared)
+        }
+        (Some(_), _) => Choice::Keep,
+        (None, None) => match published {
+            Some(published) if may_infrastructure_decide(observed) => Choice::Set(published),
+            _ => Choice::Wait,
+        },
+    }
+}
+
+/// What disagrees with the Cluster's endpoint, for people.
+pub(super) fn conflict(observed: &Observed) -> Option<String> {
+    let current = of_cluster(observed)?;
+    let said = [
+        (Part::ControlPlane, of_control_plane(observed)),
+        (Part::Infrastructure, of_infrastructure(observed)),
+    ];
+    let others: Vec<String> = said
+        .into_iter()
+        .filter_map(|(part, endpoint)| Some((part, endpoint.filter(|endpoint| *endpoint != current)?)))
+        .filter_map(|(part, endpoint)| {
+            let reference = observed.reference(part)?;
+            Some(format!("{} {} says {endpoint}", reference.kind, reference.name))
+        })
+        .collect();
+    (!others.is_empty()).then(|| format!("the Cluster says {current}, {}", others.join(", ")))
+}
+
+pub(super) fn of_cluster(observed: &Observed) -> Option<Endpoint> {
+    let given = observed.cluster.spec.control_plane_endpoint.as_ref()?;
+    let endpoint = Endpoint { host: given.host.clone()?, port: given.port? };
+    endpoint.is_valid().then_some(endpoint)
+}
+
+fn of_control_plane(observed: &Observed) -> Option<Endpoint> {
+    observed.object(Part::ControlPlane)?.control_plane().endpoint()
+}
+
+fn of_infrastructure(observed: &Observed) -> Option<Endpoint> {
+    let object = observed.object(Part::Infrastructure)?.infrastructure_cluster();
+    object.endpoint().filter(|_| object.is_provisioned())
+}
+
+fn is_external(observed: &Observed) -> bool {
+    observed.object(Part::ControlPlane).is_some_and(|object| object.control_plane().is_externally_managed())
+}
+
+fn may_infrastructure_decide(observed: &Observed) -> bool {
+    match &observed.control_plane {
+        None => true,
+        Some(Read::One(_)) => !is_external(observed),
+        Some(_) => false,
+    }
+}

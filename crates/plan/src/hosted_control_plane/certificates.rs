@@ -1,0 +1,308 @@
+//! Keys and certificates: what must be there, and what has to be minted now.
+//!
+//! - Authorities, token keys and the encryption key are minted when there is none, and never again by themselves: what
+//!   depends on them would be lost. People may bring their own.
+//! - Everything else follows its intent: it is minted again when something else is needed, when another authority is in
+//!   place, and after two thirds of its validity. Programs notice changed files; the one that does not is restarted by
+//!   its own concern.
+//! - A certificate that already ends with its authority is not renewed: it would only become shorter and shorter.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::names::CLUSTER_SECRET_TYPE;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::endpoint;
+use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
+use super::names::Component;
+use super::observed::{Observed, SecretFacts};
+use super::part::Part;
+use super::step::{Mint, MintReason, Step};
+use super::validate::Validated;
+use crate::flow::{Read, Unknown, Wake};
+
+/// Whether everything that has to be proved can be proved.
+pub const CERTIFICATES_VALID: &str = "CertificatesValid";
+
+/// A leaf that ends this close to its authority's end was cut by it.
+const SAME_END: SignedDuration = SignedDuration::from_mins(5);
+
+/// Members whose names are in etcd's certificates: as many as there may ever be, so that growing changes none.
+const MOST_MEMBERS: i32 = 5;
+
+/// Which of these materials are not there yet, for people.
+pub(super) fn missing(observed: &Observed, materials: &[Material]) -> Vec<String> {
+    let is_missing = |material: &&Material| !matches!(observed.secret(**material), Read::One(_));
+    materials.iter().filter(is_missing).map(ToString::to_string).collect()
+}
+
+impl Observed {
+    /// What is known of a material's Secret.
+    pub fn secret(&self, material: Material) -> Read<&SecretFacts> {
+        self.secrets
+            .get(&material)
+            .map_or_else(|| Read::Unknown(Unknown::new("it was not read")), Read::as_ref)
+    }
+}
+
+pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
+    let mut part = Part::default();
+    let mut judged = Judgement::default();
+    for material in Material::ALL {
+        judge(observed, validated, material, &mut part, &mut judged);
+    }
+    judged.conclude(&mut part);
+    part
+}
+
+/// What is wrong, gathered over all materials.
+#[derive(Default)]
+struct Judgement {
+    unread: Vec<String>,
+    foreign: Vec<String>,
+    expired: Vec<String>,
+    minting: Vec<String>,
+    ending: Vec<String>,
+}
+
+impl Judgement {
+    fn conclude(self, part: &mut Part) {
+        let listed = |names: &[String]| names.join(", ");
+        if !self.foreign.is_empty() {
+            let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's Secrets to go")
+                .because(format!("these names are taken: {}", listed(&self.foreign)));
+            part.fails(CERTIFICATES_VALID, "NameTaken", &waiting);
+        } else if !self.expired.is_empty() {
+            let waiting = Waiting::new(Actor::Operator, "new authorities").because(format!(
+                "these have ended, and all they signed with them: {}",
+                listed(&self.expired)
+            ));
+            part.fails(CERTIFICATES_VALID, "Expired", &waiting);
+        } else if !self.unread.is_empty() {
+            let waiting =
+                Waiting::new(Actor::Hangar, format!("a look at the Secrets {}", listed(&self.unread)));
+            part.unknown(CERTIFICATES_VALID, "NotRead", &waiting);
+        } else if !self.minting.is_empty() {
+            part.fails(CERTIFICATES_VALID, "Minting", &Waiting::new(Actor::Hangar, listed(&self.minting)));
+        } else {
+            part.holds(CERTIFICATES_VALID, "Valid");
+        }
+        if !self.ending.is_empty() {
+            let waiting =
+                Waiting::new(Actor::Operator, format!("new authorities before {} end", listed(&self.ending)));
+            part.wait(&waiting, None);
+        }
+    }
+}
+
+fn judge(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    material: Material,
+    part: &mut Part,
+    judged: &mut Judgement,
+) {
+    let name = validated.names.secret(material);
+    let facts = match observed.secret(material) {
+        Read::Unknown(_) | Read::Many(_) => return judged.unread.push(name),
+        Read::Absent => None,
+        Read::One(facts) => Some(facts),
+    };
+    if let Some(facts) = facts {
+        if facts.is_deleting {
+            // Gone in a moment; then it is minted anew, or stays gone with its control plane.
+            return judged.minting.push(name);
+        }
+        if !facts.is_ours && !material.may_be_given() {
+            return judged.foreign.push(name);
+        }
+        if material.is_authority() && facts.is_expired(observed.now) {
+            judged.expired.push(name.clone());
+        } else if material.is_authority() && facts.renew_at().is_some_and(|at| at <= observed.now) {
+            judged.ending.push(name.clone());
+        }
+    }
+    // Without content it needs something that is not there yet and that others wait for already.
+    let Some(content) = content(observed, validated, material) else { return };
+    let Some(why) = reason(observed, material, facts, &content) else {
+        if let Some(at) = facts.and_then(SecretFacts::renew_at).filter(|at| *at > observed.now) {
+            part.wake = part.wake.sooner(Wake::At(at));
+        }
+        return;
+    };
+    part.report.decide(format!("mint {name}"), why.to_string());
+    // What is there still works while its successor is minted, unless it has ended.
+    if facts.is_none_or(|facts| facts.is_expired(observed.now)) {
+        judged.minting.push(name.clone());
+    }
+    let intent = content.hash();
+    let kind = if material.may_be_given() || matches!(content, Content::Kubeconfig { .. }) {
+        CLUSTER_SECRET_TYPE
+    } else {
+        "Opaque"
+    };
+    let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
+    part.steps.push(Step::Mint(Box::new(Mint { material, secret, content, intent, why })));
+}
+
+/// Why it has to be minted now, if it has to.
+fn reason(
+    observed: &Observed,
+    material: Material,
+    facts: Option<&SecretFacts>,
+    content: &Content,
+) -> Option<MintReason> {
+    let Some(facts) = facts else { return Some(MintReason::Missing) };
+    if content.is_irreplaceable() {
+        return None;
+    }
+    if facts.intent.as_deref() != Some(content.hash().as_str()) {
+        return Some(MintReason::Changed);
+    }
+    if facts.issuer.as_deref() != content.issuer().map(|issuer| issuer.fingerprint.as_str()) {
+        return Some(MintReason::OtherIssuer);
+    }
+    let is_due = facts.renew_at().is_some_and(|at| at <= observed.now);
+    (is_due && !ends_with_issuer(observed, material, facts)).then_some(MintReason::Renewal)
+}
+
+fn ends_with_issuer(observed: &Observed, material: Material, facts: &SecretFacts) -> bool {
+    let issuer = material.issuer().map(|issuer| observed.secret(issuer));
+    let Some(Read::One(issuer)) = issuer else { return false };
+    issuer
+        .not_after
+        .zip(facts.not_after)
+        .is_some_and(|(authority, leaf)| leaf.duration_until(authority) <= SAME_END)
+}
+
+/// What a material must be; nothing while something that it needs was not seen.
+fn content(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Content> {
+    let lifetimes = validated.lifetimes;
+    let authority = |name: &str, lifetime| {
+        Some(Content::Authority(CertificateIntent {
+            common_name: name.to_owned(),
+            organizations: Vec::new(),
+            dns_names: BTreeSet::new(),
+            ip_addresses: BTreeSet::new(),
+            usage: Usage::Authority,
+            lifetime,
+        }))
+    };
+    match material {
+        Material::ClusterAuthority => authority("kubernetes", lifetimes.cluster_authority),
+        Material::EtcdAuthority => authority("etcd-ca", lifetimes.other_authorities),
+        Material::FrontProxyAuthority => authority("front-proxy-ca", lifetimes.other_authorities),
+        Material::ServiceAccountKeys => Some(Content::ServiceAccountKeys),
+        Material::EncryptionConfiguration => Some(Content::EncryptionConfiguration),
+        _ => signed(observed, validated, material),
+    }
+}
+
+fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Content> {
+    let issuer = issuer(observed, validated, material)?;
+    let client = |name: &str| leaf(validated, name, Usage::Client);
+    let intent = match material {
+        Material::ApiServer => api_server(observed, validated)?,
+        Material::KonnectivityServer => konnectivity_server(observed, validated)?,
+        Material::EtcdServer => etcd_member(validated, "etcd-server"),
+        Material::EtcdPeer => etcd_member(validated, "etcd-peer"),
+        // No group: the binding of its user is all it may do.
+        Material::ApiServerKubeletClient => client("kube-apiserver-kubelet-client"),
+        Material::ApiServerEtcdClient => client("kube-apiserver-etcd-client"),
+        Material::FrontProxyClient => client("front-proxy-client"),
+        Material::KonnectivityClient => client("system:konnectivity-server"),
+        Material::ControllerManager => client("system:kube-controller-manager"),
+        Material::Scheduler => client("system:kube-scheduler"),
+        _ => return super::kubeconfigs::content(observed, validated, material, issuer),
+    };
+    Some(Content::Certificate { intent, issuer })
+}
+
+fn issuer(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Issuer> {
+    let authority = material.issuer()?;
+    let Read::One(facts) = observed.secret(authority) else { return None };
+    if facts.is_deleting || facts.is_expired(observed.now) {
+        return None;
+    }
+    let secret = validated.names.secret(authority);
+    Some(Issuer { material: authority, secret, fingerprint: facts.fingerprint.clone() })
+}
+
+pub(super) fn leaf(validated: &Validated<'_>, common_name: &str, usage: Usage) -> CertificateIntent {
+    CertificateIntent {
+        common_name: common_name.to_owned(),
+        organizations: Vec::new(),
+        dns_names: BTreeSet::new(),
+        ip_addresses: BTreeSet::new(),
+        usage,
+        lifetime: validated.lifetimes.leaves,
+    }
+}
+
+fn etcd_member(validated: &Validated<'_>, common_name: &str) -> CertificateIntent {
+    let names = &validated.names;
+    let mut intent = leaf(validated, common_name, Usage::ServerAndClient);
+    intent.dns_names.insert("localhost".to_owned());
+    for ordinal in 0..MOST_MEMBERS {
+        intent.dns_names.insert(names.etcd_member_service(ordinal));
+        intent.dns_names.insert(names.etcd_member_host(ordinal));
+    }
+    intent.ip_addresses.insert(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    intent
+}
+
+/// Everything the API server may be called. Nothing while the Service was not read: names would be lost from the
+/// certificate that is there.
+fn api_server(observed: &Observed, validated: &Validated<'_>) -> Option<CertificateIntent> {
+    let names = &validated.names;
+    let service = match &observed.service {
+        Read::Unknown(_) | Read::Many(_) => return None,
+        read => read.iter().next(),
+    };
+    let mut intent = leaf(validated, "kube-apiserver", Usage::Server);
+    let domain = &validated.domain;
+    let mut given: Vec<String> = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([
+            format!("kubernetes.default.svc.{domain}"),
+            names.api_server_service(),
+            format!("{}.{}", names.api_server_service(), names.namespace()),
+            names.api_server_host(),
+            validated.kubernetes_address.to_string(),
+            Ipv4Addr::LOCALHOST.to_string(),
+        ])
+        .collect();
+    given.extend(validated.settings.cert_sans.iter().cloned());
+    given.extend(endpoint::hosts(observed, validated));
+    given.extend(
+        service
+            .into_iter()
+            .flat_map(|service| service.ingress_ips.iter().chain(&service.ingress_hostnames).cloned()),
+    );
+    for name in given.into_iter().filter(|name| !name.is_empty()) {
+        match name.parse::<IpAddr>() {
+            Ok(address) => intent.ip_addresses.insert(address),
+            Err(_) => intent.dns_names.insert(name),
+        };
+    }
+    Some(intent)
+}
+
+/// Agents of the tunnel use one fixed name where the API server is reached by address. So a late address does not change
+/// this certificate, which is read only at the start.
+fn konnectivity_server(observed: &Observed, validated: &Validated<'_>) -> Option<CertificateIntent> {
+    if observed.service.is_unknown() {
+        return None;
+    }
+    let mut intent = leaf(validated, "konnectivity-server", Usage::Server);
+    intent.dns_names.insert(validated.names.konnectivity_host());
+    let given = validated.settings.control_plane_endpoint.as_ref().map(|endpoint| endpoint.host.clone());
+    let reached = || super::exposure::reach(observed, validated).ok().map(|reach| reach.konnectivity.host);
+    let host = given.filter(|host| !host.is_empty()).or_else(reached);
+    intent.dns_names.extend(host.filter(|host| host.parse::<IpAddr>().is_err()));
+    Some(intent)
+}

@@ -1,0 +1,126 @@
+//! kube-controller-manager. Given both authorities it waits for the API server for as long as it takes; with one of them
+//! missing it would exit, and start again later and later.
+
+use hangar_api::controlplane::v1alpha1::ScalablePod;
+use kube::core::DynamicObject;
+use serde_json::json;
+
+use super::api_server::joined;
+use super::controllers::{KUBECONFIG, PKI, replicas};
+use super::kubeconfigs;
+use super::material::{Material, keys};
+use super::names::Component;
+use super::object::document;
+use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe};
+use super::validate::Validated;
+use super::version::KubernetesVersion;
+use crate::flow::Report;
+
+const PORT: u16 = 10257;
+
+/// What the pod mounts; all of it is needed before a pod starts.
+pub(super) const MATERIALS: [Material; 4] = [
+    Material::ClusterAuthority,
+    Material::FrontProxyAuthority,
+    Material::ServiceAccountKeys,
+    Material::ControllerManager,
+];
+
+fn settings(validated: &Validated<'_>) -> ScalablePod {
+    let deployment = validated.settings.deployment.as_ref();
+    deployment.and_then(|deployment| deployment.controller_manager.clone()).unwrap_or_default()
+}
+
+pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
+    let server = format!("https://{}:{}", validated.names.api_server_host(), validated.port);
+    let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
+    validated.config_map(validated.names.controller_manager(), Component::ControllerManager, &data.into())
+}
+
+pub(super) fn deployment(
+    validated: &Validated<'_>,
+    version: &KubernetesVersion,
+    report: &mut Report,
+) -> DynamicObject {
+    let name = validated.names.controller_manager();
+    let settings = settings(validated);
+    let given = &settings.pod.container;
+    let mut manager = container(
+        "kube-controller-manager",
+        given,
+        "kube-controller-manager",
+        version.tag(),
+        ("50m", "64Mi"),
+    );
+    let (arguments, refused) = flags(validated).merged(&given.args);
+    for flag in refused {
+        report.decide(
+            format!("ignore kube-controller-manager's --{flag}"),
+            "the control plane needs its own value",
+        );
+    }
+    manager["command"] = json!(["kube-controller-manager"]);
+    manager["args"] = json!(arguments);
+    manager["ports"] = json!([{"name": "https", "containerPort": PORT, "protocol": "TCP"}]);
+    manager["startupProbe"] = probe("/healthz", PORT, "HTTPS", 1, 15, 300);
+    manager["livenessProbe"] = probe("/healthz", PORT, "HTTPS", 10, 15, 8);
+    manager["readinessProbe"] = probe("/healthz", PORT, "HTTPS", 1, 15, 3);
+    manager["volumeMounts"] = json!([mount("pki", PKI)]);
+    let files = Files::new()
+        // The one pod that signs: it has the authority's key.
+        .pair(validated, Material::ClusterAuthority, "ca")
+        .authority(validated, Material::FrontProxyAuthority, "front-proxy-ca.crt")
+        .secret(validated, Material::ServiceAccountKeys, &[(keys::PRIVATE_KEY, "sa.key")])
+        .pair(validated, Material::ControllerManager, "client")
+        .config_map(&name, &[(KUBECONFIG, KUBECONFIG)]);
+    let template = Template {
+        component: Component::ControllerManager,
+        version: version.label(),
+        annotations: std::collections::BTreeMap::new(),
+        priority_class: settings.pod.priority_class_name.clone(),
+        grace_seconds: 30,
+        containers: vec![manager],
+        volumes: vec![files.volume("pki")],
+    };
+    let spec = json!({
+        "replicas": replicas(&settings),
+        "strategy": gentle_rollout(),
+        "selector": {"matchLabels": validated.selector(Component::ControllerManager)},
+        "template": template.render(validated),
+    });
+    validated.object(("apps/v1", "Deployment"), name, Component::ControllerManager, json!({"spec": spec}))
+}
+
+fn flags(validated: &Validated<'_>) -> Flags {
+    let pki = |file: &str| format!("{PKI}/{file}");
+    let text = str::to_owned;
+    Flags::new(
+        [
+            ("allocate-node-cidrs", text("true")),
+            ("authentication-kubeconfig", pki(KUBECONFIG)),
+            ("authorization-kubeconfig", pki(KUBECONFIG)),
+            ("bind-address", text("0.0.0.0")),
+            ("client-ca-file", pki("ca.crt")),
+            ("cluster-cidr", joined(&validated.pod_ranges)),
+            ("cluster-name", validated.names.cluster().to_owned()),
+            ("cluster-signing-cert-file", pki("ca.crt")),
+            ("cluster-signing-key-file", pki("ca.key")),
+            ("kubeconfig", pki(KUBECONFIG)),
+            ("leader-elect", text("true")),
+            ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
+            ("root-ca-file", pki("ca.crt")),
+            ("secure-port", PORT.to_string()),
+            ("service-account-private-key-file", pki("sa.key")),
+            ("service-cluster-ip-range", joined(&validated.service_ranges)),
+            ("use-service-account-credentials", text("true")),
+        ],
+        [
+            ("controllers", "*,bootstrap-signer-controller,token-cleaner-controller"),
+            // Each of its thirty controllers first asks for an account and a token; at the default rate that takes
+            // seconds.
+            ("kube-api-burst", "400"),
+            ("kube-api-qps", "200"),
+            ("profiling", "false"),
+        ],
+    )
+}

@@ -1,0 +1,49 @@
+//! Render epochs: a control plane is rendered the way it was first rendered, whatever a newer Hangar would do.
+//!
+//! The epoch is recorded on the object before anything is made for it. What an epoch renders never changes; a Hangar
+//! that wants to render differently adds an epoch, and a control plane gets to it only with a rollout that its user
+//! causes.
+
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+
+use super::names::EPOCH_ANNOTATION;
+
+/// A way of rendering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Epoch {
+    /// The first.
+    One,
+}
+
+/// What is recorded on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Nothing yet.
+    Nothing,
+    /// An epoch that this Hangar can render.
+    Known(Epoch),
+    /// Something else: a newer Hangar was here.
+    Strange(String),
+}
+
+impl Epoch {
+    /// What new control planes get.
+    pub const CURRENT: Self = Self::One;
+
+    /// As it is recorded.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1",
+        }
+    }
+
+    /// What is recorded on a control plane.
+    pub fn recorded(control_plane: &HostedControlPlane) -> Recorded {
+        let annotations = control_plane.metadata.annotations.as_ref();
+        match annotations.and_then(|annotations| annotations.get(EPOCH_ANNOTATION)) {
+            None => Recorded::Nothing,
+            Some(text) if text == Self::One.as_str() => Recorded::Known(Self::One),
+            Some(text) => Recorded::Strange(text.clone()),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! etcd: a StatefulSet of one, three or five members, bootstrapped together.
+//!
+//! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later changes nobody
+//! else's; and a Service of its own, whose name resolves before the pod has an address (a name server that was asked too
+//! early remembers for half a minute that there is none). Pods are replaced by us, followers first, never by the
+//! StatefulSet's controller.
+//!
+//! The number of members is that of the first start: it is in what members bootstrapped with.
+
+use std::collections::BTreeMap;
+
+use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::controlplane::v1alpha1::Etcd;
+use hangar_api::naming;
+use kube::core::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use super::certificates::missing;
+use super::material::Material;
+use super::names::Component;
+use super::object::document;
+use super::observed::{Observed, WorkloadFacts};
+use super::part::{Part, management_cluster};
+use super::pod::{Files, Template, container, mount, probe};
+use super::validate::Validated;
+use crate::flow::Read;
+
+/// Whether etcd has a quorum, and how many members are ready.
+pub const ETCD_CLUSTER_HEALTHY: &str = "EtcdClusterHealthy";
+
+pub(super) const CLIENT_PORT: u16 = 2379;
+const PEER_PORT: u16 = 2380;
+const METRICS_PORT: u16 = 2381;
+/// HTTP clients get a port of their own: on one port with gRPC, its streams starve under load.
+const CLIENT_HTTP_PORT: u16 = 2382;
+
+const PKI: &str = "/etc/etcd/pki";
+const CONFIGURATION: &str = "/etc/etcd/configuration";
+const DATA: &str = "/var/lib/etcd";
+
+/// What the largest members have: beyond it, starting takes too long.
+const LARGEST_QUOTA: u64 = 8 << 30;
+
+/// What members read; all of it is needed before a pod starts.
+pub(super) const MATERIALS: [Material; 3] =
+    [Material::EtcdAuthority, Material::EtcdServer, Material::EtcdPeer];
+
+/// The number of members: that of the StatefulSet, if there is one.
+pub(super) fn members(observed: &Observed, validated: &Validated<'_>) -> i32 {
+    match &observed.etcd {
+        Read::One(facts) if facts.desired > 0 => facts.desired,
+        _ => validated.members,
+    }
+}
+
+pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
+    let mut part = Part::default();
+    let members = members(observed, validated);
+    match &observed.etcd {
+        Read::Unknown(unknown) => {
+            let waiting = Waiting::new(Actor::Hangar, "a look at etcd's StatefulSet").because(&unknown.why);
+            part.unknown(ETCD_CLUSTER_HEALTHY, "NotRead", &waiting);
+            return part;
+        }
+        read => finding(&mut part, observed, read.iter().next(), members),
+    }
+    part.objects.push(configuration(validated, members));
+    part.objects.push(governing_service(validated));
+    part.objects.extend((0..members).map(|ordinal| member_service(validated, ordinal)));
+    part.objects.push(network_policy(validated));
+    part.objects.push(validated.disruption_budget(validated.names.etcd(), Component::Etcd));
+    let lacking = missing(observed, &MATERIALS);
+    if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
+        part.objects.push(stateful_set(validated, members));
+    } else {
+        part.wait(&Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))), None);
+    }
+    if members != validated.members {
+        let why = "the number of members is that of the first start; changing it is not built yet";
+        part.report
+            .decide(format!("keep {members} etcd members though {} are wanted", validated.members), why);
+    }
+    part
+}
+
+fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, members: i32) {
+    let quorum = members / 2 + 1;
+    let ready = facts.map_or(0, |facts| facts.ready);
+    let trouble =
+        observed.etcd_pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
+    let mut waiting =
+        Waiting::new(management_cluster(), format!("etcd's members, {ready} of {members} are ready"));
+    if let Some(trouble) = trouble {
+        waiting = waiting.because(trouble);
+    }
+    if facts.is_none() {
+        part.fails(ETCD_CLUSTER_HEALTHY, "NotCreated", &Waiting::new(Actor::Hangar, "etcd's StatefulSet"));
+    } else if ready < quorum {
+        part.fails(ETCD_CLUSTER_HEALTHY, "NoQuorum", &waiting);
+    } else {
+        part.holds(ETCD_CLUSTER_HEALTHY, if ready < members { "Quorum" } else { "AllReady" });
+        if ready < members {
+            part.wait(&waiting, None);
+        }
+    }
+}
+
+/// Client addresses of all members, for the API server.
+pub(super) fn client_urls(validated: &Validated<'_>, members: i32) -> String {
+    let url = |ordinal| format!("https://{}:{CLIENT_PORT}", validated.names.etcd_member_host(ordinal));
+    (0..members).map(url).collect::<Vec<_>>().join(",")
+}
+
+fn given_tag(settings: &Etcd) -> Option<&str> {
+    settings.container.image.as_ref()?.tag.as_deref()
+}
+
+fn settings(validated: &Validated<'_>) -> Etcd {
+    validated.settings.etcd.clone().unwrap_or_default()
+}
+
+fn configuration(validated: &Validated<'_>, members: i32) -> DynamicObject {
+    let names = &validated.names;
+    let data: BTreeMap<String, String> = (0..members)
+        .map(|ordinal| {
+            (
+                format!("{}.yaml", names.etcd_pod(ordinal)),
+                document(&member_configuration(validated, members, ordinal)),
+            )
+        })
+        .collect();
+    validated.config_map(names.etcd(), Component::Etcd, &data)
+}
+
+fn member_configuration(validated: &Validated<'_>, members: i32, ordinal: i32) -> Value {
+    let names = &validated.names;
+    let peer_url = |ordinal| format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal));
+    let initial: Vec<String> =
+        (0..members).map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal))).collect();
+    let security = |name: &str| {
+        json!({
+            "cert-file": format!("{PKI}/{name}.crt"),
+            "key-file": format!("{PKI}/{name}.key"),
+            "trusted-ca-file": format!("{PKI}/ca.crt"),
+            "client-cert-auth": true,
+        })
+    };
+    let mut peer = security("peer");
+    // Members come from pod addresses, which no certificate can name.
+    peer["skip-client-san-verification"] = json!(true);
+    let owned = json!({
+        "name": names.etcd_pod(ordinal),
+        // Below the volume: etcd wants its directory closed to others, a volume's root often is not.
+        "data-dir": format!("{DATA}/data"),
+        "listen-client-urls": format!("https://0.0.0.0:{CLIENT_PORT}"),
+        "listen-client-http-urls": format!("https://0.0.0.0:{CLIENT_HTTP_PORT}"),
+        "advertise-client-urls": format!("https://{}:{CLIENT_PORT}", names.etcd_member_host(ordinal)),
+        "listen-peer-urls": format!("https://0.0.0.0:{PEER_PORT}"),
+        "initial-advertise-peer-urls": peer_url(ordinal),
+        "listen-metrics-urls": format!("http://0.0.0.0:{METRICS_PORT}"),
+        "initial-cluster": initial.join(","),
+        "initial-cluster-state": "new",
+        "initial-cluster-token": format!("{}/{}", names.namespace(), names.cluster()),
+        "client-transport-security": security("server"),
+        "peer-transport-security": peer,
+        "feature-gates": "InitialCorruptCheck=true",
+        "quota-backend-bytes": quota(validated.volume_bytes),
+    });
+    // A file has durations in nanoseconds: five seconds.
+    let mut merged = json!({"watch-progress-notify-interval": 5_000_000_000_u64});
+    extend(&mut merged, given_arguments(&settings(validated).container.args));
+    extend(&mut merged, owned);
+    merged
+}
+
+fn extend(target: &mut Value, more: Value) {
+    if let (Value::Object(target), Value::Object(more)) = (target, more) {
+        target.extend(more);
+    }
+}
+
+/// Flags are ignored beside a file, so what people give goes into the file, where numbers and durations have types.
+fn given_arguments(arguments: &BTreeMap<String, String>) -> Value {
+    let typed = |text: &str| {
+        if let Ok(flag) = text.parse::<bool>() {
+            return json!(flag);
+        }
+        if let Ok(number) = text.parse::<i64>() {
+            return json!(number);
+        }
+        let duration = text.parse::<kube::core::Duration>().ok().map(std::time::Duration::from);
+        let nanoseconds = duration.and_then(|duration| i64::try_from(duration.as_nanos()).ok());
+        nanoseconds.map_or_else(|| json!(text), |number| json!(number))
+    };
+    let entries = arguments.iter().map(|(name, text)| (name.clone(), typed(text)));
+    Value::Object(entries.collect::<Map<String, Value>>())
+}
+
+/// Three quarters of the volume: logs and snapshots need the rest.
+fn quota(volume_bytes: u64) -> u64 {
+    LARGEST_QUOTA.min(volume_bytes / 4 * 3)
+}
+
+fn governing_service(validated: &Validated<'_>) -> DynamicObject {
+    let spec = json!({
+        "clusterIP": "None",
+        "publishNotReadyAddresses": true,
+        "selector": validated.selector(Component::Etcd),
+        "ports": [{"name": "metrics", "port": METRICS_PORT, "protocol": "TCP", "targetPort": METRICS_PORT}],
+    });
+    let name = validated.names.etcd_service();
+    validated.object(("v1", "Service"), name, Component::Etcd, json!({"spec": spec}))
+}
+
+fn member_service(validated: &Validated<'_>, ordinal: i32) -> DynamicObject {
+    let mut selector = validated.selector(Component::Etcd);
+    selector.insert("statefulset.kubernetes.io/pod-name".to_owned(), validated.names.etcd_pod(ordinal));
+    let port =
+        |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP", "targetPort": port});
+    let spec = json!({
+        "type": "ClusterIP",
+        // Members must find each other before any of them is ready.
+        "publishNotReadyAddresses": true,
+        "selector": selector,
+        "ports": [port("client", CLIENT_PORT), port("peer", PEER_PORT)],
+    });
+    let name = validated.names.etcd_member_service(ordinal);
+    validated.object(("v1", "Service"), name, Component::Etcd, json!({"spec": spec}))
+}
+
+/// Clients: this control plane's API servers, and the manager. Members: each other. Metrics: everybody.
+fn network_policy(validated: &Validated<'_>) -> DynamicObject {
+    let port = |port: u16| json!([{"port": port, "protocol": "TCP"}]);
+    let pods = |component| json!({"podSelector": {"matchLabels": validated.selector(component)}});
+    let manager = json!({
+        "namespaceSelector": {},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "hangar", "app.kubernetes.io/component": "manager"}},
+    });
+    let spec = json!({
+        "podSelector": {"matchLabels": validated.selector(Component::Etcd)},
+        "policyTypes": ["Ingress"],
+        "ingress": [
+            {"from": [pods(Component::ApiServer), manager], "ports": port(CLIENT_PORT)},
+            {"from": [pods(Component::Etcd)], "ports": port(PEER_PORT)},
+            {"ports": port(METRICS_PORT)},
+        ],
+    });
+    let name = validated.names.etcd();
+    validated.object(("networking.k8s.io/v1", "NetworkPolicy"), name, Component::Etcd, json!({"spec": spec}))
+}
+
+fn stateful_set(validated: &Validated<'_>, members: i32) -> DynamicObject {
+    let names = &validated.names;
+    let settings = settings(validated);
+    let tag = validated.version.etcd_tag();
+    let mut claim = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": validated.volume}},
+    });
+    if let Some(class) = &settings.storage_class_name {
+        claim["storageClassName"] = json!(class);
+    }
+    let template = Template {
+        component: Component::Etcd,
+        version: naming::label_value(given_tag(&settings).unwrap_or(tag)),
+        annotations: BTreeMap::new(),
+        priority_class: settings.priority_class_name.clone(),
+        grace_seconds: 30,
+        containers: vec![member_container(&settings, tag)],
+        volumes: vec![
+            Files::new()
+                .authority(validated, Material::EtcdAuthority, "ca.crt")
+                .pair(validated, Material::EtcdServer, "server")
+                .pair(validated, Material::EtcdPeer, "peer")
+                .volume("pki"),
+            json!({"name": "configuration", "configMap": {"name": names.etcd()}}),
+        ],
+    };
+    let spec = json!({
+        "serviceName": names.etcd_service(),
+        "replicas": members,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
+        "selector": {"matchLabels": validated.selector(Component::Etcd)},
+        "template": template.render(validated),
+        "volumeClaimTemplates": [{
+            "metadata": {"name": "data", "labels": validated.selector(Component::Etcd)},
+            "spec": claim,
+        }],
+    });
+    validated.object(("apps/v1", "StatefulSet"), names.etcd(), Component::Etcd, json!({"spec": spec}))
+}
+
+fn member_container(settings: &Etcd, tag: &str) -> Value {
+    let mut member = container("etcd", &settings.container, "etcd", tag, ("50m", "64Mi"));
+    member["command"] = json!(["etcd"]);
+    member["args"] = json!([format!("--config-file={CONFIGURATION}/$(POD_NAME).yaml")]);
+    member["env"] = json!([
+        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ]);
+    member["ports"] = json!([
+        {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
+        {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
+        {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+    ]);
+    member["startupProbe"] = probe("/livez", METRICS_PORT, "HTTP", 1, 15, 300);
+    member["livenessProbe"] = probe("/livez", METRICS_PORT, "HTTP", 10, 15, 8);
+    // Not for learners: they serve nobody.
+    member["readinessProbe"] = probe("/readyz", METRICS_PORT, "HTTP", 1, 15, 3);
+    member["volumeMounts"] = json!([
+        mount("pki", PKI),
+        mount("configuration", CONFIGURATION),
+        {"name": "data", "mountPath": DATA},
+    ]);
+    member
+}

@@ -1,0 +1,172 @@
+//! What everything of a control plane is called: names derived from the Cluster's, labels and annotations of ours.
+//!
+//! Names are identities: a rename would orphan data, so a test pins all of them. Two clusters of one namespace must never
+//! meet in a name: no suffix ends in `-` and another one, and what numbers objects stands before the Cluster's name.
+//! Services carry prefixes because their names must begin with a letter.
+
+use super::material::Material;
+use crate::admission::FieldError;
+
+/// Which part of a control plane an object belongs to; also selects pods.
+pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
+/// Who made an object.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// Value of [`MANAGED_BY_LABEL`].
+pub const MANAGED_BY: &str = "hangar";
+/// On pods and their templates: the version they run.
+pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
+
+/// On HostedControlPlanes: the epoch that everything of it is rendered with.
+pub const EPOCH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/render-epoch";
+/// On Secrets: hash of what was asked for.
+pub const INTENT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/intent";
+/// On Secrets: fingerprint of what is in it.
+pub const FINGERPRINT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/fingerprint";
+/// On Secrets: fingerprint of the authority that signed.
+pub const ISSUER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/issuer";
+/// On Secrets: start of the certificate's validity.
+pub const NOT_BEFORE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/not-before";
+/// On Secrets: end of the certificate's validity.
+pub const NOT_AFTER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/not-after";
+/// On Secrets of authorities: the certificate.
+pub const CERTIFICATE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/certificate";
+/// On API server pods: the certificate that kubelet was asked to bring. A new value makes it look at once.
+pub const SERVED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-certificate";
+/// On pod templates: what a program reads only when it starts. A new value replaces the pods.
+pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
+/// On objects of the tenant: hash of what was desired when it was applied.
+pub const DESIRED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/desired";
+
+/// The longest name of a Cluster. A StatefulSet's name becomes a label value of its pods together with a hash of up to
+/// eleven characters, so it has 52, five of which are `-etcd`.
+pub const CLUSTER_NAME_LIMIT: usize = 47;
+
+/// Parts of a control plane: values of [`COMPONENT_LABEL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// etcd.
+    Etcd,
+    /// The API server, with the tunnel's server beside it.
+    ApiServer,
+    /// The controller manager.
+    ControllerManager,
+    /// The scheduler.
+    Scheduler,
+    /// Keys, certificates and kubeconfigs.
+    Credentials,
+}
+
+impl Component {
+    /// Value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "api-server",
+            Self::ControllerManager => "controller-manager",
+            Self::Scheduler => "scheduler",
+            Self::Credentials => "credentials",
+        }
+    }
+}
+
+/// The names of one control plane's objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    cluster: String,
+    namespace: String,
+}
+
+impl Names {
+    /// Names after a Cluster, or what is wrong with its name.
+    pub fn new(cluster: &str, namespace: &str) -> Result<Self, FieldError> {
+        let is_label = !cluster.is_empty()
+            && cluster.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !cluster.starts_with('-')
+            && !cluster.ends_with('-');
+        if !is_label {
+            let why =
+                "objects of the control plane are named after it: lower case letters, digits and dashes";
+            return Err(FieldError::invalid("Cluster.metadata.name", cluster, why));
+        }
+        if cluster.len() > CLUSTER_NAME_LIMIT {
+            let why = format!(
+                "it is too long by {}: with etcd's StatefulSet named after it, pods need label values of 63 \
+                 characters, which leaves {CLUSTER_NAME_LIMIT} for the name",
+                cluster.len() - CLUSTER_NAME_LIMIT
+            );
+            return Err(FieldError::invalid("Cluster.metadata.name", cluster, why));
+        }
+        Ok(Self { cluster: cluster.to_owned(), namespace: namespace.to_owned() })
+    }
+
+    /// The Cluster.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The namespace of everything.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The Secret of a material.
+    pub fn secret(&self, material: Material) -> String {
+        format!("{}-{}", self.cluster, material.suffix())
+    }
+
+    /// etcd's StatefulSet, PodDisruptionBudget, NetworkPolicy and ConfigMap.
+    pub fn etcd(&self) -> String {
+        format!("{}-etcd", self.cluster)
+    }
+
+    /// The pod of an etcd member, which is its name among members as well.
+    pub fn etcd_pod(&self, ordinal: i32) -> String {
+        format!("{}-etcd-{ordinal}", self.cluster)
+    }
+
+    /// The Service that governs etcd's pods.
+    pub fn etcd_service(&self) -> String {
+        format!("etcd-{}", self.cluster)
+    }
+
+    /// The Service of one etcd member: its name resolves before the pod has an address.
+    pub fn etcd_member_service(&self, ordinal: i32) -> String {
+        format!("etcd{ordinal}-{}", self.cluster)
+    }
+
+    /// The host name of one etcd member.
+    pub fn etcd_member_host(&self, ordinal: i32) -> String {
+        format!("{}.{}.svc", self.etcd_member_service(ordinal), self.namespace)
+    }
+
+    /// The API server's Deployment, PodDisruptionBudget and ConfigMap.
+    pub fn api_server(&self) -> String {
+        format!("{}-apiserver", self.cluster)
+    }
+
+    /// The Service that the API server is reached through.
+    pub fn api_server_service(&self) -> String {
+        format!("api-{}", self.cluster)
+    }
+
+    /// The API server's host name in the management cluster.
+    pub fn api_server_host(&self) -> String {
+        format!("{}.{}.svc", self.api_server_service(), self.namespace)
+    }
+
+    /// What agents call the tunnel's server where it has no name of its own. It is in the certificate from the start,
+    /// while the address people reach comes late, and the tunnel's server reads its certificate once.
+    pub fn konnectivity_host(&self) -> String {
+        format!("konnectivity.{}", self.api_server_host())
+    }
+
+    /// The controller manager's Deployment and ConfigMap.
+    pub fn controller_manager(&self) -> String {
+        format!("{}-controller-manager", self.cluster)
+    }
+
+    /// The scheduler's Deployment and ConfigMap.
+    pub fn scheduler(&self) -> String {
+        format!("{}-scheduler", self.cluster)
+    }
+}

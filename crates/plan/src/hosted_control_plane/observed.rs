@@ -1,0 +1,321 @@
+//! What the plan sees: small facts, each behind a read that may have failed.
+//!
+//! The edge fills this from its stores; nothing here has key bytes, and nothing is larger than what a decision needs.
+//! [`Observed::fold`] is what both the executor and the crash sweep use to make an observation what it would be after a
+//! step; whatever the step's answer did not tell is then `Unknown` or left out, never guessed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::contract::Endpoint;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
+
+use super::material::Material;
+use super::names;
+use crate::flow::Read;
+
+/// Everything one plan of a hosted control plane is made from.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The clock.
+    pub now: Timestamp,
+    /// The object itself, as the watch shows it.
+    pub control_plane: HostedControlPlane,
+    /// The Cluster that owns it. Absent: nobody owns it yet.
+    pub cluster: Read<ClusterFacts>,
+    /// The object behind the Cluster's `infrastructureRef`. Absent: the Cluster names none, or it does not exist yet.
+    pub infrastructure: Read<InfrastructureFacts>,
+    /// The Secrets by what they hold. What is missing in the map was not read.
+    pub secrets: BTreeMap<Material, Read<SecretFacts>>,
+    /// etcd's StatefulSet.
+    pub etcd: Read<WorkloadFacts>,
+    /// etcd's pods.
+    pub etcd_pods: Read<PodFacts>,
+    /// The API server's Deployment.
+    pub api_server: Read<WorkloadFacts>,
+    /// The API server's pods.
+    pub api_server_pods: Read<PodFacts>,
+    /// The controller manager's Deployment.
+    pub controller_manager: Read<WorkloadFacts>,
+    /// The scheduler's Deployment.
+    pub scheduler: Read<WorkloadFacts>,
+    /// The Service that the API server is reached through.
+    pub service: Read<ServiceFacts>,
+    /// What is in the tenant. Unknown while it cannot be reached, with the reason; never Absent.
+    pub tenant: Read<TenantFacts>,
+}
+
+/// What a plan needs of the Cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Name; everything is named after it.
+    pub name: String,
+    /// Whether the whole Cluster is paused.
+    pub is_paused: bool,
+    /// Whether the Cluster is being deleted.
+    pub is_deleting: bool,
+    /// Ranges of pods, as written; empty when not given.
+    pub pod_ranges: Vec<String>,
+    /// Ranges of services, as written; empty when not given.
+    pub service_ranges: Vec<String>,
+    /// Domain of services, if given.
+    pub service_domain: Option<String>,
+    /// Port of the API server, if given.
+    pub api_server_port: Option<i32>,
+    /// The endpoint that the Cluster has; half or empty while it has none.
+    pub endpoint: Endpoint,
+}
+
+impl ClusterFacts {
+    /// The facts of a Cluster.
+    pub fn of(cluster: &Cluster) -> Self {
+        let network = cluster.spec.cluster_network.clone().unwrap_or_default();
+        let endpoint = cluster.spec.control_plane_endpoint.clone().unwrap_or_default();
+        Self {
+            name: cluster.metadata.name.clone().unwrap_or_default(),
+            is_paused: cluster.spec.paused.unwrap_or_default(),
+            is_deleting: cluster.metadata.deletion_timestamp.is_some(),
+            pod_ranges: network.pods.map(|ranges| ranges.cidr_blocks).unwrap_or_default(),
+            service_ranges: network.services.map(|ranges| ranges.cidr_blocks).unwrap_or_default(),
+            service_domain: network.service_domain,
+            api_server_port: network.api_server_port,
+            endpoint: Endpoint {
+                host: endpoint.host.unwrap_or_default(),
+                port: endpoint.port.unwrap_or_default(),
+            },
+        }
+    }
+}
+
+/// What a plan needs of the infrastructure object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfrastructureFacts {
+    /// API version, in which it was read by the contract.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name; the namespace is the control plane's.
+    pub name: String,
+    /// Unique id: a patch is only for the object that was seen.
+    pub uid: String,
+    /// The endpoint that it has; half or empty while it has none.
+    pub endpoint: Endpoint,
+}
+
+/// What a plan needs of a Secret that holds a key. All of it is public.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretFacts {
+    /// Unique id; not known right after minting.
+    pub uid: Option<String>,
+    /// Whether we made it. One that people brought is used and never changed or deleted.
+    pub is_ours: bool,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Hash of what was asked for when it was minted.
+    pub intent: Option<String>,
+    /// Fingerprint of the certificate, or of the public key where there is none; anything stable for symmetric keys.
+    pub fingerprint: String,
+    /// Fingerprint of the authority's certificate that signed it.
+    pub issuer: Option<String>,
+    /// Start of its validity.
+    pub not_before: Option<Timestamp>,
+    /// End of its validity.
+    pub not_after: Option<Timestamp>,
+    /// The certificate in PEM, of authorities only: others have to trust it.
+    pub certificate: Option<String>,
+}
+
+impl SecretFacts {
+    /// Reads the facts from a Secret's metadata, where minting noted them. Nothing for one that does not carry them:
+    /// people brought it, and it has to be read as a whole.
+    pub fn of(metadata: &ObjectMeta) -> Option<Self> {
+        let annotations = metadata.annotations.as_ref()?;
+        let text = |name: &str| annotations.get(name).cloned();
+        let moment = |name: &str| annotations.get(name)?.parse().ok();
+        Some(Self {
+            uid: metadata.uid.clone(),
+            is_ours: true,
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            intent: text(names::INTENT_ANNOTATION),
+            fingerprint: text(names::FINGERPRINT_ANNOTATION)?,
+            issuer: text(names::ISSUER_ANNOTATION),
+            not_before: moment(names::NOT_BEFORE_ANNOTATION),
+            not_after: moment(names::NOT_AFTER_ANNOTATION),
+            certificate: text(names::CERTIFICATE_ANNOTATION),
+        })
+    }
+
+    /// The annotations that minting notes, so that a watch of metadata is enough.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        let moment = |moment: Option<Timestamp>| moment.map(|moment| moment.to_string());
+        [
+            (names::INTENT_ANNOTATION, self.intent.clone()),
+            (names::FINGERPRINT_ANNOTATION, Some(self.fingerprint.clone())),
+            (names::ISSUER_ANNOTATION, self.issuer.clone()),
+            (names::NOT_BEFORE_ANNOTATION, moment(self.not_before)),
+            (names::NOT_AFTER_ANNOTATION, moment(self.not_after)),
+            (names::CERTIFICATE_ANNOTATION, self.certificate.clone()),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+    }
+
+    /// When it should be replaced: after two thirds of its validity, which leaves the last third for retries.
+    pub fn renew_at(&self) -> Option<Timestamp> {
+        let (start, end) = (self.not_before?, self.not_after?);
+        end.checked_sub(start.duration_until(end) / 3).ok()
+    }
+
+    /// Whether it is past its validity.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.not_after.is_some_and(|end| end <= now)
+    }
+
+    /// What minting certainly leads to, for observations between a step and the next read.
+    pub(super) fn minted(now: Timestamp, lifetime: Option<Duration>) -> Self {
+        let end = lifetime
+            .and_then(|lifetime| SignedDuration::try_from(lifetime).ok())
+            .and_then(|lifetime| now.checked_add(lifetime).ok());
+        Self { is_ours: true, not_before: end.map(|_| now), not_after: end, ..Self::default() }
+    }
+}
+
+/// What a plan needs of a Deployment or StatefulSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadFacts {
+    /// Unique id.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Whether its controller has seen the latest change: `observedGeneration >= generation`.
+    pub is_observed: bool,
+    /// Pods wanted, of its spec.
+    pub desired: i32,
+    /// Pods that exist.
+    pub existing: i32,
+    /// Pods of the latest template.
+    pub updated: i32,
+    /// Pods that are ready.
+    pub ready: i32,
+    /// Pods that have been ready for a while.
+    pub available: i32,
+    /// Version of its template: the label [`names::VERSION_LABEL`] of the pod template.
+    pub version: Option<String>,
+}
+
+impl WorkloadFacts {
+    /// Whether all pods are of the latest template and ready.
+    pub fn is_rolled_out(&self) -> bool {
+        self.is_observed
+            && self.updated >= self.desired
+            && self.ready >= self.desired
+            && self.existing <= self.updated
+    }
+}
+
+/// What a plan needs of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Name.
+    pub name: String,
+    /// Unique id.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Condition `PodReadyToStartContainers`: its sandbox and volumes are there.
+    pub is_ready_to_start: bool,
+    /// Condition `Ready`.
+    pub is_ready: bool,
+    /// The label [`names::VERSION_LABEL`].
+    pub version: Option<String>,
+    /// The annotation [`names::SERVED_ANNOTATION`]: the certificates kubelet was told about.
+    pub served: Option<String>,
+    /// Why its container does not run, in kubelet's words, where something is wrong.
+    pub trouble: Option<String>,
+}
+
+/// What a plan needs of the API server's Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceFacts {
+    /// Unique id.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Its address in the management cluster.
+    pub cluster_ip: Option<String>,
+    /// Addresses of the load balancer, as `status.loadBalancer.ingress` has them.
+    pub ingress_ips: Vec<String>,
+    /// Names of the load balancer.
+    pub ingress_hostnames: Vec<String>,
+    /// Node ports by port name, where it has some.
+    pub node_ports: BTreeMap<String, i32>,
+}
+
+/// What a plan needs to know of the tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantFacts {
+    /// How many Nodes there are.
+    pub nodes: u32,
+    /// What is there of each object that [`super::tenant_objects`] asks for or [`super::tenant_leftovers`] names.
+    /// What is missing in the map was not read, and is left alone.
+    pub objects: BTreeMap<ObjectIdentity, TenantObject>,
+}
+
+/// What is there of an object of the tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TenantObject {
+    /// It was looked for and does not exist.
+    Absent,
+    /// We made it.
+    Ours {
+        /// Unique id.
+        uid: String,
+        /// The annotation [`names::DESIRED_ANNOTATION`]: the hash of what was applied last.
+        applied: Option<String>,
+        /// Whether somebody changed what we had set since: it differs from the object that was desired.
+        is_drifted: bool,
+    },
+    /// Somebody else made it.
+    Foreign,
+}
+
+/// Which object is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectIdentity {
+    /// API version with group.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for objects of the whole cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectIdentity {
+    /// The identity of an object.
+    pub fn of(object: &DynamicObject) -> Self {
+        let types = object.types.clone().unwrap_or_default();
+        Self {
+            api_version: types.api_version,
+            kind: types.kind,
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            name: object.metadata.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl std::fmt::Display for ObjectIdentity {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            write!(formatter, "{} {}", self.kind, self.name)
+        } else {
+            write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}

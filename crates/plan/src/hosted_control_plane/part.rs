@@ -1,0 +1,70 @@
+//! What one concern contributes to a plan.
+
+use hangar_api::conditions::{Actor, Finding, Waiting};
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+
+use super::step::Step;
+use crate::flow::{self, Report, Wake};
+
+/// What one concern contributes.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) objects: Vec<DynamicObject>,
+    pub(super) steps: Vec<Step>,
+    pub(super) report: Report,
+    pub(super) findings: Vec<Finding>,
+    pub(super) wake: Wake,
+}
+
+impl Part {
+    /// The condition holds.
+    pub(super) fn holds(&mut self, type_: &str, reason: &str) {
+        self.findings.push(Finding::holds(type_, reason));
+    }
+
+    /// The condition does not hold, and somebody must act.
+    pub(super) fn fails(&mut self, type_: &str, reason: &str, waiting: &Waiting) {
+        self.wait(waiting, None);
+        self.findings.push(Finding::fails(type_, reason, waiting));
+    }
+
+    /// Nobody can tell.
+    pub(super) fn unknown(&mut self, type_: &str, reason: &str, waiting: &Waiting) {
+        self.wait(waiting, None);
+        self.findings.push(Finding::unknown(type_, reason, waiting));
+    }
+
+    /// Something is waited for, whether or not a condition says so.
+    pub(super) fn wait(&mut self, waiting: &Waiting, since: Option<Timestamp>) {
+        let what = match &waiting.detail {
+            Some(detail) => format!("{}: {detail}", waiting.on),
+            None => waiting.on.clone(),
+        };
+        self.report.wait(what, since, actor(&waiting.actor));
+    }
+
+    /// Appends another part.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.steps.extend(other.steps);
+        self.report.absorb(other.report);
+        self.findings.extend(other.findings);
+        self.wake = self.wake.sooner(other.wake);
+    }
+}
+
+fn actor(actor: &Actor) -> flow::Actor {
+    match actor {
+        Actor::Hangar => flow::Actor::Hangar,
+        Actor::ClusterOwner => flow::Actor::ClusterOwner,
+        Actor::Operator => flow::Actor::PlatformOperator,
+        Actor::Cloud => flow::Actor::Cloud,
+        Actor::Controller(_) => flow::Actor::Kubernetes,
+    }
+}
+
+/// The management cluster: its scheduler, its kubelets, its controllers.
+pub(super) fn management_cluster() -> Actor {
+    Actor::Controller("the management cluster".to_owned())
+}

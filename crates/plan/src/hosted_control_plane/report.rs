@@ -1,0 +1,41 @@
+//! What people wrote and what does not happen yet: said once, clearly, instead of silently ignored.
+
+use hangar_api::conditions::{Actor, Waiting};
+
+use super::observed::Observed;
+use super::part::Part;
+use super::validate::Validated;
+
+/// Whether everything that people wrote has an effect. Absent where it has.
+pub const SETTINGS_EFFECTIVE: &str = "SettingsEffective";
+
+pub(super) fn plan(_: &Observed, validated: &Validated<'_>) -> Part {
+    let mut part = Part::default();
+    let without_effect = without_effect(validated);
+    if !without_effect.is_empty() {
+        let waiting =
+            Waiting::new(Actor::ClusterOwner, "these settings to be removed, or a Hangar that knows them")
+                .because(format!("accepted, but without effect yet: {}", without_effect.join(", ")));
+        part.fails(SETTINGS_EFFECTIVE, "NotBuilt", &waiting);
+    }
+    part
+}
+
+fn without_effect(validated: &Validated<'_>) -> Vec<&'static str> {
+    let settings = validated.settings;
+    let etcd = settings.etcd.as_ref();
+    let api_server = settings.deployment.as_ref().and_then(|deployment| deployment.api_server.as_ref());
+    [
+        ("spec.etcd.backup: no backup is made", etcd.is_some_and(|etcd| etcd.backup.is_some())),
+        ("spec.etcd.autoGrow: volumes do not grow", etcd.is_some_and(|etcd| etcd.auto_grow == Some(true))),
+        ("spec.oidcProviders: no tokens are accepted", !settings.oidc_providers.is_empty()),
+        (
+            "spec.deployment.apiServer.audit: nothing is recorded",
+            api_server.is_some_and(|api_server| api_server.audit.is_some()),
+        ),
+        ("spec.gateway: no route is made", settings.gateway.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(words, is_given)| is_given.then_some(words))
+    .collect()
+}

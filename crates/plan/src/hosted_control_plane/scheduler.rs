@@ -1,0 +1,85 @@
+//! kube-scheduler.
+
+use hangar_api::controlplane::v1alpha1::ScalablePod;
+use kube::core::DynamicObject;
+use serde_json::json;
+
+use super::controllers::{KUBECONFIG, PKI, replicas};
+use super::kubeconfigs;
+use super::material::Material;
+use super::names::Component;
+use super::object::document;
+use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe};
+use super::validate::Validated;
+use super::version::KubernetesVersion;
+use crate::flow::Report;
+
+const PORT: u16 = 10259;
+
+/// What the pod mounts; all of it is needed before a pod starts.
+pub(super) const MATERIALS: [Material; 2] = [Material::ClusterAuthority, Material::Scheduler];
+
+fn settings(validated: &Validated<'_>) -> ScalablePod {
+    let deployment = validated.settings.deployment.as_ref();
+    deployment.and_then(|deployment| deployment.scheduler.clone()).unwrap_or_default()
+}
+
+pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
+    let server = format!("https://{}:{}", validated.names.api_server_host(), validated.port);
+    let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
+    validated.config_map(validated.names.scheduler(), Component::Scheduler, &data.into())
+}
+
+pub(super) fn deployment(
+    validated: &Validated<'_>,
+    version: &KubernetesVersion,
+    report: &mut Report,
+) -> DynamicObject {
+    let name = validated.names.scheduler();
+    let settings = settings(validated);
+    let given = &settings.pod.container;
+    let mut scheduler = container("kube-scheduler", given, "kube-scheduler", version.tag(), ("25m", "32Mi"));
+    let pki = |file: &str| format!("{PKI}/{file}");
+    let flags = Flags::new(
+        [
+            ("authentication-kubeconfig", pki(KUBECONFIG)),
+            ("authorization-kubeconfig", pki(KUBECONFIG)),
+            ("bind-address", "0.0.0.0".to_owned()),
+            ("kubeconfig", pki(KUBECONFIG)),
+            ("leader-elect", "true".to_owned()),
+            ("secure-port", PORT.to_string()),
+        ],
+        [("profiling", "false")],
+    );
+    let (arguments, refused) = flags.merged(&given.args);
+    for flag in refused {
+        report.decide(format!("ignore kube-scheduler's --{flag}"), "the control plane needs its own value");
+    }
+    scheduler["command"] = json!(["kube-scheduler"]);
+    scheduler["args"] = json!(arguments);
+    scheduler["ports"] = json!([{"name": "https", "containerPort": PORT, "protocol": "TCP"}]);
+    scheduler["startupProbe"] = probe("/livez", PORT, "HTTPS", 1, 15, 300);
+    scheduler["livenessProbe"] = probe("/livez", PORT, "HTTPS", 10, 15, 8);
+    scheduler["readinessProbe"] = probe("/readyz", PORT, "HTTPS", 1, 15, 3);
+    scheduler["volumeMounts"] = json!([mount("pki", PKI)]);
+    let files = Files::new()
+        .authority(validated, Material::ClusterAuthority, "ca.crt")
+        .pair(validated, Material::Scheduler, "client")
+        .config_map(&name, &[(KUBECONFIG, KUBECONFIG)]);
+    let template = Template {
+        component: Component::Scheduler,
+        version: version.label(),
+        annotations: std::collections::BTreeMap::new(),
+        priority_class: settings.pod.priority_class_name.clone(),
+        grace_seconds: 30,
+        containers: vec![scheduler],
+        volumes: vec![files.volume("pki")],
+    };
+    let spec = json!({
+        "replicas": replicas(&settings),
+        "strategy": gentle_rollout(),
+        "selector": {"matchLabels": validated.selector(Component::Scheduler)},
+        "template": template.render(validated),
+    });
+    validated.object(("apps/v1", "Deployment"), name, Component::Scheduler, json!({"spec": spec}))
+}

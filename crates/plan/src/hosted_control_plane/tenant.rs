@@ -1,0 +1,168 @@
+//! What we keep in the tenant: everything a node needs to join and to be of use, minus the pods' network.
+//!
+//! Objects are independent: one that is refused, or that somebody else owns, stops no other. During an upgrade they are
+//! rendered for the oldest API server, so that nothing is newer than what serves it.
+
+use std::time::Duration;
+
+use hangar_api::conditions::{Actor, Waiting};
+use kube::core::DynamicObject;
+
+use super::exposure::{Reach, reach};
+use super::material::Material;
+use super::names::DESIRED_ANNOTATION;
+use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
+use super::part::Part;
+use super::step::Step;
+use super::validate::Validated;
+use super::{controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac};
+use crate::flow::{Read, Wake};
+
+/// Whether the tenant has everything that nodes need.
+pub const WORKLOAD_READY: &str = "WorkloadReady";
+
+/// A tenant that does not answer tells nobody when it does.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Everything, as far as what it needs was seen.
+pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
+    let mut objects = tenant_rbac::objects();
+    objects.extend(konnectivity::rights());
+    objects.push(join::kubelet_config(validated));
+    let authority = match observed.secret(Material::ClusterAuthority) {
+        Read::One(facts) => facts.certificate.clone(),
+        _ => None,
+    };
+    if let (Ok(reach), Some(authority)) = (reach(observed, validated), authority) {
+        objects.extend(addressed(observed, validated, &reach, &authority));
+    }
+    objects
+}
+
+/// What needs to know where the API server is and whom to trust.
+fn addressed(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    reach: &Reach,
+    authority: &str,
+) -> Vec<DynamicObject> {
+    let serving = controllers::serving_version(observed);
+    let version =
+        serving.filter(|serving| *serving < validated.version).unwrap_or_else(|| validated.version.clone());
+    let nodes = observed.tenant.iter().map(|tenant| tenant.nodes).next().unwrap_or_default();
+    let endpoint = &reach.endpoint;
+    let mut objects =
+        vec![join::cluster_info(endpoint, authority), join::kubeadm_config(validated, &version, endpoint)];
+    objects.extend(join::kubernetes_endpoints(reach));
+    if !kube_proxy::is_disabled(validated) {
+        objects.extend(kube_proxy::objects(validated, &version, endpoint));
+    }
+    objects.extend(konnectivity::agents(validated, reach, authority, nodes));
+    objects.extend(core_dns::objects(validated, &version, endpoint, nodes));
+    objects
+}
+
+/// What must not be there.
+pub(super) fn leftovers(validated: &Validated<'_>) -> Vec<ObjectIdentity> {
+    if kube_proxy::is_disabled(validated) { kube_proxy::leftovers() } else { Vec::new() }
+}
+
+pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
+    let mut part = Part::default();
+    let tenant = match &observed.tenant {
+        Read::One(tenant) => tenant,
+        Read::Unknown(unknown) => {
+            let waiting =
+                Waiting::new(Actor::Hangar, "an answer of the tenant's API server").because(&unknown.why);
+            part.unknown(WORKLOAD_READY, "NotReached", &waiting);
+            if matches!(&observed.api_server, Read::One(facts) if facts.ready > 0) {
+                part.wake = Wake::after(observed.now, LOOK_AGAIN);
+            }
+            return part;
+        }
+        Read::Absent | Read::Many(_) => {
+            let waiting = Waiting::new(Actor::Hangar, "an answer of the tenant's API server");
+            part.unknown(WORKLOAD_READY, "NotReached", &waiting);
+            return part;
+        }
+    };
+    let mut foreign = Vec::new();
+    let mut pending = Vec::new();
+    for object in objects(observed, validated) {
+        let identity = ObjectIdentity::of(&object);
+        match needed(tenant, &identity, &object) {
+            Need::Nothing => {}
+            Need::Unread => pending.push(identity.to_string()),
+            Need::Foreign => foreign.push(identity.to_string()),
+            Need::Apply(uid) => {
+                pending.push(identity.to_string());
+                part.steps.push(Step::ApplyTenant { object: Box::new(object), uid });
+            }
+        }
+    }
+    for object in leftovers(validated) {
+        if let Some(TenantObject::Ours { uid, .. }) = tenant.objects.get(&object) {
+            pending.push(object.to_string());
+            part.steps.push(Step::DeleteTenant { object, uid: uid.clone() });
+        }
+    }
+    if !matches!(observed.secret(Material::ClusterAuthority), Read::One(facts) if facts.certificate.is_some())
+    {
+        pending.push("everything that needs to know the cluster's authority".to_owned());
+    }
+    judge(observed, validated, &foreign, &pending, &mut part);
+    part
+}
+
+enum Need {
+    Nothing,
+    Unread,
+    Foreign,
+    Apply(Option<String>),
+}
+
+fn needed(tenant: &TenantFacts, identity: &ObjectIdentity, desired: &DynamicObject) -> Need {
+    let hash =
+        desired.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DESIRED_ANNOTATION));
+    match tenant.objects.get(identity) {
+        None => Need::Unread,
+        Some(TenantObject::Foreign) => Need::Foreign,
+        Some(TenantObject::Absent) => Need::Apply(None),
+        Some(TenantObject::Ours { uid, applied, is_drifted }) => {
+            if *is_drifted || applied.as_ref() != hash {
+                Need::Apply(Some(uid.clone()))
+            } else {
+                Need::Nothing
+            }
+        }
+    }
+}
+
+fn judge(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    foreign: &[String],
+    pending: &[String],
+    part: &mut Part,
+) {
+    if !foreign.is_empty() {
+        let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's objects to go, or to be ours")
+            .because(format!("these names are taken in the tenant: {}", foreign.join(", ")));
+        part.fails(WORKLOAD_READY, "NameTaken", &waiting);
+    } else if let Err(waiting) = reach(observed, validated) {
+        part.fails(WORKLOAD_READY, "NoAddress", &waiting);
+    } else if let Some(first) = pending.first() {
+        let on = match pending.len() - 1 {
+            0 => format!("{first} in the tenant"),
+            more => format!("{first} and {more} more in the tenant"),
+        };
+        part.fails(WORKLOAD_READY, "Applying", &Waiting::new(Actor::Hangar, on));
+    } else {
+        part.holds(WORKLOAD_READY, "Applied");
+    }
+    if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
+        let waiting = Waiting::new(Actor::Operator, "an address of the load balancer besides its name")
+            .because("pods reach the API server's Service only through an address");
+        part.wait(&waiting, None);
+    }
+}

@@ -1,0 +1,409 @@
+//! Creating, furnishing the tenant and deleting, struck at every step: the end is the same, nothing irreplaceable is
+//! minted twice, and nothing goes before what needs it.
+//!
+//! Plans are pure, so the same state is planned once; without that, the sweep would plan tens of thousands of times.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use hangar_api::contract::Endpoint;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use kube::core::DynamicObject;
+use serde_json::json;
+
+use super::super::*;
+use super::fixture::{ADDRESS, control_plane, created, fingerprint, now, pod};
+use crate::flow::crash::{World, sweep};
+use crate::flow::{Frontier, Outcome, Read, Step as _, StepId};
+
+/// A management cluster and a tenant, as small as they can be.
+#[derive(Clone)]
+struct Clusters {
+    /// Whether the tenant's API server can be reached.
+    is_reachable: bool,
+    plans: Rc<RefCell<BTreeMap<String, Frontier<Action>>>>,
+    control_plane: HostedControlPlane,
+    infrastructure: Endpoint,
+    objects: Objects,
+    deleting: BTreeSet<ObjectIdentity>,
+    /// Workloads that the cluster has brought up.
+    running: BTreeSet<ObjectIdentity>,
+    secrets: BTreeMap<Material, SecretFacts>,
+    served: Option<String>,
+    tenant: BTreeMap<ObjectIdentity, String>,
+    minted: BTreeMap<Material, usize>,
+    violations: Vec<String>,
+}
+
+type Objects = BTreeMap<ObjectIdentity, (String, Rc<DynamicObject>)>;
+
+/// A call, or an object to apply as the executor does after its calls.
+#[derive(Clone, Debug)]
+enum Effect {
+    Call(super::super::Step),
+    Apply(String, Rc<DynamicObject>),
+}
+
+#[derive(Clone, Debug)]
+struct Action {
+    id: StepId,
+    effect: Rc<Effect>,
+}
+
+impl flow::Step for Action {
+    fn id(&self) -> StepId {
+        self.id.clone()
+    }
+}
+
+struct Seen {
+    /// Tells states apart: what the world was when it was read, and what was folded in since.
+    key: String,
+    observed: Observed,
+    objects: BTreeMap<ObjectIdentity, String>,
+}
+
+/// Tenant objects that are left to apply: they are all alike.
+const TENANT_OBJECTS: usize = 6;
+
+impl Clusters {
+    fn new() -> Self {
+        Self {
+            is_reachable: false,
+            plans: Rc::default(),
+            control_plane: control_plane(&json!({"etcd": {"replicas": 3}, "replicas": 2})),
+            infrastructure: Endpoint::default(),
+            objects: BTreeMap::new(),
+            deleting: BTreeSet::new(),
+            running: BTreeSet::new(),
+            secrets: BTreeMap::new(),
+            served: None,
+            tenant: BTreeMap::new(),
+            minted: BTreeMap::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    fn identity(kind: &str, name: &str) -> ObjectIdentity {
+        let api_version = if kind == "Service" || kind == "Secret" { "v1" } else { "apps/v1" };
+        ObjectIdentity {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: "team".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn workload(&self, kind: &str, name: &str) -> Read<WorkloadFacts> {
+        let identity = Self::identity(kind, name);
+        let Some((_, object)) = self.objects.get(&identity) else { return Read::Absent };
+        let desired = i32::try_from(object.data["spec"]["replicas"].as_i64().unwrap()).unwrap();
+        let ready = if self.running.contains(&identity) { desired } else { 0 };
+        let version =
+            &object.data["spec"]["template"]["metadata"]["labels"][super::super::names::VERSION_LABEL];
+        Read::One(WorkloadFacts {
+            is_deleting: self.deleting.contains(&identity),
+            ..super::fixture::workload(name, desired, ready, version.as_str().unwrap())
+        })
+    }
+
+    fn is_running(&self, kind: &str, name: &str) -> bool {
+        self.running.contains(&Self::identity(kind, name))
+    }
+
+    fn exists(&self, kind: &str, name: &str) -> bool {
+        self.objects.contains_key(&Self::identity(kind, name))
+    }
+
+    /// The state in words, cheaper than looking at all of it.
+    fn key(&self) -> String {
+        let metadata = &self.control_plane.metadata;
+        let objects: Vec<_> =
+            self.objects.iter().map(|(identity, (hash, _))| (&identity.name, hash)).collect();
+        let secrets: Vec<_> =
+            self.secrets.iter().map(|(material, facts)| (material, &facts.fingerprint)).collect();
+        let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
+        format!(
+            "{:?} {:?} {:?} {:?} {} {objects:?} {deleting:?} {:?} {secrets:?} {:?} {:?} {}",
+            metadata.finalizers,
+            metadata.annotations,
+            metadata.deletion_timestamp,
+            self.control_plane.spec.settings.control_plane_endpoint,
+            self.infrastructure,
+            self.running.len(),
+            self.served,
+            self.tenant,
+            self.is_reachable,
+        )
+    }
+
+    fn violated(&mut self, what: &str) {
+        self.violations.push(what.to_owned());
+    }
+
+    fn delete(&mut self, object: &ObjectIdentity) {
+        let has_api_server = self.exists("Deployment", "demo-apiserver");
+        if object.kind == "StatefulSet" && has_api_server {
+            self.violated("etcd went before the API server");
+        }
+        if object.kind == "Secret" && (has_api_server || self.exists("StatefulSet", "demo-etcd")) {
+            self.violated("keys went before what uses them");
+        }
+        self.deleting.insert(object.clone());
+    }
+}
+
+impl World for Clusters {
+    type Observation = Seen;
+    type Step = Action;
+    type EndState = (Vec<String>, Vec<String>, Vec<String>, Vec<String>, String);
+
+    fn observe(&self) -> Seen {
+        let mut observed = created(&json!({}));
+        observed.control_plane = self.control_plane.clone();
+        if let Read::One(infrastructure) = &mut observed.infrastructure {
+            infrastructure.endpoint = self.infrastructure.clone();
+        }
+        for (material, facts) in &self.secrets {
+            observed.secrets.insert(*material, Read::One(facts.clone()));
+        }
+        observed.etcd = self.workload("StatefulSet", "demo-etcd");
+        observed.api_server = self.workload("Deployment", "demo-apiserver");
+        observed.controller_manager = self.workload("Deployment", "demo-controller-manager");
+        observed.scheduler = self.workload("Deployment", "demo-scheduler");
+        if self.is_running("StatefulSet", "demo-etcd") {
+            observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
+        }
+        if self.is_running("Deployment", "demo-apiserver") {
+            let mut pod = pod("demo-apiserver-1", "v1.34.10");
+            pod.served = self.served.clone();
+            observed.api_server_pods = Read::One(pod);
+        }
+        let service = Self::identity("Service", "api-demo");
+        if self.objects.contains_key(&service) {
+            observed.service = Read::One(ServiceFacts {
+                uid: "uid of service".to_owned(),
+                is_deleting: self.deleting.contains(&service),
+                ingress_ips: self.running.get(&service).map(|_| ADDRESS.to_owned()).into_iter().collect(),
+                ..ServiceFacts::default()
+            });
+        }
+        if self.is_reachable && self.is_running("Deployment", "demo-apiserver") {
+            let asked = tenant_objects(&observed);
+            let state = |(index, object): (usize, &DynamicObject)| {
+                let identity = ObjectIdentity::of(object);
+                let applied = if index % 7 == 0 && index / 7 < TENANT_OBJECTS {
+                    self.tenant.get(&identity).cloned()
+                } else {
+                    Some(desired(object))
+                };
+                let ours = |applied| TenantObject::Ours {
+                    uid: "uid".to_owned(),
+                    applied: Some(applied),
+                    is_drifted: false,
+                };
+                (identity, applied.map_or(TenantObject::Absent, ours))
+            };
+            let objects = asked.iter().enumerate().map(state).collect();
+            observed.tenant = Read::One(TenantFacts { nodes: 1, objects });
+        }
+        let objects =
+            self.objects.iter().map(|(identity, (hash, _))| (identity.clone(), hash.clone())).collect();
+        Seen { key: self.key(), observed, objects }
+    }
+
+    fn plan(&self, seen: &Seen) -> Frontier<Action> {
+        if let Some(known) = self.plans.borrow().get(&seen.key) {
+            return known.clone();
+        }
+        let plan = plan(&seen.observed);
+        let calls = plan.steps.iter().map(|step| (step.id(), Effect::Call(step.clone())));
+        let applies = plan.objects.iter().filter_map(|object| {
+            let identity = ObjectIdentity::of(object);
+            let hash = hash::value(&serde_json::to_value(object).unwrap());
+            let is_there = seen.objects.get(&identity) == Some(&hash);
+            let id = StepId::new("apply", "management", identity.to_string());
+            (!is_there).then(|| (id, Effect::Apply(hash, Rc::new(object.clone()))))
+        });
+        let frontier: Frontier<Action> =
+            calls.chain(applies).map(|(id, effect)| Action { id, effect: Rc::new(effect) }).collect();
+        self.plans.borrow_mut().insert(seen.key.clone(), frontier.clone());
+        frontier
+    }
+
+    fn run(&mut self, action: &Action) -> Outcome {
+        let step = match &*action.effect {
+            Effect::Apply(hash, object) => {
+                self.objects.insert(ObjectIdentity::of(object), (hash.clone(), Rc::clone(object)));
+                return Outcome::Done;
+            }
+            Effect::Call(step) => step,
+        };
+        match step {
+            Step::Claim(_) | Step::PublishEndpoint(_) | Step::Release { .. } => {
+                let mut seen = created(&json!({}));
+                seen.control_plane = self.control_plane.clone();
+                seen.fold(step, &Outcome::Done);
+                self.control_plane = seen.control_plane;
+            }
+            Step::Mint(mint) => {
+                *self.minted.entry(mint.material).or_default() += 1;
+                if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {
+                    self.violated("something irreplaceable was minted twice");
+                }
+                if mint.content.issuer().is_some_and(|issuer| {
+                    self.secrets.get(&issuer.material).map(|facts| &facts.fingerprint)
+                        != Some(&issuer.fingerprint)
+                }) {
+                    return Outcome::Refused("another authority is there".to_owned());
+                }
+                let mut facts = SecretFacts {
+                    uid: Some(format!("uid of {}", mint.material)),
+                    intent: Some(mint.intent.clone()),
+                    fingerprint: fingerprint(mint),
+                    issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
+                    ..SecretFacts::minted(now(), mint.content.intent().map(|intent| intent.lifetime))
+                };
+                if mint.material.is_authority() {
+                    facts.certificate = Some(format!("certificate of {}\n", mint.material));
+                }
+                self.secrets.insert(mint.material, facts);
+                return Outcome::Created(fingerprint(mint));
+            }
+            Step::PublishInfrastructureEndpoint { endpoint, .. } => {
+                if self.infrastructure.host.is_empty() {
+                    self.infrastructure = endpoint.clone();
+                } else {
+                    self.violated("an endpoint was overwritten");
+                }
+            }
+            Step::RefreshPod { annotations, .. } => self.served = annotations.values().next().cloned(),
+            Step::ApplyTenant { object, .. } => {
+                self.tenant.insert(ObjectIdentity::of(object), desired(object));
+            }
+            Step::DeleteTenant { object, .. } => {
+                self.tenant.remove(object);
+            }
+            Step::Delete { object, .. } => self.delete(object),
+        }
+        Outcome::Done
+    }
+
+    fn fold(&self, seen: &mut Seen, action: &Action, outcome: &Outcome) {
+        if outcome.is_success() {
+            let _ = write!(seen.key, "\n{} {outcome}", action.id);
+        }
+        match &*action.effect {
+            Effect::Call(step) => seen.observed.fold(step, outcome),
+            Effect::Apply(hash, object) if outcome.is_success() => {
+                seen.objects.insert(ObjectIdentity::of(object), hash.clone());
+            }
+            Effect::Apply(..) => {}
+        }
+    }
+
+    fn settle(&mut self) {
+        for object in std::mem::take(&mut self.deleting) {
+            self.objects.remove(&object);
+            self.running.remove(&object);
+            if object.kind == "Secret" {
+                let names = Names::new("demo", "team").unwrap();
+                self.secrets.retain(|material, _| names.secret(*material) != object.name);
+            }
+        }
+        let workloads = ["StatefulSet", "Deployment", "Service"];
+        let started = self.objects.keys().filter(|object| workloads.contains(&object.kind.as_str()));
+        self.running = started.cloned().collect();
+    }
+
+    fn end_state(&self) -> Self::EndState {
+        let objects = self.objects.iter().map(|(identity, (hash, _))| format!("{identity} {hash}"));
+        let secrets = self.secrets.iter().map(|(material, facts)| format!("{material} {facts:?}"));
+        let tenant = self.tenant.iter().map(|(identity, hash)| format!("{identity} {hash}"));
+        let conditions = plan(&self.observe().observed).status.conditions;
+        let conditions =
+            conditions.iter().map(|condition| format!("{}={}", condition.type_, condition.status));
+        let state = format!(
+            "{:?} {:?} {} {:?} {:?}",
+            self.control_plane.metadata.finalizers,
+            self.control_plane.spec.settings.control_plane_endpoint,
+            self.infrastructure,
+            self.served,
+            self.violations
+        );
+        let mut lines: Vec<String> = secrets.collect();
+        lines.extend(conditions);
+        (objects.collect(), lines, tenant.collect(), self.violations.clone(), state)
+    }
+}
+
+fn desired(object: &DynamicObject) -> String {
+    object.metadata.annotations.as_ref().unwrap()[super::super::names::DESIRED_ANNOTATION].clone()
+}
+
+/// More than any run needs.
+const LIMIT: usize = 400;
+
+#[test]
+fn creating_survives_every_crash() {
+    let world = Clusters::new();
+    let swept = sweep(&world, LIMIT).unwrap();
+    assert!(swept.points > 150, "{}", swept.points);
+    let mut end = world.clone();
+    converge(&mut end);
+    let (objects, lines, _, violations, _) = end.end_state();
+    assert_eq!(violations, Vec::<String>::new());
+    assert!(lines.contains(&"Available=True".to_owned()), "{lines:?}");
+    assert!(objects.len() > 15, "{}", objects.len());
+    // Names came late and cost the API server's certificate a second time, nothing else.
+    let again: Vec<_> = end.minted.iter().filter(|(_, times)| **times > 1).collect();
+    assert_eq!(again, [(&Material::ApiServer, &2)]);
+}
+
+#[test]
+fn furnishing_the_tenant_survives_every_crash() {
+    let mut world = Clusters::new();
+    converge(&mut world);
+    world.is_reachable = true;
+    let swept = sweep(&world, LIMIT).unwrap();
+    assert_eq!(swept.trace.len(), TENANT_OBJECTS, "{:?}", swept.trace);
+    converge(&mut world);
+    let (_, lines, tenant, violations, _) = world.end_state();
+    assert_eq!(violations, Vec::<String>::new());
+    assert_eq!(tenant.len(), TENANT_OBJECTS);
+    assert!(lines.contains(&"WorkloadReady=True".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn deleting_survives_every_crash() {
+    let mut world = Clusters::new();
+    converge(&mut world);
+    world.control_plane.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    let swept = sweep(&world, LIMIT).unwrap();
+    assert!(swept.trace.len() > 20, "{:?}", swept.trace);
+    converge(&mut world);
+    assert_eq!(world.violations, Vec::<String>::new());
+    assert_eq!(world.secrets.len(), 0);
+    assert_eq!(world.control_plane.metadata.finalizers, Some(Vec::new()));
+    for kind in ["Deployment", "StatefulSet"] {
+        assert!(!world.objects.keys().any(|object| object.kind == kind));
+    }
+}
+
+/// A fault-free run, every plan of it checked.
+fn converge(world: &mut Clusters) {
+    for _ in 0..6 {
+        let mut seen = world.observe();
+        super::checker::checked(&seen.observed);
+        let mut tried = BTreeSet::new();
+        while let Some(step) = world.plan(&seen).next_untried(&tried).cloned() {
+            tried.insert(step.id());
+            let outcome = world.run(&step);
+            world.fold(&mut seen, &step, &outcome);
+        }
+        world.settle();
+    }
+}

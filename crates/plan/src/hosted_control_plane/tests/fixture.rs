@@ -1,0 +1,217 @@
+//! Observations to begin with: a control plane of the Cluster `demo`, and what the world looks like at each stage.
+
+use hangar_api::contract::Endpoint;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::super::*;
+use super::checker;
+use crate::flow::{Outcome, Read};
+
+pub(super) const ADDRESS: &str = "192.0.2.10";
+
+pub(super) fn now() -> Timestamp {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
+
+pub(super) fn days(days: i64) -> SignedDuration {
+    SignedDuration::from_hours(days * 24)
+}
+
+/// A control plane as somebody writes it; `spec` is merged over the least that is needed.
+pub(super) fn control_plane(spec: &Value) -> HostedControlPlane {
+    let mut object = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
+        "kind": "HostedControlPlane",
+        "metadata": {
+            "name": "demo-plane",
+            "namespace": "team",
+            "uid": "11111111-1111-1111-1111-111111111111",
+            "generation": 3,
+            "ownerReferences": [{
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Cluster",
+                "name": "demo",
+                "uid": "22222222-2222-2222-2222-222222222222",
+            }],
+        },
+        "spec": {"version": "v1.34.10", "replicas": 1, "etcd": {"replicas": 1}},
+    });
+    if let (Some(target), Some(more)) = (object["spec"].as_object_mut(), spec.as_object()) {
+        target.extend(more.clone());
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+/// First look: nothing is there.
+pub(super) fn created(spec: &Value) -> Observed {
+    Observed {
+        now: now(),
+        control_plane: control_plane(spec),
+        cluster: Read::One(ClusterFacts {
+            name: "demo".to_owned(),
+            pod_ranges: vec!["10.244.0.0/16".to_owned()],
+            service_ranges: vec!["10.96.0.0/16".to_owned()],
+            ..ClusterFacts::default()
+        }),
+        infrastructure: Read::One(InfrastructureFacts {
+            api_version: "infrastructure.cluster.x-k8s.io/v1beta1".to_owned(),
+            kind: "OpenStackCluster".to_owned(),
+            name: "demo".to_owned(),
+            uid: "33333333-3333-3333-3333-333333333333".to_owned(),
+            endpoint: Endpoint::default(),
+        }),
+        secrets: Material::ALL.into_iter().map(|material| (material, Read::Absent)).collect(),
+        etcd: Read::Absent,
+        etcd_pods: Read::Absent,
+        api_server: Read::Absent,
+        api_server_pods: Read::Absent,
+        controller_manager: Read::Absent,
+        scheduler: Read::Absent,
+        service: Read::Absent,
+        tenant: Read::unknown("it has no kubeconfig yet"),
+    }
+}
+
+/// Runs what can be run without the outside doing anything. Steps of one frontier are independent: all of them are run
+/// before it is planned again.
+pub(super) fn settle(observed: &mut Observed) {
+    let mut tried = std::collections::BTreeSet::new();
+    loop {
+        let plan = checker::checked(observed);
+        let steps: Vec<Step> =
+            plan.steps.iter().filter(|step| !tried.contains(&flow::Step::id(*step))).cloned().collect();
+        if steps.is_empty() {
+            return;
+        }
+        for step in steps {
+            tried.insert(flow::Step::id(&step));
+            observed.fold(&step, &outcome(&step));
+            if let Step::Mint(mint) = &step {
+                complete(observed, mint);
+            }
+        }
+    }
+}
+
+pub(super) fn outcome(step: &Step) -> Outcome {
+    match step {
+        Step::Mint(mint) => Outcome::Created(fingerprint(mint)),
+        Step::ApplyTenant { uid: None, object } => {
+            Outcome::Created(format!("uid of {}", ObjectIdentity::of(object)))
+        }
+        _ => Outcome::Done,
+    }
+}
+
+pub(super) fn fingerprint(mint: &Mint) -> String {
+    format!("{}-{}", mint.material, &mint.intent[..8])
+}
+
+/// What a read shows and an answer does not: uids and public certificates.
+pub(super) fn complete(observed: &mut Observed, mint: &Mint) {
+    if let Some(Read::One(facts)) = observed.secrets.get_mut(&mint.material) {
+        facts.uid.get_or_insert_with(|| format!("uid of {}", mint.material));
+        if mint.material.is_authority() {
+            facts.certificate = Some(format!("certificate of {}\n", mint.material));
+        }
+    }
+}
+
+/// Everything is applied, and etcd's first pod has its sandbox.
+pub(super) fn etcd_started(spec: &Value) -> Observed {
+    let mut observed = created(spec);
+    settle(&mut observed);
+    observed.etcd = Read::One(workload("etcd", 1, 0, "3.6.16-0"));
+    observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
+    observed.service =
+        Read::One(ServiceFacts { uid: "uid of service".to_owned(), ..ServiceFacts::default() });
+    observed
+}
+
+/// The first API server is ready; the load balancer has an address.
+pub(super) fn api_server_ready(spec: &Value) -> Observed {
+    let mut observed = etcd_started(spec);
+    let version = observed.control_plane.spec.version.clone();
+    observed.etcd = Read::One(workload("etcd", 1, 1, "3.6.16-0"));
+    observed.api_server = Read::One(workload("api-server", 1, 1, &version));
+    let mut pod = pod("demo-apiserver-1", &version);
+    pod.is_ready = true;
+    observed.api_server_pods = Read::One(pod);
+    if let Read::One(service) = &mut observed.service {
+        service.ingress_ips = vec![ADDRESS.to_owned()];
+        service.cluster_ip = Some("10.0.0.7".to_owned());
+    }
+    observed
+}
+
+/// Everything is there.
+pub(super) fn all_ready(spec: &Value) -> Observed {
+    let mut observed = api_server_ready(spec);
+    let version = observed.control_plane.spec.version.clone();
+    observed.controller_manager = Read::One(workload("controller-manager", 1, 1, &version));
+    observed.scheduler = Read::One(workload("scheduler", 1, 1, &version));
+    observed.tenant = Read::One(TenantFacts::default());
+    settle(&mut observed);
+    reach_tenant(&mut observed);
+    settle(&mut observed);
+    if let Read::One(cluster) = &mut observed.cluster {
+        cluster.endpoint = Endpoint { host: ADDRESS.to_owned(), port: 6443 };
+    }
+    observed.control_plane.status = Some(plan(&observed).status);
+    observed
+}
+
+/// The tenant answers, and has nothing of what is asked for.
+pub(super) fn reach_tenant(observed: &mut Observed) {
+    let known = match &observed.tenant {
+        Read::One(tenant) => tenant.objects.clone(),
+        _ => std::collections::BTreeMap::new(),
+    };
+    let asked = tenant_objects(observed)
+        .iter()
+        .map(ObjectIdentity::of)
+        .chain(tenant_leftovers(observed))
+        .collect::<Vec<_>>();
+    let objects = asked
+        .into_iter()
+        .map(|object| {
+            let state = known.get(&object).cloned().unwrap_or(TenantObject::Absent);
+            (object, state)
+        })
+        .collect();
+    observed.tenant = Read::One(TenantFacts { nodes: 1, objects });
+}
+
+pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> WorkloadFacts {
+    WorkloadFacts {
+        uid: format!("uid of {name}"),
+        is_deleting: false,
+        is_observed: true,
+        desired,
+        existing: desired,
+        updated: desired,
+        ready,
+        available: ready,
+        version: Some(version.to_owned()),
+    }
+}
+
+pub(super) fn pod(name: &str, version: &str) -> PodFacts {
+    PodFacts {
+        name: name.to_owned(),
+        uid: format!("uid of {name}"),
+        is_ready_to_start: true,
+        version: Some(version.to_owned()),
+        ..PodFacts::default()
+    }
+}
+
+/// The facts of a Secret, to be changed.
+pub(super) fn secret(observed: &mut Observed, material: Material) -> &mut SecretFacts {
+    match observed.secrets.get_mut(&material) {
+        Some(Read::One(facts)) => facts,
+        other => panic!("{material} is {other:?}"),
+    }
+}

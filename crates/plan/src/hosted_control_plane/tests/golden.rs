@@ -1,0 +1,81 @@
+//! Plans as text: one document per object, then steps, status, report and wake.
+
+use serde_json::{Value, json};
+
+use super::super::material::Content;
+use super::super::*;
+use crate::flow::{Step as _, Wake};
+
+/// The whole plan.
+pub(super) fn full(plan: &Plan) -> String {
+    let objects = plan.objects.iter().map(|object| serde_json::to_value(object).unwrap());
+    documents(objects.chain([rest(plan)]))
+}
+
+/// The plan with only the names and hashes of its objects: what is in them is in another golden.
+pub(super) fn brief(plan: &Plan) -> String {
+    let objects: Vec<String> = plan
+        .objects
+        .iter()
+        .map(|object| {
+            let hash = hash::value(&serde_json::to_value(object).unwrap());
+            format!("{} {}", ObjectIdentity::of(object), &hash[..8])
+        })
+        .collect();
+    documents([json!({"objects": objects}), rest(plan)])
+}
+
+pub(super) fn documents(documents: impl IntoIterator<Item = Value>) -> String {
+    let mut text = String::new();
+    for document in documents {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(&document).unwrap());
+    }
+    text
+}
+
+fn rest(plan: &Plan) -> Value {
+    let steps: Vec<Value> = plan.steps.iter().map(step).collect();
+    let wake = match plan.wake {
+        Wake::OnChange => "on change".to_owned(),
+        Wake::At(at) => at.to_string(),
+    };
+    json!({"steps": steps, "status": plan.status, "report": plan.report, "wake": wake})
+}
+
+fn step(step: &Step) -> Value {
+    let id = step.id().to_string();
+    match step {
+        Step::Claim(claim) => json!({"step": id, "annotations": claim.annotations}),
+        Step::Mint(mint) => {
+            json!({"step": id, "why": mint.why.to_string(), "content": content(&mint.content)})
+        }
+        Step::PublishEndpoint(endpoint) | Step::PublishInfrastructureEndpoint { endpoint, .. } => {
+            json!({"step": id, "endpoint": endpoint})
+        }
+        Step::RefreshPod { annotations, .. } => json!({"step": id, "annotations": annotations}),
+        _ => json!({"step": id}),
+    }
+}
+
+fn content(content: &Content) -> Value {
+    let intent = content.intent().map(|intent| {
+        json!({
+            "commonName": intent.common_name,
+            "organizations": intent.organizations,
+            "dnsNames": intent.dns_names,
+            "ipAddresses": intent.ip_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "usage": format!("{:?}", intent.usage),
+            "lifetimeHours": intent.lifetime.as_secs() / 3600,
+        })
+    });
+    match content {
+        Content::Authority(_) => json!({"authority": intent}),
+        Content::Certificate { issuer, .. } => json!({"certificate": intent, "issuer": issuer.secret}),
+        Content::ServiceAccountKeys => json!("service account keys"),
+        Content::EncryptionConfiguration => json!("encryption configuration"),
+        Content::Kubeconfig { issuer, cluster, user, server, .. } => json!({
+            "kubeconfig": intent, "issuer": issuer.secret, "cluster": cluster, "user": user, "server": server,
+        }),
+    }
+}

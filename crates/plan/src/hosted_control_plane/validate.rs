@@ -1,0 +1,284 @@
+//! From what people wrote to what can be rendered: everything checked once, here, with the field in every complaint.
+//!
+//! [`Validated`] carries the proof: versions have rows in the tables, ranges parse and hold the addresses that are taken
+//! from them, names fit. Everything after this is total.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hangar_api::controlplane::v1alpha1::{
+    Certificates, Etcd, ExposureType, GoDuration, HostedControlPlane, HostedControlPlaneSettings,
+};
+use hangar_api::names as api_names;
+use ipnet::IpNet;
+
+use super::epoch::Epoch;
+use super::names::Names;
+use super::observed::ClusterFacts;
+use super::quantity;
+use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
+use crate::admission::FieldError;
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Ranges when a Cluster gives none. Services as kubeadm has them; pods as the existing provider has them.
+const DEFAULT_SERVICE_RANGE: &str = "10.96.0.0/12";
+const DEFAULT_POD_RANGE: &str = "10.0.0.0/16";
+const DEFAULT_DOMAIN: &str = "cluster.local";
+
+/// Where API servers listen, and are reached when nobody says otherwise.
+pub const API_SERVER_PORT: u16 = 6443;
+/// Where the tunnel's server listens for agents.
+pub const KONNECTIVITY_PORT: u16 = 8132;
+
+const DEFAULT_MEMBERS: i32 = 3;
+const DEFAULT_VOLUME: &str = "8Gi";
+
+/// How long certificates live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// The kubernetes authority.
+    pub cluster_authority: Duration,
+    /// The other authorities.
+    pub other_authorities: Duration,
+    /// Everything they sign.
+    pub leaves: Duration,
+}
+
+/// What can be rendered.
+#[derive(Clone, Debug)]
+pub struct Validated<'observed> {
+    /// The way of rendering.
+    pub epoch: Epoch,
+    /// Names of everything.
+    pub names: Names,
+    /// The control plane's own name.
+    pub name: String,
+    /// The control plane's uid, which owns everything.
+    pub uid: String,
+    /// Kubernetes version wanted.
+    pub version: KubernetesVersion,
+    /// API server pods.
+    pub replicas: i32,
+    /// etcd members wanted.
+    pub members: i32,
+    /// Size of etcd's volumes, as written.
+    pub volume: String,
+    /// Size of etcd's volumes in bytes.
+    pub volume_bytes: u64,
+    /// Ranges of pods: one, or one per family.
+    pub pod_ranges: Vec<IpNet>,
+    /// Ranges of services: one, or one per family.
+    pub service_ranges: Vec<IpNet>,
+    /// Domain of services.
+    pub domain: String,
+    /// The address of the `kubernetes` Service.
+    pub kubernetes_address: IpAddr,
+    /// The address of the name server's Service.
+    pub dns_address: IpAddr,
+    /// The port of the Service that the API server is reached through.
+    pub port: u16,
+    /// How the API server is reached.
+    pub exposure: ExposureType,
+    /// How long certificates live.
+    pub lifetimes: Lifetimes,
+    /// Everything else.
+    pub settings: &'observed HostedControlPlaneSettings,
+}
+
+/// Checks a control plane together with its Cluster: all complaints at once, so that people fix them in one go.
+pub fn validate<'observed>(
+    control_plane: &'observed HostedControlPlane,
+    cluster: &ClusterFacts,
+    epoch: Epoch,
+) -> Result<Validated<'observed>, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut keep = |error| errors.push(error);
+    let metadata = &control_plane.metadata;
+    let settings = &control_plane.spec.settings;
+    let names =
+        Names::new(&cluster.name, metadata.namespace.as_deref().unwrap_or_default()).map_err(&mut keep).ok();
+    let version = version(&control_plane.spec.version).map_err(&mut keep).ok();
+    let pods = ranges("pods", &cluster.pod_ranges, DEFAULT_POD_RANGE).map_err(&mut keep).ok();
+    let services = ranges("services", &cluster.service_ranges, DEFAULT_SERVICE_RANGE).map_err(&mut keep).ok();
+    let addresses = services.as_deref().and_then(|ranges| service_addresses(ranges).map_err(&mut keep).ok());
+    if let (Some(pods), Some(services)) = (&pods, &services)
+        && let Err(error) = apart(pods, services)
+    {
+        keep(error);
+    }
+    let etcd = settings.etcd.clone().unwrap_or_default();
+    let volume = volume(&etcd).map_err(&mut keep).ok();
+    let members = members(&etcd).map_err(&mut keep).ok();
+    let exposure = exposure(settings);
+    let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
+    match (names, version, pods, services, addresses, volume, members, port) {
+        (
+            Some(names),
+            Some(version),
+            Some(pod_ranges),
+            Some(service_ranges),
+            Some((kubernetes_address, dns_address)),
+            Some((volume, volume_bytes)),
+            Some(members),
+            Some(port),
+        ) if errors.is_empty() => Ok(Validated {
+            epoch,
+            names,
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version,
+            replicas: control_plane.spec.replicas.max(1),
+            members,
+            volume,
+            volume_bytes,
+            pod_ranges,
+            service_ranges,
+            domain: cluster.service_domain.clone().unwrap_or_else(|| DEFAULT_DOMAIN.to_owned()),
+            kubernetes_address,
+            dns_address,
+            port,
+            exposure,
+            lifetimes: lifetimes(settings.certificates.as_ref()),
+            settings,
+        }),
+        _ => Err(errors),
+    }
+}
+
+fn version(text: &str) -> Result<KubernetesVersion, FieldError> {
+    let complaint = |why: String| FieldError::invalid("spec.version", text, why);
+    let version = KubernetesVersion::parse(text).ok_or_else(|| {
+        complaint("it must be complete, such as v1.34.10: it is the tag of images".to_owned())
+    })?;
+    if version.is_supported() {
+        Ok(version)
+    } else {
+        Err(complaint(format!("versions from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} can be run")))
+    }
+}
+
+fn ranges(which: &str, written: &[String], default: &str) -> Result<Vec<IpNet>, FieldError> {
+    let path = |index: usize| format!("Cluster.spec.clusterNetwork.{which}.cidrBlocks[{index}]");
+    let written = if written.is_empty() { vec![default.to_owned()] } else { written.to_vec() };
+    let mut ranges: Vec<IpNet> = Vec::new();
+    for (index, text) in written.iter().enumerate() {
+        let range: IpNet = text.trim().parse().map_err(|_| {
+            FieldError::invalid(
+                path(index),
+                text.as_str(),
+                "it must be a network such as 192.168.0.0/16 or fd00::/48",
+            )
+        })?;
+        if ranges.iter().any(|other| other.addr().is_ipv4() == range.addr().is_ipv4()) {
+            let why = "one range, or one of each address family";
+            return Err(FieldError::invalid(path(index), text.as_str(), why));
+        }
+        ranges.push(range.trunc());
+    }
+    Ok(ranges)
+}
+
+fn apart(pods: &[IpNet], services: &[IpNet]) -> Result<(), FieldError> {
+    for pod in pods {
+        if let Some(service) = services.iter().find(|service| pod.contains(*service) || service.contains(pod))
+        {
+            let why = format!("it overlaps with {service} of services");
+            return Err(FieldError::invalid(
+                "Cluster.spec.clusterNetwork.pods.cidrBlocks",
+                pod.to_string(),
+                why,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The first address of the first range is the API server's, the tenth the name server's: everybody expects that.
+fn service_addresses(ranges: &[IpNet]) -> Result<(IpAddr, IpAddr), FieldError> {
+    const PATH: &str = "Cluster.spec.clusterNetwork.services.cidrBlocks";
+    let range = ranges.first().ok_or_else(|| FieldError::required(PATH, "services need addresses"))?;
+    let at = |offset: u8| -> Option<IpAddr> {
+        let address = match range.network() {
+            IpAddr::V4(address) => IpAddr::V4(u32::from(address).checked_add(u32::from(offset))?.into()),
+            IpAddr::V6(address) => IpAddr::V6(u128::from(address).checked_add(u128::from(offset))?.into()),
+        };
+        range.contains(&address).then_some(address)
+    };
+    at(1).zip(at(10)).ok_or_else(|| {
+        FieldError::invalid(PATH, range.to_string(), "it is too small: the name server has its tenth address")
+    })
+}
+
+fn volume(etcd: &Etcd) -> Result<(String, u64), FieldError> {
+    let text = etcd.volume_size.as_ref().map_or(DEFAULT_VOLUME, |size| size.0.as_str());
+    quantity::bytes(text)
+        .filter(|bytes| *bytes > 0)
+        .map(|bytes| (text.to_owned(), bytes))
+        .ok_or_else(|| FieldError::invalid("spec.etcd.volumeSize", text, "it must be a size such as 8Gi"))
+}
+
+fn members(etcd: &Etcd) -> Result<i32, FieldError> {
+    let members = etcd.replicas.unwrap_or(DEFAULT_MEMBERS);
+    if matches!(members, 1 | 3 | 5) {
+        Ok(members)
+    } else {
+        Err(FieldError::invalid(
+            "spec.etcd.replicas",
+            members,
+            "1, 3 or 5 members: other numbers bear no more failures",
+        ))
+    }
+}
+
+fn exposure(settings: &HostedControlPlaneSettings) -> ExposureType {
+    let given = settings.exposure.as_ref().and_then(|exposure| exposure.type_);
+    given.unwrap_or(if settings.gateway.is_some() {
+        ExposureType::Gateway
+    } else {
+        ExposureType::LoadBalancer
+    })
+}
+
+/// The port people were promised is the Service's, where it is the Service that people reach.
+fn port(
+    settings: &HostedControlPlaneSettings,
+    cluster: &ClusterFacts,
+    exposure: ExposureType,
+) -> Result<u16, FieldError> {
+    let promised =
+        settings.control_plane_endpoint.as_ref().map(|endpoint| endpoint.port).filter(|port| *port != 0);
+    let is_reached = matches!(exposure, ExposureType::LoadBalancer | ExposureType::ClusterIP);
+    let (path, port) = match promised.filter(|_| is_reached) {
+        Some(port) => ("spec.controlPlaneEndpoint.port", port),
+        None => (
+            "Cluster.spec.clusterNetwork.apiServerPort",
+            cluster.api_server_port.unwrap_or(i32::from(API_SERVER_PORT)),
+        ),
+    };
+    let complaint = |why: &str| FieldError::invalid(path, port, why);
+    let valid = u16::try_from(port).ok().filter(|port| *port != 0);
+    let valid = valid.ok_or_else(|| complaint("it must be a port between 1 and 65535"))?;
+    if valid == KONNECTIVITY_PORT {
+        return Err(complaint("agents of the tunnel connect there"));
+    }
+    Ok(valid)
+}
+
+fn lifetimes(certificates: Option<&Certificates>) -> Lifetimes {
+    let given =
+        |duration: Option<GoDuration>, default: Duration| duration.map_or(default, |given| given.0.into());
+    let certificates = certificates.cloned().unwrap_or_default();
+    Lifetimes {
+        cluster_authority: given(certificates.root_ca_certificate_duration, YEAR * 10),
+        other_authorities: given(certificates.ca_certificate_duration, YEAR * 10),
+        leaves: given(certificates.leaf_certificate_duration, YEAR),
+    }
+}
+
+/// Whether somebody stopped reconciliation of this control plane or of its Cluster.
+pub(super) fn is_paused(control_plane: &HostedControlPlane, cluster: Option<&ClusterFacts>) -> bool {
+    let annotations = control_plane.metadata.annotations.as_ref();
+    annotations.is_some_and(|annotations| annotations.contains_key(api_names::PAUSED_ANNOTATION))
+        || cluster.is_some_and(|cluster| cluster.is_paused)
+}

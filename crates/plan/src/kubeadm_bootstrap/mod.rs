@@ -1,0 +1,297 @@
+//! How a worker machine joins: when its bootstrap data may be made, what is in it, and the care of its token.
+//!
+//! One KubeadmConfig becomes one Secret with a cloud-init configuration that runs `kubeadm join`. The Secret is made once
+//! and never changed: a machine may already have read it.
+//!
+//! Invariants
+//! - Nothing is rendered before the infrastructure is provisioned, the control plane has been initialized and the
+//!   endpoint is known; those waits are conditions, not errors.
+//! - A bootstrap token exists before the data that contains it. Its id follows from the KubeadmConfig's uid, so that a
+//!   crash between the two calls finds the token again; its secret half is random and passed in.
+//! - The id stands on the data Secret from the moment it is made, and is taken off once the token is no longer needed:
+//!   a machine that has joined costs no call.
+//! - A field that is not supported is refused by name. Leaving it out silently would give a machine that looks right.
+
+mod cloud_config;
+mod join;
+mod observed;
+mod refusals;
+mod status;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use hangar_api::bootstrap::v1beta2::KubeadmConfigStatus;
+use hangar_api::names::{CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, SECRET_VALUE_KEY};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+pub use observed::{ClusterFacts, DataSecret, KeyOfSecret, MachineFacts, Observed, Stage, keys_of_secrets};
+pub use token::{
+    CONFIG_LABEL, ID_ANNOTATION, RECORD_KEY, TOKEN_NAMESPACE, TTL, Token, TokenSecret, candidate_ids, object,
+    secret_name,
+};
+
+use crate::flow::{Actor, Frontier, Outcome, Plan, Read, Report, Step as FlowStep, StepId, Wake};
+
+/// Nothing wakes us when a Secret that carries no label of the cluster appears.
+const POLL: Duration = Duration::from_secs(30);
+
+/// One call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Makes the token in the tenant: the first time, or again after it vanished.
+    CreateToken(Token),
+    /// Moves the end of the token's life.
+    ExtendToken {
+        /// The token's id.
+        id: String,
+        /// Its new end.
+        expires: Timestamp,
+    },
+    /// Removes the token from the tenant.
+    DeleteToken {
+        /// The token's id.
+        id: String,
+    },
+    /// Makes the data Secret. It must not exist.
+    CreateData(Box<Secret>),
+    /// Takes the token's id off the data Secret: nobody has to care for it any more.
+    ForgetToken {
+        /// Name of the data Secret.
+        secret: String,
+        /// Uid of the data Secret.
+        uid: String,
+    },
+}
+
+impl FlowStep for Step {
+    fn id(&self) -> StepId {
+        match self {
+            Self::CreateToken(token) => StepId::new("create", "bootstrap-token", &token.id),
+            Self::ExtendToken { id, .. } => StepId::new("extend", "bootstrap-token", id),
+            Self::DeleteToken { id } => StepId::new("delete", "bootstrap-token", id),
+            Self::CreateData(secret) => {
+                StepId::new("create", "data-secret", secret.metadata.name.as_deref().unwrap_or_default())
+            }
+            Self::ForgetToken { secret, .. } => StepId::new("annotate", "data-secret", secret),
+        }
+    }
+}
+
+/// What to do about one KubeadmConfig.
+pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus, Secret> {
+    let mut drawn = Drawn::default();
+    let finding = match observed.stage() {
+        Stage::Paused | Stage::Leave => status::Data::Untouched,
+        Stage::Wait(wait) => {
+            drawn.wait(&wait, observed.now);
+            status::Data::Waiting(wait)
+        }
+        Stage::Render => drawn.render(observed),
+        Stage::Care(data) => drawn.care(observed, &data),
+    };
+    let status = status::status(observed, &finding);
+    Plan { objects: Vec::new(), steps: drawn.steps, status, report: drawn.report, wake: drawn.wake }
+}
+
+/// Makes the observation what it would be after an outcome.
+pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+    let words = match outcome {
+        Outcome::Created(_) | Outcome::Done => {
+            observed.trouble = None;
+            return folded(observed, step);
+        }
+        Outcome::Refused(words) => words.clone(),
+        Outcome::Failed(failure) => failure.message.clone(),
+        Outcome::Lost => "the answer was lost".to_owned(),
+    };
+    observed.trouble = Some(format!("{}: {words}", step.id()));
+    if outcome.is_lost() {
+        observed.token = Read::unknown("the answer was lost");
+        observed.data_secret = Read::unknown("the answer was lost");
+    }
+}
+
+fn folded(observed: &mut Observed, step: &Step) {
+    match step {
+        Step::CreateToken(token) => observed.token = Read::One(token.clone()),
+        Step::ExtendToken { expires, .. } => {
+            observed.token = observed.token.clone().map(|token| Token { expires: Some(*expires), ..token });
+        }
+        Step::DeleteToken { .. } => observed.token = Read::Absent,
+        Step::CreateData(secret) => {
+            let annotations = secret.metadata.annotations.as_ref();
+            observed.data_secret = Read::One(DataSecret {
+                name: observed.name().to_owned(),
+                // Only needed to forget the token, which a later pass does.
+                uid: String::new(),
+                is_ours: true,
+                token_id: annotations.and_then(|annotations| annotations.get(ID_ANNOTATION)).cloned(),
+                recorded_token: Read::Absent,
+            });
+        }
+        Step::ForgetToken { .. } => {
+            observed.data_secret =
+                observed.data_secret.clone().map(|data| DataSecret { token_id: None, ..data });
+        }
+    }
+}
+
+/// What a plan is put together from.
+#[derive(Default)]
+struct Drawn {
+    steps: Frontier<Step>,
+    report: Report,
+    wake: Wake,
+}
+
+impl Drawn {
+    fn wait(&mut self, wait: &status::Wait, now: Timestamp) {
+        self.report.wait(wait.waiting.on.clone(), None, wait.actor());
+        if wait.needs_polling {
+            self.wake = self.wake.sooner(Wake::after(now, POLL));
+        }
+    }
+
+    fn waits(&mut self, wait: status::Wait, now: Timestamp) -> status::Data {
+        self.wait(&wait, now);
+        status::Data::Waiting(wait)
+    }
+
+    /// Everything that is waited for is there: make the token, then the data.
+    fn render(&mut self, observed: &Observed) -> status::Data {
+        let refused = refusals::refusals(observed);
+        if !refused.is_empty() {
+            return self.waits(status::Wait::unsupported(&refused), observed.now);
+        }
+        if let Some(wait) = observed.missing_content() {
+            return self.waits(wait, observed.now);
+        }
+        let token = match token_for(observed) {
+            TokenNeed::Given => None,
+            TokenNeed::Have(token) => Some(token),
+            TokenNeed::Create(token) => {
+                self.report
+                    .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
+                self.steps.push(Step::CreateToken(token));
+                return self.waits(status::Wait::token(observed.trouble.as_deref()), observed.now);
+            }
+            TokenNeed::Unknown(why) => return self.waits(status::Wait::tenant(&why), observed.now),
+        };
+        match data_secret(observed, token.as_ref()) {
+            Ok(secret) => {
+                self.steps.push(Step::CreateData(Box::new(secret)));
+                self.waits(status::Wait::data(observed.trouble.as_deref()), observed.now)
+            }
+            Err(problem) => self.waits(status::Wait::unrenderable(&problem), observed.now),
+        }
+    }
+
+    /// The data is there: its token lives until the node does.
+    fn care(&mut self, observed: &Observed, data: &DataSecret) -> status::Data {
+        let Some(id) = &data.token_id else {
+            return status::Data::Available { remark: None };
+        };
+        if observed.has_node() {
+            self.forget(observed, data, id);
+        } else if !observed.is_machine_leaving() {
+            self.keep(observed, data, id);
+        }
+        status::Data::Available { remark: observed.trouble.clone() }
+    }
+
+    fn forget(&mut self, observed: &Observed, data: &DataSecret, id: &str) {
+        match &observed.token {
+            Read::Absent if !data.uid.is_empty() => {
+                self.steps.push(Step::ForgetToken { secret: data.name.clone(), uid: data.uid.clone() });
+            }
+            Read::Absent => {}
+            Read::One(_) | Read::Many(_) => self.steps.push(Step::DeleteToken { id: id.to_owned() }),
+            Read::Unknown(_) => self.wake = Wake::after(observed.now, POLL),
+        }
+    }
+
+    fn keep(&mut self, observed: &Observed, data: &DataSecret, id: &str) {
+        self.report.wait("the node to join", None, Actor::Tenant);
+        self.wake = Wake::after(observed.now, TTL / 3);
+        match (&observed.token, &data.recorded_token) {
+            (Read::One(token), _) if token.needs_extension(observed.now) => {
+                self.steps
+                    .push(Step::ExtendToken { id: id.to_owned(), expires: token::expiry(observed.now) });
+            }
+            (Read::Absent, Read::One(recorded)) => {
+                let token = Token { expires: Some(token::expiry(observed.now)), ..recorded.clone() };
+                self.steps.push(Step::CreateToken(token));
+            }
+            (Read::Unknown(_), _) => self.wake = Wake::after(observed.now, POLL),
+            _ => {}
+        }
+    }
+}
+
+enum TokenNeed {
+    /// The user gave one, or another way of discovery.
+    Given,
+    Have(Token),
+    Create(Token),
+    Unknown(String),
+}
+
+fn token_for(observed: &Observed) -> TokenNeed {
+    if join::brings_its_own_discovery(&observed.config.spec) {
+        return TokenNeed::Given;
+    }
+    match &observed.token {
+        Read::One(token) => TokenNeed::Have(token.clone()),
+        Read::Absent => TokenNeed::Create(Token {
+            id: observed.free_token_id.clone(),
+            secret: observed.fresh_secret.clone(),
+            config_uid: observed.uid().to_owned(),
+            description: format!("join of {}/{}", observed.namespace(), observed.name()),
+            expires: Some(token::expiry(observed.now)),
+        }),
+        Read::Many(_) => TokenNeed::Unknown("a name leads to several Secrets".to_owned()),
+        Read::Unknown(unknown) => TokenNeed::Unknown(unknown.why.clone()),
+    }
+}
+
+/// The Secret that the machine reads.
+fn data_secret(observed: &Observed, token: Option<&Token>) -> Result<Secret, String> {
+    let join = join::configuration(observed, token)?;
+    let value = cloud_config::render(&observed.config.spec, &join, &observed.contents)?;
+    let mut data = std::collections::BTreeMap::from([
+        (SECRET_VALUE_KEY.to_owned(), ByteString(value.into_bytes())),
+        ("format".to_owned(), ByteString(b"cloud-config".to_vec())),
+    ]);
+    if let Some(token) = token {
+        data.insert(RECORD_KEY.to_owned(), ByteString(token.to_string().into_bytes()));
+    }
+    let annotations = token.map(|token| [(ID_ANNOTATION.to_owned(), token.id.clone())].into());
+    let cluster = observed.cluster_name().unwrap_or_default();
+    Ok(Secret {
+        metadata: ObjectMeta {
+            name: Some(observed.name().to_owned()),
+            namespace: Some(observed.namespace().to_owned()),
+            labels: Some([(CLUSTER_NAME_LABEL.to_owned(), cluster)].into()),
+            annotations,
+            owner_references: Some(vec![OwnerReference {
+                api_version: "bootstrap.cluster.x-k8s.io/v1beta2".to_owned(),
+                kind: "KubeadmConfig".to_owned(),
+                name: observed.name().to_owned(),
+                uid: observed.uid().to_owned(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            }]),
+            ..ObjectMeta::default()
+        },
+        type_: Some(CLUSTER_SECRET_TYPE.to_owned()),
+        data: Some(data),
+        ..Secret::default()
+    })
+}

@@ -1,0 +1,142 @@
+//! Emptying a Node: which pods are asked to leave, and what holds the rest.
+//!
+//! Pure: pods, refusals and the time in, a decision out. Nothing is remembered: a pod that was asked and is leaving is
+//! seen to be leaving. Budgets are the API server's business; its refusal is quoted.
+//!
+//! - Mirror pods and those of DaemonSets stay: nobody can evict the first, and the second come back.
+//! - Pods with the label `cluster.x-k8s.io/drain` stay (`skip`) or are waited for (`wait-completed`).
+//! - Where the kubelet is silent nobody confirms that a pod has ended: one whose time is over counts as gone, and the
+//!   others get a second.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hangar_api::names;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::flow::StepId;
+
+/// The name of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for PodKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What is kept of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Its name.
+    pub key: PodKey,
+    /// Its uid.
+    pub uid: String,
+    /// Whether a kubelet made it from a file.
+    pub is_mirror: bool,
+    /// Whether a DaemonSet manages it.
+    pub is_daemon: bool,
+    /// Whether its containers have ended for good.
+    pub is_finished: bool,
+    /// When its grace ends, once it was asked to leave.
+    pub leaves_by: Option<Timestamp>,
+    /// What its label says about drains.
+    pub label: Option<String>,
+}
+
+impl From<Pod> for PodFacts {
+    fn from(pod: Pod) -> Self {
+        let metadata = pod.metadata;
+        let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
+        let is_daemon = metadata.owner_references.iter().flatten().any(|owner| {
+            owner.controller == Some(true)
+                && owner.kind == "DaemonSet"
+                && owner.api_version.starts_with("apps/")
+        });
+        let is_mirror =
+            metadata.annotations.iter().flatten().any(|(name, _)| name == "kubernetes.io/config.mirror");
+        Self {
+            key: PodKey {
+                namespace: metadata.namespace.unwrap_or_default(),
+                name: metadata.name.unwrap_or_default(),
+            },
+            uid: metadata.uid.unwrap_or_default(),
+            is_mirror,
+            is_daemon,
+            is_finished: matches!(phase.as_str(), "Succeeded" | "Failed"),
+            leaves_by: metadata.deletion_timestamp.map(|time| time.0),
+            label: metadata.labels.and_then(|labels| labels.get(names::DRAIN_LABEL).cloned()),
+        }
+    }
+}
+
+/// A pod that does not leave, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The pod.
+    pub pod: PodKey,
+    /// In the words of who refused.
+    pub why: String,
+}
+
+/// What to do about the pods of a Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drain {
+    /// To be asked to leave, with their uid.
+    pub evict: Vec<(PodKey, String)>,
+    /// Leaving.
+    pub leaving: Vec<PodKey>,
+    /// To end by themselves.
+    pub awaited: Vec<PodKey>,
+    /// Refused.
+    pub blocked: Vec<Blocked>,
+}
+
+impl Drain {
+    /// Whether nothing is left to wait for.
+    pub fn is_done(&self) -> bool {
+        self.evict.is_empty() && self.leaving.is_empty() && self.awaited.is_empty() && self.blocked.is_empty()
+    }
+}
+
+/// The identity of asking a pod to leave.
+pub fn step(pod: &PodKey) -> StepId {
+    StepId::new("evict", "pod", pod.to_string())
+}
+
+/// Decides about every pod of a Node.
+pub fn drain<'pods>(
+    pods: impl IntoIterator<Item = &'pods PodFacts>,
+    refusals: &BTreeMap<StepId, String>,
+    is_kubelet_silent: bool,
+    now: Timestamp,
+) -> Drain {
+    let mut drain = Drain::default();
+    for pod in pods {
+        let label = pod.label.as_deref();
+        if pod.is_mirror || pod.is_daemon || label == Some(names::DRAIN_SKIP) {
+            continue;
+        }
+        match pod.leaves_by {
+            Some(by) if is_kubelet_silent && by <= now => {}
+            Some(_) => drain.leaving.push(pod.key.clone()),
+            None if label == Some(names::DRAIN_WAIT_COMPLETED) => {
+                if !pod.is_finished {
+                    drain.awaited.push(pod.key.clone());
+                }
+            }
+            None => match refusals.get(&step(&pod.key)) {
+                Some(why) => drain.blocked.push(Blocked { pod: pod.key.clone(), why: why.clone() }),
+                None => drain.evict.push((pod.key.clone(), pod.uid.clone())),
+            },
+        }
+    }
+    drain
+}

@@ -1,0 +1,227 @@
+//! The Node of a Machine: which one it is, how it is, and what the Machine gives to it.
+//!
+//! A provider id has a scheme, sometimes a region, and ends in the server's own id. Providers and cloud controllers do not
+//! agree on the region, so the scheme and the server's id decide.
+//!
+//! Labels go to the Node by three prefixes, which a kubelet may not set on itself. Those that came from the Machine are
+//! listed in an annotation, so that one that is taken from the Machine is taken from the Node too, and no other is. The
+//! taint that keeps pods away until then goes with the same patch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hangar_api::cluster::v1beta2::Machine;
+use hangar_api::names;
+use k8s_openapi::api::core::v1::{Node, NodeSystemInfo, Taint};
+
+use crate::referred;
+
+/// What is kept of a Node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its version when it was read: patches of its taints depend on it.
+    pub resource_version: String,
+    /// Its server.
+    pub provider_id: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// Whether it takes no pods.
+    pub is_cordoned: bool,
+    /// Status, reason and message of its conditions, by type.
+    pub conditions: BTreeMap<String, (String, String, String)>,
+    /// What it says about itself.
+    pub info: Option<NodeSystemInfo>,
+}
+
+impl From<Node> for NodeFacts {
+    fn from(node: Node) -> Self {
+        let spec = node.spec.unwrap_or_default();
+        let status = node.status.unwrap_or_default();
+        let conditions = status.conditions.into_iter().flatten().map(|condition| {
+            let words = (condition.reason.unwrap_or_default(), condition.message.unwrap_or_default());
+            (condition.type_, (condition.status, words.0, words.1))
+        });
+        Self {
+            name: node.metadata.name.unwrap_or_default(),
+            uid: node.metadata.uid.unwrap_or_default(),
+            resource_version: node.metadata.resource_version.unwrap_or_default(),
+            provider_id: spec.provider_id.unwrap_or_default(),
+            labels: node.metadata.labels.unwrap_or_default(),
+            annotations: node.metadata.annotations.unwrap_or_default(),
+            taints: spec.taints.unwrap_or_default(),
+            is_cordoned: spec.unschedulable.unwrap_or_default(),
+            conditions: conditions.collect(),
+            info: status.node_info,
+        }
+    }
+}
+
+/// What the tenant says about a Machine's Node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeView {
+    /// It was not asked.
+    NotLooked,
+    /// It could not be asked: why.
+    Unreachable(String),
+    /// There is none.
+    Absent,
+    /// This one.
+    Found(Box<NodeFacts>),
+    /// Several with the same server: their names.
+    Several(Vec<String>),
+}
+
+/// Scheme and server of a provider id.
+fn server(provider_id: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = provider_id.split_once("://")?;
+    let server = rest.rsplit('/').next().filter(|server| !server.is_empty())?;
+    Some((scheme, server))
+}
+
+/// Whether two provider ids mean the same server.
+pub fn is_same_server(left: &str, right: &str) -> bool {
+    !left.is_empty() && (left == right || (server(left).is_some() && server(left) == server(right)))
+}
+
+/// The Node of a server among all Nodes.
+pub fn find(nodes: impl IntoIterator<Item = Node>, provider_id: &str) -> NodeView {
+    let is_same = |node: &Node| {
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        id.is_some_and(|id| is_same_server(id, provider_id))
+    };
+    let mut found: Vec<NodeFacts> = nodes.into_iter().filter(is_same).map(NodeFacts::from).collect();
+    match found.len() {
+        0 => NodeView::Absent,
+        1 => NodeView::Found(Box::new(found.remove(0))),
+        _ => NodeView::Several(found.into_iter().map(|node| node.name).collect()),
+    }
+}
+
+/// Ready, and under no pressure.
+pub fn is_healthy(node: &NodeFacts) -> bool {
+    complaints(node).is_empty()
+}
+
+/// Whether the kubelet has not been heard of for long.
+pub(super) fn is_silent(node: &NodeFacts) -> bool {
+    node.conditions.get("Ready").is_some_and(|(status, ..)| status == "Unknown")
+}
+
+/// What is not as it should be, in the Node's words.
+pub(super) fn complaints(node: &NodeFacts) -> Vec<String> {
+    let mut complaints = Vec::new();
+    match node.conditions.get("Ready") {
+        Some((status, ..)) if status == "True" => {}
+        Some((_, reason, message)) => complaints.push(format!("Node.Ready: {}", words(reason, message))),
+        None => complaints.push("Node.Ready: not yet reported".to_owned()),
+    }
+    for type_ in ["MemoryPressure", "DiskPressure", "PIDPressure"] {
+        if let Some((status, reason, message)) = node.conditions.get(type_)
+            && status != "False"
+        {
+            complaints.push(format!("Node.{type_}: {}", words(reason, message)));
+        }
+    }
+    complaints
+}
+
+fn words<'text>(reason: &'text str, message: &'text str) -> &'text str {
+    if message.is_empty() { reason } else { message }
+}
+
+/// Whether pods are still kept away until the Machine's labels are there.
+pub(super) fn is_uninitialized(node: &NodeFacts) -> bool {
+    node.taints.iter().any(|taint| taint.key == names::UNINITIALIZED_TAINT)
+}
+
+/// What changes on a Node. Values of none remove.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePatch {
+    /// The version that this was decided from.
+    pub resource_version: String,
+    /// Labels.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// All taints, where they change.
+    pub taints: Option<Vec<Taint>>,
+}
+
+impl NodePatch {
+    /// The Node as it is after this.
+    pub(super) fn apply(&self, node: &mut NodeFacts) {
+        for (change, map) in [(&self.labels, &mut node.labels), (&self.annotations, &mut node.annotations)] {
+            for (name, value) in change {
+                match value {
+                    Some(value) => map.insert(name.clone(), value.clone()),
+                    None => map.remove(name),
+                };
+            }
+        }
+        if let Some(taints) = &self.taints {
+            node.taints.clone_from(taints);
+        }
+    }
+}
+
+/// Whether a label goes from Machines to Nodes.
+pub fn is_for_nodes(label: &str) -> bool {
+    let Some((domain, _)) = label.split_once('/') else { return false };
+    let is_in = |base: &str| domain == base || domain.ends_with(&format!(".{base}"));
+    domain == names::NODE_ROLE_PREFIX || is_in(names::NODE_RESTRICTION_DOMAIN) || is_in(names::NODE_PREFIX)
+}
+
+/// The difference between a Node and what its Machine wants of it; none if there is none.
+pub(super) fn patch(node: &NodeFacts, machine: &Machine) -> Option<NodePatch> {
+    let metadata = &machine.metadata;
+    let wanted: BTreeMap<&String, &String> =
+        metadata.labels.iter().flatten().filter(|(name, _)| is_for_nodes(name)).collect();
+    let before: BTreeSet<&str> = node
+        .annotations
+        .get(names::NODE_LABELS_ANNOTATION)
+        .map(|list| list.split(',').filter(|name| !name.is_empty()).collect())
+        .unwrap_or_default();
+    let mut labels: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (name, value) in &wanted {
+        if node.labels.get(*name) != Some(*value) {
+            labels.insert((*name).clone(), Some((*value).clone()));
+        }
+    }
+    for name in before {
+        if !wanted.contains_key(&name.to_owned()) && node.labels.contains_key(name) {
+            labels.insert(name.to_owned(), None);
+        }
+    }
+    let list: Vec<&str> = wanted.keys().map(|name| name.as_str()).collect();
+    let owner = referred::controller(metadata);
+    let texts = [
+        (names::NODE_CLUSTER_NAME_ANNOTATION, Some(machine.spec.cluster_name.clone())),
+        (names::NODE_CLUSTER_NAMESPACE_ANNOTATION, metadata.namespace.clone()),
+        (names::NODE_MACHINE_ANNOTATION, metadata.name.clone()),
+        (names::NODE_OWNER_KIND_ANNOTATION, owner.map(|owner| owner.kind.clone())),
+        (names::NODE_OWNER_NAME_ANNOTATION, owner.map(|owner| owner.name.clone())),
+        (names::NODE_LABELS_ANNOTATION, Some(list.join(","))),
+    ];
+    let annotations: BTreeMap<String, Option<String>> = texts
+        .into_iter()
+        .filter(|(name, value)| value.is_some() && node.annotations.get(*name) != value.as_ref())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    let kept: Vec<Taint> =
+        node.taints.iter().filter(|taint| taint.key != names::UNINITIALIZED_TAINT).cloned().collect();
+    let taints = (kept.len() != node.taints.len()).then_some(kept);
+    let is_same = labels.is_empty() && annotations.is_empty() && taints.is_none();
+    (!is_same).then(|| NodePatch {
+        resource_version: node.resource_version.clone(),
+        labels,
+        annotations,
+        taints,
+    })
+}

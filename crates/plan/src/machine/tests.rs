@@ -1,0 +1,444 @@
+//! Machines by scenario: from nothing to a Node, and back.
+
+use hangar_api::contract::Contract;
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::checks::{check_conditions, golden};
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn merge(target: &mut Value, more: Value) {
+    match (target, more) {
+        (Value::Object(target), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, more) => *target = more,
+    }
+}
+
+fn machine(more: Value) -> Machine {
+    let mut object = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {"name": "a", "namespace": "team", "uid": "u-a", "generation": 1,
+            "finalizers": ["machine.cluster.x-k8s.io"],
+            "labels": {"cluster.x-k8s.io/cluster-name": "demo", "node-role.kubernetes.io/worker": "",
+                "plain": "label"},
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet",
+                "name": "workers-x", "uid": "u-set", "controller": true}]},
+        "spec": {
+            "clusterName": "demo", "version": "v1.34.0",
+            "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "a"}},
+            "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachine", "name": "a"},
+        },
+    });
+    merge(&mut object, more);
+    serde_json::from_value(object).unwrap()
+}
+
+fn referred(metadata: Value, data: Value, contract: Contract) -> Read<Referred> {
+    let mut whole = json!({"uid": "u-object", "name": "a", "namespace": "team",
+        "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+        "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "a",
+            "uid": "u-a", "controller": true, "blockOwnerDeletion": true}]});
+    merge(&mut whole, metadata);
+    Read::One(Referred { metadata: serde_json::from_value(whole).unwrap(), data, contract })
+}
+
+fn observed(machine: Machine) -> Observed {
+    let cluster: Cluster = serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster", "metadata": {"name": "demo", "uid": "u-cluster"}, "spec": {},
+        "status": {"initialization": {"controlPlaneInitialized": true, "infrastructureProvisioned": true}}}))
+    .unwrap();
+    let plane = json!({"status": {"externalManagedControlPlane": true}});
+    Observed {
+        machine,
+        cluster: Read::One(cluster),
+        bootstrap: Some(Read::Absent),
+        infrastructure: Read::Absent,
+        control_plane: Some(referred(json!({}), plane, Contract::V1Beta2)),
+        has_control_plane_machines: false,
+        set: None,
+        deployment: None,
+        node: NodeView::NotLooked,
+        pods: Read::unknown("not asked"),
+        refusals: BTreeMap::new(),
+        now: now(),
+    }
+}
+
+fn provisioned() -> Read<Referred> {
+    let data = json!({"spec": {"providerID": "openstack://RegionOne/u-server"}, "status": {"ready": true,
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.4"}]}});
+    referred(json!({}), data, Contract::V1Beta1)
+}
+
+fn bootstrapped() -> Read<Referred> {
+    let data = json!({"status": {"dataSecretName": "a", "initialization": {"dataSecretCreated": true}}});
+    referred(json!({}), data, Contract::V1Beta2)
+}
+
+fn node(more: Value) -> Node {
+    let mut object = json!({
+        "metadata": {"name": "node-a", "uid": "u-node", "resourceVersion": "7",
+            "labels": {"kubernetes.io/os": "linux"}},
+        "spec": {"providerID": "openstack:///u-server", "taints": [
+            {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"},
+            {"key": "other", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]},
+    });
+    merge(&mut object, more);
+    serde_json::from_value(object).unwrap()
+}
+
+fn found(more: Value) -> NodeView {
+    NodeView::Found(Box::new(node(more).into()))
+}
+
+fn running() -> Value {
+    json!({
+        "spec": {"providerID": "openstack://RegionOne/u-server", "bootstrap": {"dataSecretName": "a"}},
+        "status": {"nodeRef": {"name": "node-a"}, "initialization":
+            {"bootstrapDataSecretCreated": true, "infrastructureProvisioned": true}},
+    })
+}
+
+fn ids(observed: &Observed) -> Vec<String> {
+    let plan = plan(observed);
+    check_conditions(plan.status.conditions.as_deref().unwrap_or_default());
+    plan.steps.iter().map(|step| step.id().to_string()).collect()
+}
+
+#[test]
+fn nothing_is_there_yet() {
+    let plan = plan(&observed(machine(json!({}))));
+    check_conditions(plan.status.conditions.as_deref().unwrap());
+    insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
+}
+
+#[test]
+fn the_objects_are_taken_over_from_the_set() {
+    let mut seen = observed(machine(json!({})));
+    let of_set = json!({"labels": null, "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineSet", "name": "workers-x", "uid": "u-set", "controller": true}]});
+    seen.bootstrap = Some(referred(of_set.clone(), json!({}), Contract::V1Beta2));
+    seen.infrastructure = referred(of_set, json!({}), Contract::V1Beta1);
+    assert_eq!(ids(&seen), ["claim bootstrap ", "claim infrastructure "]);
+    let of_other = json!({"ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "name": "b", "uid": "u-b", "controller": true}]});
+    seen.infrastructure = referred(of_other, json!({}), Contract::V1Beta1);
+    assert_eq!(ids(&seen), ["claim bootstrap "]);
+    let conditions = plan(&seen).status.conditions.unwrap();
+    let infrastructure = conditions.iter().find(|one| one.type_ == "InfrastructureReady").unwrap();
+    assert!(infrastructure.message.contains("belongs to Machine b"), "{infrastructure:?}");
+}
+
+#[test]
+fn facts_are_noted_and_the_node_is_searched() {
+    let mut seen = observed(machine(json!({})));
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    assert_eq!(look(&seen), Look::Nothing);
+    let plan = plan(&seen);
+    insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
+    let noted = running();
+    seen.machine = machine(json!({"spec": noted["spec"]}));
+    assert_eq!(look(&seen), Look::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() });
+    seen.node = NodeView::Absent;
+    assert_eq!(ids(&seen), [""; 0]);
+}
+
+/// Trap: the region is in one and not in the other.
+#[test]
+fn a_node_is_found_by_its_server() {
+    let table = [
+        ("openstack:///u-server", "openstack://RegionOne/u-server", true),
+        ("openstack:///u-server", "openstack:///u-server", true),
+        ("openstack:///u-server", "openstack:///u-other", false),
+        ("openstack:///u-server", "aws:///u-server", false),
+        ("", "", false),
+        ("openstack:///", "openstack:///", true),
+        ("openstack:///", "openstack://RegionOne/", false),
+    ];
+    for (left, right, expected) in table {
+        assert_eq!(node::is_same_server(left, right), expected, "{left} {right}");
+    }
+    let other = node(json!({"metadata": {"name": "node-b"}, "spec": {"providerID": "openstack:///u-b"}}));
+    let twin = node(json!({"metadata": {"name": "node-c"}}));
+    let id = "openstack://RegionOne/u-server";
+    assert!(
+        matches!(node::find([other.clone(), node(json!({}))], id), NodeView::Found(one) if one.name == "node-a")
+    );
+    assert_eq!(node::find([other], id), NodeView::Absent);
+    let both = vec!["node-a".to_owned(), "node-c".to_owned()];
+    assert_eq!(node::find([node(json!({})), twin], id), NodeView::Several(both));
+}
+
+#[test]
+fn a_running_machine_gives_its_node_labels_and_frees_it() {
+    let mut seen = observed(machine(running()));
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({}));
+    let plan = plan(&seen);
+    check_conditions(plan.status.conditions.as_deref().unwrap());
+    insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
+    let Some(step) = plan.steps.iter().next().cloned() else { panic!("no step") };
+    fold(&mut seen, &step, &Outcome::Done);
+    assert_eq!(ids(&seen), [""; 0], "folded");
+}
+
+#[test]
+fn a_label_taken_from_the_machine_is_taken_from_the_node() {
+    let mut seen = observed(machine(running()));
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({"metadata": {
+        "labels": {"node.cluster.x-k8s.io/old": "x", "node.cluster.x-k8s.io/theirs": "x"},
+        "annotations": {"cluster.x-k8s.io/labels-from-machine": "node.cluster.x-k8s.io/old"}}}));
+    let plan = plan(&seen);
+    let Some(Step::PatchNode { patch, .. }) = plan.steps.iter().next() else { panic!("{:?}", plan.steps) };
+    assert_eq!(patch.labels["node.cluster.x-k8s.io/old"], None);
+    assert!(!patch.labels.contains_key("node.cluster.x-k8s.io/theirs"));
+    assert_eq!(patch.labels["node-role.kubernetes.io/worker"], Some(String::new()));
+}
+
+#[test]
+fn labels_for_nodes_by_prefix() {
+    for (label, expected) in [
+        ("node-role.kubernetes.io/worker", true),
+        ("node.cluster.x-k8s.io/x", true),
+        ("sub.node.cluster.x-k8s.io/x", true),
+        ("node-restriction.kubernetes.io/x", true),
+        ("team.node-restriction.kubernetes.io/x", true),
+        ("evilnode-restriction.kubernetes.io/x", false),
+        ("cluster.x-k8s.io/cluster-name", false),
+        ("plain", false),
+    ] {
+        assert_eq!(node::is_for_nodes(label), expected, "{label}");
+    }
+}
+
+#[test]
+fn available_after_being_ready_for_long_enough() {
+    let mut seen = observed(machine(running()));
+    seen.machine.spec.min_ready_seconds = Some(30);
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({}));
+    let status = |seen: &Observed| {
+        let conditions = plan(seen).status.conditions.unwrap();
+        conditions.into_iter().find(|one| one.type_ == "Available").unwrap().status
+    };
+    assert_eq!(status(&seen), "False");
+    assert_eq!(plan(&seen).wake.remaining(now()), Some(Duration::from_secs(10)));
+    seen.machine.status = Some(plan(&seen).status);
+    seen.now = now() + jiff::SignedDuration::from_secs(29);
+    assert_eq!(status(&seen), "False");
+    seen.now = now() + jiff::SignedDuration::from_secs(30);
+    assert_eq!(status(&seen), "True");
+}
+
+#[test]
+fn a_tenant_that_is_away_changes_nothing_that_was_said() {
+    let mut seen = observed(machine(running()));
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({"spec": {"taints": null}}));
+    seen.machine.status = Some(plan(&seen).status);
+    let before = plan(&seen).status;
+    seen.node = NodeView::Unreachable("timeout".to_owned());
+    assert_eq!(plan(&seen).status, before);
+    assert_eq!(ids(&seen), [""; 0]);
+}
+
+#[test]
+fn a_paused_machine_changes_nothing_and_asks_nobody() {
+    let mut seen = observed(machine(json!({"metadata": {"finalizers": []}})));
+    let Read::One(cluster) = &mut seen.cluster else { panic!() };
+    cluster.spec.paused = Some(true);
+    assert_eq!((ids(&seen), look(&seen)), (Vec::<String>::new(), Look::Nothing));
+}
+
+fn pod(name: &str, more: Value) -> PodFacts {
+    let mut object = json!({"metadata": {"name": name, "namespace": "apps", "uid": format!("u-{name}")}});
+    merge(&mut object, more);
+    PodFacts::from(serde_json::from_value::<k8s_openapi::api::core::v1::Pod>(object).unwrap())
+}
+
+#[test]
+fn a_drain_by_pod() {
+    let owned = |kind: &str| {
+        json!({"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind,
+        "name": "x", "uid": "x", "controller": true}]}})
+    };
+    let label = |value: &str| json!({"metadata": {"labels": {"cluster.x-k8s.io/drain": value}}});
+    let pods = [
+        pod("daemon", owned("DaemonSet")),
+        pod("mirror", json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}})),
+        pod("skip", label("skip")),
+        pod("job", label("wait-completed")),
+        pod(
+            "job-done",
+            json!({"metadata": {"labels": {"cluster.x-k8s.io/drain": "wait-completed"}}, "status": {"phase": "Succeeded"}}),
+        ),
+        pod("web", owned("ReplicaSet")),
+        pod("held", owned("ReplicaSet")),
+        pod("leaving", json!({"metadata": {"deletionTimestamp": "2027-01-15T07:00:00Z"}})),
+    ];
+    let held = PodKey { namespace: "apps".to_owned(), name: "held".to_owned() };
+    let refusals = BTreeMap::from([(drain::step(&held), "the budget needs 1".to_owned())]);
+    let names = |keys: Vec<&PodKey>| keys.into_iter().map(|key| key.name.clone()).collect::<Vec<_>>();
+    let found = drain::drain(&pods, &refusals, false, now());
+    assert_eq!(names(found.evict.iter().map(|(key, _)| key).collect()), ["web"]);
+    assert_eq!(names(found.leaving.iter().collect()), ["leaving"]);
+    assert_eq!(names(found.awaited.iter().collect()), ["job"]);
+    assert_eq!(names(found.blocked.iter().map(|one| &one.pod).collect()), ["held"]);
+    // Nobody is left to say that it has ended.
+    assert!(drain::drain(&pods, &refusals, true, now()).leaving.is_empty());
+    assert!(drain::drain(&pods[..3], &refusals, false, now()).is_done());
+}
+
+fn deleting(more: Value) -> Machine {
+    let mut object = running();
+    merge(&mut object, json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}}));
+    merge(&mut object, more);
+    machine(object)
+}
+
+/// Hooks, drain, server, bootstrap configuration, Node, finalizer; each says what it waits for.
+#[test]
+fn deletion_goes_in_order_and_says_what_it_waits_for() {
+    let hook = |name: &str| json!({"metadata": {"annotations": {format!("{name}.delete.hook.machine.cluster.x-k8s.io/x"): ""}}});
+    let mut seen = observed(deleting(hook("pre-drain")));
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({}));
+    seen.pods = Read::One(pod("web", json!({})));
+    let mut stages = Vec::new();
+    let mut stage = |name: &str, seen: &Observed| {
+        let conditions = plan(seen).status.conditions.unwrap();
+        let deleting = conditions.into_iter().find(|one| one.type_ == "Deleting").unwrap();
+        let steps = ids(seen).join(", ");
+        stages.push(format!("{name}: {}\n  {}\n  steps: {steps}", deleting.reason, deleting.message));
+    };
+    stage("hook", &seen);
+    seen.machine = deleting(json!({}));
+    assert_eq!(look(&seen), Look::NodeAndPods { name: "node-a".to_owned() });
+    stage("drain", &seen);
+    seen.node = found(json!({"spec": {"unschedulable": true}}));
+    let key = PodKey { namespace: "apps".to_owned(), name: "web".to_owned() };
+    seen.refusals.insert(drain::step(&key), "the budget needs 1".to_owned());
+    stage("blocked", &seen);
+    seen.pods = Read::unknown("timeout");
+    stage("tenant away", &seen);
+    seen.pods = Read::Absent;
+    seen.machine = deleting(hook("pre-terminate"));
+    stage("second hook", &seen);
+    seen.machine = deleting(json!({}));
+    stage("server", &seen);
+    seen.infrastructure = Read::Absent;
+    stage("bootstrap", &seen);
+    seen.bootstrap = Some(Read::Absent);
+    assert_eq!(look(&seen), Look::Node { name: "node-a".to_owned() });
+    stage("node", &seen);
+    seen.node = NodeView::Absent;
+    stage("done", &seen);
+    insta::assert_snapshot!(stages.join("\n"));
+}
+
+type Change = Box<dyn Fn(&mut Observed)>;
+
+#[test]
+fn when_a_node_is_left_alone() {
+    let base = || {
+        let mut seen = observed(deleting(json!({})));
+        seen.infrastructure = provisioned();
+        seen.bootstrap = None;
+        seen.node = found(json!({}));
+        seen.pods = Read::One(pod("web", json!({})));
+        seen
+    };
+    let table: Vec<(&str, Change, bool)> = vec![
+        ("nothing special", Box::new(|_| {}), false),
+        ("no node", Box::new(|seen| seen.machine.status.as_mut().unwrap().node_ref = None), true),
+        (
+            "the cluster goes",
+            Box::new(|seen| {
+                let Read::One(cluster) = &mut seen.cluster else { panic!() };
+                cluster.metadata.deletion_timestamp = seen.machine.metadata.deletion_timestamp.clone();
+            }),
+            true,
+        ),
+        (
+            "the control plane goes",
+            Box::new(|seen| {
+                let going = json!({"deletionTimestamp": "2027-01-15T08:00:00Z"});
+                seen.control_plane = Some(referred(going, json!({}), Contract::V1Beta2));
+            }),
+            true,
+        ),
+        // Trap: a control plane that does not say that it has no Machines.
+        (
+            "no control plane",
+            Box::new(|seen| seen.control_plane = Some(referred(json!({}), json!({}), Contract::V1Beta2))),
+            true,
+        ),
+        (
+            "control plane machines",
+            Box::new(|seen| {
+                seen.control_plane = Some(referred(json!({}), json!({}), Contract::V1Beta2));
+                seen.has_control_plane_machines = true;
+            }),
+            false,
+        ),
+        (
+            "excluded",
+            Box::new(|seen| {
+                seen.machine = deleting(
+                    json!({"metadata": {"annotations": {"machine.cluster.x-k8s.io/exclude-node-draining": ""}}}),
+                );
+            }),
+            true,
+        ),
+        (
+            "too long",
+            Box::new(|seen| {
+                seen.machine = deleting(json!({"spec": {"deletion": {"nodeDrainTimeoutSeconds": 60}},
+                    "status": {"deletion": {"nodeDrainStartTime": "2027-01-15T07:59:00Z"}}}));
+            }),
+            true,
+        ),
+        (
+            "the server goes",
+            Box::new(|seen| {
+                let going = json!({"deletionTimestamp": "2027-01-15T08:00:00Z"});
+                seen.infrastructure = referred(going, json!({}), Contract::V1Beta1);
+            }),
+            true,
+        ),
+    ];
+    for (name, change, is_left_alone) in table {
+        let mut seen = base();
+        change(&mut seen);
+        let drains = ids(&seen).iter().any(|id| id.starts_with("evict"));
+        assert_eq!(drains, !is_left_alone, "{name}: {:?}", ids(&seen));
+    }
+}
+
+#[test]
+fn a_node_that_cannot_be_deleted_holds_its_machine_for_a_while() {
+    let mut seen = observed(deleting(json!({})));
+    seen.bootstrap = None;
+    seen.node = NodeView::Unreachable("timeout".to_owned());
+    seen.now = Timestamp::from_second(1_800_000_000).unwrap();
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.now += jiff::SignedDuration::from_secs(10);
+    assert_eq!(ids(&seen), ["remove finalizer machine"]);
+    seen.machine = deleting(json!({"spec": {"deletion": {"nodeDeletionTimeoutSeconds": 0}}}));
+    assert_eq!(ids(&seen), [""; 0], "without end");
+}

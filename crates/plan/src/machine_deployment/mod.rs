@@ -1,0 +1,339 @@
+//! MachineDeployment: one MachineSet per template, and the way from one to the next.
+//!
+//! The set of a template is named from the deployment's uid and the template ([`revision`]), so a second attempt to make
+//! it finds the first. How many Machines each set may have follows from the counts alone ([`rollout`]): nothing is
+//! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
+//! is there.
+
+mod revision;
+mod rollout;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::rollout::RolloutStrategyType;
+use hangar_api::cluster::v1beta2::{
+    Cluster, Machine, MachineDeployment, MachineDeploymentStatus, MachineSet,
+};
+use hangar_api::names;
+use jiff::Timestamp;
+use kube::core::{Selector, SelectorExt as _};
+
+use crate::flow::{Plan, Read, Step as FlowStep, StepId, Wake};
+use crate::referred::{self, Claim, Claiming};
+
+pub use revision::is_current;
+pub use rollout::{Counts, Intents, Limits, intents};
+
+/// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
+pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
+
+/// Everything that decides about a MachineDeployment.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The deployment.
+    pub deployment: MachineDeployment,
+    /// Its Cluster.
+    pub cluster: Read<Cluster>,
+    /// All MachineSets of the cluster in its namespace.
+    pub sets: Read<MachineSet>,
+    /// All Machines of the cluster in its namespace.
+    pub machines: Read<Machine>,
+    /// Steps of this pass that were refused, in the words of who refused.
+    pub refusals: BTreeMap<StepId, String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Our finalizer on the deployment.
+    AddFinalizer,
+    /// Owner reference and label on the object itself.
+    ClaimItself(Claim),
+    /// Owner reference on a MachineSet that matches and that nobody manages.
+    Adopt {
+        /// Its name.
+        name: String,
+        /// The one that was seen.
+        uid: String,
+        /// What is written.
+        claim: Claim,
+    },
+    /// The set of the current template.
+    CreateSet(Box<MachineSet>),
+    /// Another number of Machines.
+    Scale {
+        /// The set.
+        name: String,
+        /// The one that was seen.
+        uid: String,
+        /// How many.
+        replicas: i32,
+        /// The deployment's numbers when this was decided.
+        annotations: BTreeMap<String, String>,
+    },
+    /// The revision of the current set, onto the deployment.
+    SetRevision(String),
+    /// Deletes a set.
+    DeleteSet {
+        /// Its name.
+        name: String,
+        /// The one that was seen.
+        uid: String,
+    },
+    /// Lets the deployment go.
+    RemoveFinalizer,
+}
+
+impl FlowStep for Step {
+    fn id(&self) -> StepId {
+        match self {
+            Self::AddFinalizer => StepId::new("add", "finalizer", "machine-deployment"),
+            Self::ClaimItself(_) => StepId::new("claim", "machine-deployment", ""),
+            Self::Adopt { name, .. } => StepId::new("adopt", "machine-set", name),
+            Self::CreateSet(set) => {
+                StepId::new("create", "machine-set", set.metadata.name.clone().unwrap_or_default())
+            }
+            Self::Scale { name, .. } => StepId::new("scale", "machine-set", name),
+            Self::SetRevision(_) => StepId::new("set", "revision", "machine-deployment"),
+            Self::DeleteSet { name, .. } => StepId::new("delete", "machine-set", name),
+            Self::RemoveFinalizer => StepId::new("remove", "finalizer", "machine-deployment"),
+        }
+    }
+}
+
+type DeploymentPlan = Plan<Step, MachineDeploymentStatus, MachineSet>;
+
+impl Observed {
+    /// The sets that the deployment manages, oldest first.
+    pub fn members(&self) -> Vec<&MachineSet> {
+        let uid = self.deployment.metadata.uid.as_deref().unwrap_or_default();
+        let mut members: Vec<&MachineSet> =
+            self.sets.iter().filter(|set| referred::is_controlled_by(&set.metadata, uid)).collect();
+        members.sort_by_key(|set| {
+            let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            (created, set.metadata.name.clone())
+        });
+        members
+    }
+
+    fn desired(&self) -> i32 {
+        self.deployment.spec.replicas.unwrap_or(1).max(0)
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.deployment.metadata.deletion_timestamp.is_some()
+    }
+
+    fn is_paused_by_itself(&self) -> bool {
+        self.deployment.spec.paused == Some(true)
+    }
+
+    /// Sets are replaced only when their Machines are, and this strategy waits for people to do that.
+    fn is_on_delete(&self) -> bool {
+        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
+        strategy.is_some_and(|strategy| strategy.r#type == RolloutStrategyType::OnDelete)
+    }
+
+    fn limits(&self) -> Limits {
+        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
+        let rolling = strategy.and_then(|strategy| strategy.rolling_update.clone()).unwrap_or_default();
+        Limits::new(self.desired(), rolling.max_surge.as_ref(), rolling.max_unavailable.as_ref())
+    }
+}
+
+/// What to do about a MachineDeployment, and what to say. The objects are the current set, where it is ours to keep.
+pub fn plan(observed: &Observed) -> DeploymentPlan {
+    let mut plan = Plan::default();
+    let cluster = observed.cluster.iter().next();
+    let until = referred::paused(&observed.deployment.metadata, cluster);
+    let until = until.or_else(|| {
+        (observed.is_paused_by_itself() && !observed.is_deleting()).then_some("spec.paused to be unset")
+    });
+    if let Some(until) = until {
+        plan.status = status::paused(observed, until);
+        return plan;
+    }
+    let finalizers = observed.deployment.metadata.finalizers.as_deref().unwrap_or_default();
+    let has_finalizer = finalizers.iter().any(|finalizer| finalizer == names::MACHINE_DEPLOYMENT_FINALIZER);
+    if observed.is_deleting() {
+        if has_finalizer && !observed.sets.is_unknown() {
+            delete_all(observed, &mut plan);
+        }
+    } else if !has_finalizer {
+        plan.steps.push(Step::AddFinalizer);
+    } else if !observed.sets.is_unknown() && !is_cluster_going(observed) {
+        let deployment = &observed.deployment;
+        let name = &deployment.spec.cluster_name;
+        if let Some(claim) =
+            cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
+        {
+            plan.steps.push(Step::ClaimItself(claim));
+        }
+        adopt(observed, &mut plan);
+        roll(observed, &mut plan);
+    }
+    plan.status = status::normal(observed);
+    plan.wake = wake(observed);
+    plan
+}
+
+/// A Cluster that is going deletes us next; a rollout in between would only make Machines to be deleted.
+fn is_cluster_going(observed: &Observed) -> bool {
+    !matches!(&observed.cluster, Read::One(cluster) if cluster.metadata.deletion_timestamp.is_none())
+}
+
+fn delete_all(observed: &Observed, plan: &mut DeploymentPlan) {
+    let members = observed.members();
+    if members.is_empty() {
+        plan.steps.push(Step::RemoveFinalizer);
+    }
+    for set in members {
+        push_delete(set, plan);
+    }
+}
+
+fn push_delete(set: &MachineSet, plan: &mut DeploymentPlan) {
+    if set.metadata.deletion_timestamp.is_none() {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        let uid = set.metadata.uid.clone().unwrap_or_default();
+        plan.steps.push(Step::DeleteSet { name, uid });
+    }
+}
+
+fn adopt(observed: &Observed, plan: &mut DeploymentPlan) {
+    let Ok(selector) = Selector::try_from(observed.deployment.spec.selector.clone()) else { return };
+    if selector.selects_all() {
+        return;
+    }
+    let owner = referred::owner("MachineDeployment", &observed.deployment.metadata, true);
+    for set in observed.sets.iter() {
+        let metadata = &set.metadata;
+        let labels = metadata.labels.clone().unwrap_or_default();
+        let is_orphan = referred::controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
+        if !is_orphan || !selector.matches(&labels) {
+            continue;
+        }
+        let cluster = &observed.deployment.spec.cluster_name;
+        if let Claiming::Needs(claim) = referred::claiming(metadata, &owner, cluster, Some("Cluster")) {
+            let name = metadata.name.clone().unwrap_or_default();
+            let uid = metadata.uid.clone().unwrap_or_default();
+            plan.steps.push(Step::Adopt { name, uid, claim });
+        }
+    }
+}
+
+/// The current set and the others, oldest first.
+fn split<'a>(
+    observed: &'a Observed,
+    members: &[&'a MachineSet],
+) -> (Option<&'a MachineSet>, Vec<&'a MachineSet>) {
+    let living: Vec<&MachineSet> =
+        members.iter().copied().filter(|set| set.metadata.deletion_timestamp.is_none()).collect();
+    let mut current = revision::current(&observed.deployment, &living, observed.now);
+    if current.is_none() && observed.is_on_delete() {
+        // What is there stays until people delete it: the latest set is the one that is kept at size.
+        current = living.last().copied();
+    }
+    let others =
+        members.iter().copied().filter(|set| current.is_none_or(|current| !std::ptr::eq(*set, current)));
+    (current, others.collect())
+}
+
+fn roll(observed: &Observed, plan: &mut DeploymentPlan) {
+    let members = observed.members();
+    let (current, others) = split(observed, &members);
+    let limits = observed.limits();
+    let counts: Vec<Counts> = others.iter().map(|set| Counts::of(set)).collect();
+    let intents = intents(&limits, current.map(Counts::of), &counts);
+    let annotations = revision::numbers(&limits);
+    let highest = revision::highest(&others);
+    match current {
+        None => {
+            let set =
+                revision::set(&observed.deployment, intents.current, highest + 1, &limits, observed.now);
+            plan.report.decide(
+                format!("MachineSet {}", set.metadata.name.clone().unwrap_or_default()),
+                "no set has the template of the deployment",
+            );
+            plan.steps.push(Step::CreateSet(Box::new(set)));
+        }
+        Some(current) => {
+            keep_current(observed, plan, current, intents.current, highest);
+        }
+    }
+    for (set, replicas) in others.iter().zip(&intents.others) {
+        push_scale(set, *replicas, &annotations, plan);
+    }
+    if let Some(current) = current
+        && is_complete(&limits, current, &others)
+    {
+        for set in others {
+            push_delete(set, plan);
+        }
+    }
+}
+
+fn keep_current(
+    observed: &Observed,
+    plan: &mut DeploymentPlan,
+    current: &MachineSet,
+    replicas: i32,
+    highest: i64,
+) {
+    let limits = observed.limits();
+    // A set whose template came back is the latest again.
+    let number = revision::of(current).filter(|own| *own > highest).unwrap_or(highest + 1);
+    let is_current = revision::is_current(&observed.deployment, current, observed.now);
+    let is_ours = current.metadata.annotations.iter().flatten().any(|(name, _)| name == APPLIED_MARK);
+    if is_ours && is_current {
+        plan.objects.push(revision::kept(&observed.deployment, current, replicas, number, &limits));
+    } else {
+        push_scale(current, replicas, &revision::numbers(&limits), plan);
+    }
+    let shown = observed.deployment.metadata.annotations.as_ref();
+    let shown = shown.and_then(|annotations| annotations.get(names::REVISION_ANNOTATION));
+    if is_current && shown != Some(&number.to_string()) {
+        plan.steps.push(Step::SetRevision(number.to_string()));
+    }
+}
+
+fn push_scale(
+    set: &MachineSet,
+    replicas: i32,
+    annotations: &BTreeMap<String, String>,
+    plan: &mut DeploymentPlan,
+) {
+    if set.spec.replicas.unwrap_or(1) != replicas && set.metadata.deletion_timestamp.is_none() {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        let uid = set.metadata.uid.clone().unwrap_or_default();
+        plan.steps.push(Step::Scale { name, uid, replicas, annotations: annotations.clone() });
+    }
+}
+
+/// Every Machine is of the current set and available, and the others are empty.
+fn is_complete(limits: &Limits, current: &MachineSet, others: &[&MachineSet]) -> bool {
+    let counts = Counts::of(current);
+    let is_full =
+        [counts.wanted, counts.existing, counts.available].iter().all(|count| *count == limits.desired);
+    let is_empty = |set: &&MachineSet| {
+        let counts = Counts::of(set);
+        let status = set.status.as_ref();
+        let is_seen = status.is_some_and(|status| status.observed_generation == set.metadata.generation);
+        counts.wanted == 0 && counts.existing == 0 && is_seen
+    };
+    is_full && others.iter().all(is_empty)
+}
+
+/// A rollout that is due later begins by itself.
+fn wake(observed: &Observed) -> Wake {
+    let after = observed.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
+    match after {
+        Some(after) if after.0 > observed.now => Wake::At(after.0),
+        _ => Wake::OnChange,
+    }
+}

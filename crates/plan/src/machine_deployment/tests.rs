@@ -1,0 +1,367 @@
+//! Rollouts: by example and by property; sets by name.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::checks::{check_conditions, golden};
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn limits(desired: i32, max_surge: i32, max_unavailable: i32) -> Limits {
+    Limits { desired, max_surge, max_unavailable }
+}
+
+fn counts(wanted: i32, existing: i32, available: i32) -> Counts {
+    Counts { wanted, existing, available }
+}
+
+#[test]
+fn limits_are_resolved_as_everywhere() {
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+    let share = |text: &str| Some(IntOrString::String(text.to_owned()));
+    let number = |number| Some(IntOrString::Int(number));
+    let table = [
+        (10, None, None, (1, 0)),
+        (10, share("25%"), share("25%"), (3, 2)),
+        (10, number(0), number(0), (0, 1)),
+        (1, share("1%"), share("99%"), (1, 0)),
+        (3, number(0), share("10%"), (0, 1)),
+        (3, share("nonsense"), None, (1, 0)),
+    ];
+    for (desired, surge, unavailable, expected) in table {
+        let resolved = Limits::new(desired, surge.as_ref(), unavailable.as_ref());
+        assert_eq!((resolved.max_surge, resolved.max_unavailable), expected, "{surge:?} {unavailable:?}");
+    }
+}
+
+#[test]
+fn one_pass_of_a_rollout() {
+    // Limits, current, others; what is asked of the current one and of the others.
+    let table = [
+        ("first", limits(3, 1, 0), None, vec![], 3, vec![]),
+        ("begin", limits(3, 1, 0), None, vec![counts(3, 3, 3)], 1, vec![3]),
+        ("wait for the new one", limits(3, 1, 0), Some(counts(1, 1, 0)), vec![counts(3, 3, 3)], 1, vec![3]),
+        ("it is there", limits(3, 1, 0), Some(counts(1, 1, 1)), vec![counts(3, 3, 3)], 1, vec![2]),
+        ("the old one still goes", limits(3, 1, 0), Some(counts(1, 1, 1)), vec![counts(2, 3, 2)], 1, vec![2]),
+        ("the next", limits(3, 1, 0), Some(counts(1, 1, 1)), vec![counts(2, 2, 2)], 2, vec![2]),
+        ("without surge", limits(3, 0, 1), None, vec![counts(3, 3, 3)], 0, vec![2]),
+        (
+            "broken ones first",
+            limits(3, 1, 0),
+            Some(counts(0, 0, 0)),
+            vec![counts(3, 3, 3), counts(1, 1, 0)],
+            0,
+            vec![3, 0],
+        ),
+        ("scaled down meanwhile", limits(1, 1, 0), Some(counts(2, 2, 2)), vec![counts(2, 2, 2)], 1, vec![0]),
+        ("scaled up", limits(5, 1, 0), Some(counts(3, 3, 3)), vec![], 5, vec![]),
+        ("to nothing", limits(0, 1, 0), Some(counts(3, 3, 3)), vec![counts(1, 1, 1)], 0, vec![0]),
+    ];
+    for (name, limits, current, others, expected_current, expected_others) in table {
+        let found = intents(&limits, current, &others);
+        assert_eq!(found, Intents { current: expected_current, others: expected_others }, "{name}");
+    }
+}
+
+/// A set in the model: what is asked, and its Machines, each available or not; those that go are the last.
+#[derive(Clone, Debug)]
+struct Model {
+    wanted: i32,
+    working: i32,
+    broken: i32,
+    /// On their way: they will work.
+    coming: i32,
+    /// Being deleted.
+    going: i32,
+}
+
+impl Model {
+    fn counts(&self) -> Counts {
+        let existing = self.working + self.broken + self.coming + self.going;
+        Counts { wanted: self.wanted, existing, available: self.working }
+    }
+
+    fn staying(&self) -> i32 {
+        self.working + self.broken + self.coming
+    }
+
+    /// What the set's controller does: make what is missing, delete what is too much, the broken first.
+    fn follow(&mut self) {
+        let existing = self.staying() + self.going;
+        if existing < self.wanted {
+            self.coming += self.wanted - existing;
+        }
+        while self.staying() > self.wanted {
+            let victim = if self.broken > 0 {
+                &mut self.broken
+            } else if self.coming > 0 {
+                &mut self.coming
+            } else {
+                &mut self.working
+            };
+            *victim -= 1;
+            self.going += 1;
+        }
+    }
+}
+
+fn world() -> impl Strategy<Value = (Limits, Vec<Model>)> {
+    (0..8i32, 0..4i32, 0..4i32, prop::collection::vec((0..5i32, 0..3i32), 0..3)).prop_map(
+        |(desired, surge, unavailable, sets)| {
+            let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
+            let limits = limits(desired, surge, unavailable);
+            let models = sets
+                .into_iter()
+                .map(|(working, broken)| Model {
+                    wanted: working + broken,
+                    working,
+                    broken,
+                    coming: 0,
+                    going: 0,
+                })
+                .collect();
+            (limits, models)
+        },
+    )
+}
+
+proptest! {
+    /// Whatever order Machines come and go in: never above the surge, never below what must be available, and done in
+    /// the end.
+    #[test]
+    fn a_rollout_keeps_its_limits_and_converges(
+        (limits, mut others) in world(),
+        choices in prop::collection::vec(0..4u8, 0..200),
+    ) {
+        let mut current = Model { wanted: 0, working: 0, broken: 0, coming: 0, going: 0 };
+        let total = |current: &Model, others: &[Model]| {
+            current.staying() + current.going + others.iter().map(|set| set.staying() + set.going).sum::<i32>()
+        };
+        let working = |current: &Model, others: &[Model]| {
+            current.working + others.iter().map(|set| set.working).sum::<i32>()
+        };
+        let most = total(&current, &others).max(limits.desired + limits.max_surge);
+        // What was below before may stay below until new ones come; it must not fall further.
+        let mut least = working(&current, &others).min(limits.min_available());
+        let mut choices = choices.into_iter();
+        for _ in 0..2000 {
+            let counts: Vec<Counts> = others.iter().map(Model::counts).collect();
+            let found = intents(&limits, Some(current.counts()), &counts);
+            current.wanted = found.current;
+            for (set, wanted) in others.iter_mut().zip(found.others) {
+                prop_assert!(wanted >= 0 && wanted <= set.wanted, "{} of {}", wanted, set.wanted);
+                set.wanted = wanted;
+            }
+            // The world moves a little, in any order, and in the end always.
+            let choice = choices.next().unwrap_or(3);
+            for set in std::iter::once(&mut current).chain(others.iter_mut()) {
+                if choice != 1 {
+                    set.follow();
+                }
+                if choice == 1 || choice == 3 {
+                    set.working += set.coming;
+                    set.coming = 0;
+                }
+                if choice >= 2 {
+                    set.going = 0;
+                }
+            }
+            prop_assert!(total(&current, &others) <= most, "{} Machines", total(&current, &others));
+            let now_working = working(&current, &others);
+            prop_assert!(now_working >= least, "{now_working} of {least} work: {current:?} {others:?}");
+            least = least.max(now_working.min(limits.min_available()));
+        }
+        prop_assert_eq!(current.working, limits.desired);
+        prop_assert_eq!(total(&current, &others), limits.desired);
+    }
+}
+
+fn deployment(more: Value) -> MachineDeployment {
+    let mut object = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+        "metadata": {"name": "workers", "namespace": "team", "uid": "u-deployment", "generation": 3,
+            "finalizers": ["cluster.x-k8s.io/machinedeployment"],
+            "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+            "annotations": {"people": "say", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                "hangar.cluster.x-k8s.io/conversion-stash": "{}"},
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo", "uid": "u-cluster"}]},
+        "spec": {
+            "clusterName": "demo", "replicas": 3,
+            "selector": {"matchLabels": {"cluster.x-k8s.io/deployment-name": "workers"}},
+            "template": {
+                "metadata": {"labels": {"cluster.x-k8s.io/deployment-name": "workers"},
+                    "annotations": {"hangar.cluster.x-k8s.io/conversion-stash": "{}", "note": "x"}},
+                "spec": {
+                    "clusterName": "demo", "version": "v1.34.0",
+                    "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfigTemplate", "name": "join"}},
+                    "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachineTemplate", "name": "small"},
+                },
+            },
+        },
+    });
+    merge(&mut object, more);
+    serde_json::from_value(object).unwrap()
+}
+
+fn merge(target: &mut Value, more: Value) {
+    match (target, more) {
+        (Value::Object(target), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, more) => *target = more,
+    }
+}
+
+fn observed(deployment: MachineDeployment) -> Observed {
+    let cluster: Cluster = serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster", "metadata": {"name": "demo", "uid": "u-cluster"}, "spec": {}}))
+    .unwrap();
+    Observed {
+        deployment,
+        cluster: Read::One(cluster),
+        sets: Read::Absent,
+        machines: Read::Absent,
+        refusals: BTreeMap::new(),
+        now: now(),
+    }
+}
+
+fn created(observed: &Observed) -> MachineSet {
+    let plan = plan(observed);
+    let found = plan.steps.iter().find_map(|step| match step {
+        Step::CreateSet(set) => Some(set.as_ref().clone()),
+        _ => None,
+    });
+    let mut set = found.unwrap_or_else(|| panic!("{:?}", plan.steps));
+    set.metadata.uid = Some(format!("u-{}", set.metadata.name.clone().unwrap()));
+    set.metadata.creation_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    set.metadata.annotations.get_or_insert_default().insert(APPLIED_MARK.to_owned(), "x".to_owned());
+    set
+}
+
+#[test]
+fn the_first_set() {
+    let seen = observed(deployment(json!({})));
+    let plan = plan(&seen);
+    check_conditions(plan.status.conditions.as_deref().unwrap());
+    let set = created(&seen);
+    let set = serde_saphyr::to_string(&set).unwrap();
+    insta::assert_snapshot!(format!(
+        "{}---\n{set}",
+        golden(&Frontier::<Step>::default(), &plan.status, &plan.report)
+    ));
+}
+
+use crate::flow::Frontier;
+
+/// Trap: a set and what comes from it carry none of the annotations that describe the deployment itself.
+#[test]
+fn annotations_about_the_deployment_stay_there() {
+    let set = created(&observed(deployment(json!({}))));
+    let text = serde_json::to_string(&set).unwrap();
+    assert!(!text.contains("conversion-stash") && !text.contains("last-applied"), "{text}");
+    assert!(text.contains("people"), "{text}");
+}
+
+#[test]
+fn the_same_template_keeps_its_set_and_another_rolls() {
+    let mut seen = observed(deployment(json!({})));
+    let set = created(&seen);
+    seen.sets = Read::One(set.clone());
+    let has_create = |seen: &Observed| plan(seen).steps.iter().any(|step| matches!(step, Step::CreateSet(_)));
+    assert!(!has_create(&seen));
+    // In place: labels, timeouts, gates, taints.
+    let in_place = json!({"spec": {"template": {"metadata": {"labels": {"more": "x"}}, "spec": {
+        "minReadySeconds": 5, "deletion": {"nodeDrainTimeoutSeconds": 7},
+        "taints": [{"key": "a", "effect": "NoSchedule", "propagation": "Always"}]}}}});
+    seen.deployment = deployment(in_place);
+    assert!(!has_create(&seen));
+    let kept = &plan(&seen).objects[0];
+    assert_eq!(kept.metadata.name, set.metadata.name);
+    assert_eq!(kept.spec.selector, set.spec.selector);
+    assert_eq!(kept.spec.template.spec.min_ready_seconds, Some(5));
+    for changed in [
+        json!({"version": "v1.34.1"}),
+        json!({"infrastructureRef": {"name": "large"}}),
+        json!({"bootstrap": {"configRef": {"name": "other"}}}),
+        json!({"failureDomain": "az2"}),
+    ] {
+        seen.deployment = deployment(json!({"spec": {"template": {"spec": changed}}}));
+        assert!(has_create(&seen));
+        assert_ne!(created(&seen).metadata.name, set.metadata.name);
+        assert_eq!(created(&seen).metadata.annotations.unwrap()[names::REVISION_ANNOTATION], "2");
+    }
+}
+
+#[test]
+fn a_rollout_by_time_begins_when_it_is_due() {
+    let mut seen = observed(deployment(json!({})));
+    let set = created(&seen);
+    seen.sets = Read::One(set.clone());
+    let later = now() + jiff::SignedDuration::from_hours(1);
+    seen.deployment = deployment(json!({"spec": {"rollout": {"after": later.to_string()}}}));
+    let waiting = plan(&seen);
+    assert!(!waiting.steps.iter().any(|step| matches!(step, Step::CreateSet(_))));
+    assert_eq!(waiting.wake, Wake::At(later));
+    seen.now = later;
+    let second = created(&seen);
+    assert_ne!(second.metadata.name, set.metadata.name);
+    seen.sets = Read::found([set, second]);
+    assert!(!plan(&seen).steps.iter().any(|step| matches!(step, Step::CreateSet(_))), "once");
+}
+
+#[test]
+fn a_template_that_comes_back_is_the_latest_revision() {
+    let mut seen = observed(deployment(json!({})));
+    let first = created(&seen);
+    seen.sets = Read::One(first.clone());
+    seen.deployment = deployment(json!({"spec": {"template": {"spec": {"version": "v1.34.1"}}}}));
+    let second = created(&seen);
+    seen.sets = Read::found([first.clone(), second]);
+    seen.deployment = deployment(json!({}));
+    let plan = plan(&seen);
+    assert_eq!(plan.objects[0].metadata.name, first.metadata.name);
+    assert_eq!(plan.objects[0].metadata.annotations.clone().unwrap()[names::REVISION_ANNOTATION], "3");
+    assert!(plan.steps.iter().any(|step| *step == Step::SetRevision("3".to_owned())));
+}
+
+#[test]
+fn nothing_is_decided_without_the_sets_or_while_paused() {
+    let mut seen = observed(deployment(json!({})));
+    seen.sets = Read::unknown("watch broken");
+    assert!(plan(&seen).steps.is_empty());
+    check_conditions(plan(&seen).status.conditions.as_deref().unwrap());
+    let seen = observed(deployment(json!({"spec": {"paused": true}})));
+    assert!(plan(&seen).steps.is_empty());
+    let mut seen = observed(deployment(json!({})));
+    seen.cluster = Read::Absent;
+    assert!(plan(&seen).steps.is_empty());
+}
+
+/// Trap: a selector that several deployments share takes only what nobody manages.
+#[test]
+fn a_wide_selector_steals_nothing() {
+    let mut seen = observed(deployment(json!({})));
+    let mut mine = created(&seen);
+    let mut other = mine.clone();
+    other.metadata.name = Some("theirs".to_owned());
+    other.metadata.owner_references.as_mut().unwrap()[0].uid = "u-other".to_owned();
+    mine.metadata.name = Some("orphan".to_owned());
+    mine.metadata.owner_references = None;
+    seen.sets = Read::found([mine, other]);
+    let adopted: Vec<String> = plan(&seen)
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Adopt { name, .. } => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(adopted, ["orphan"]);
+}

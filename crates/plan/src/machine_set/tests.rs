@@ -1,0 +1,280 @@
+//! MachineSets by scenario.
+
+use hangar_api::cluster::rollout::DeletionOrder;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::checks::{check_conditions, golden};
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn merge(target: &mut Value, more: Value) {
+    match (target, more) {
+        (Value::Object(target), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, more) => *target = more,
+    }
+}
+
+fn set(more: Value) -> MachineSet {
+    let mut object = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet",
+        "metadata": {"name": "workers-x", "namespace": "team", "uid": "u-set", "generation": 1,
+            "finalizers": ["cluster.x-k8s.io/machineset"],
+            "labels": {"cluster.x-k8s.io/cluster-name": "demo", "cluster.x-k8s.io/deployment-name": "workers"},
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+                "name": "workers", "uid": "u-deployment", "controller": true}]},
+        "spec": {
+            "clusterName": "demo", "replicas": 2,
+            "selector": {"matchLabels": {"machine-template-hash": "x"}},
+            "template": {
+                "metadata": {"labels": {"machine-template-hash": "x"}, "annotations": {"note": "n"}},
+                "spec": {
+                    "clusterName": "demo", "version": "v1.34.0",
+                    "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfigTemplate", "name": "join"}},
+                    "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachineTemplate", "name": "small"},
+                },
+            },
+        },
+    });
+    merge(&mut object, more);
+    serde_json::from_value(object).unwrap()
+}
+
+fn template(kind: &str) -> Read<Template> {
+    Read::One(Template {
+        api_version: format!("{kind}.cluster.x-k8s.io/v1"),
+        metadata: serde_json::from_value(json!({"name": "small", "uid": format!("u-{kind}"), "ownerReferences": [{
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo", "uid": "u-cluster"}]}))
+        .unwrap(),
+        data: json!({"spec": {"template": {"metadata": {"labels": {"from": "template"},
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"of": kind}}}}),
+    })
+}
+
+fn observed(set: MachineSet) -> Observed {
+    let cluster: Cluster = serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster", "metadata": {"name": "demo", "uid": "u-cluster"}, "spec": {}}))
+    .unwrap();
+    Observed {
+        set,
+        cluster: Read::One(cluster),
+        deployment: None,
+        machines: Read::Absent,
+        bootstrap_template: Some(template("bootstrap")),
+        infrastructure_template: template("infrastructure"),
+        clones: BTreeMap::new(),
+        refusals: BTreeMap::new(),
+        now: now(),
+    }
+}
+
+fn ids(observed: &Observed) -> Vec<String> {
+    let plan = plan(observed);
+    check_conditions(plan.status.conditions.as_deref().unwrap_or_default());
+    plan.steps.iter().map(|step| step.id().to_string()).collect()
+}
+
+/// A Machine of the set, `days` old.
+fn machine(name: &str, slot: u32, days: i64, more: Value) -> Machine {
+    let created = now() - jiff::SignedDuration::from_hours(24 * days);
+    let mut one = desired::machine(&set(json!({})), name, slot);
+    one.metadata.uid = Some(format!("u-{name}"));
+    one.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created));
+    let mut object = serde_json::to_value(&one).unwrap();
+    let status = json!({"status": {"nodeRef": {"name": name}, "conditions": [
+        {"type": "NodeHealthy", "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"},
+        {"type": "Available", "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"},
+        {"type": "Ready", "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"}]}});
+    merge(&mut object, status);
+    merge(&mut object, more);
+    serde_json::from_value(object).unwrap()
+}
+
+#[test]
+fn machines_are_made_and_then_what_they_refer_to() {
+    let mut seen = observed(set(json!({})));
+    let first = plan(&seen);
+    check_conditions(first.status.conditions.as_deref().unwrap());
+    let steps: Vec<&Step> = first.steps.iter().collect();
+    let [Step::CreateMachine(machine)] = steps.as_slice() else { panic!("{steps:?}") };
+    let mut machine = machine.as_ref().clone();
+    machine.metadata.uid = Some("u-machine".to_owned());
+    seen.clones.insert(
+        machine.metadata.name.clone().unwrap(),
+        Clones { bootstrap: Some(Read::Absent), infrastructure: Read::Absent },
+    );
+    let document = serde_saphyr::to_string(&machine).unwrap();
+    seen.machines = Read::One(machine);
+    let second = plan(&seen);
+    let clones: Vec<String> = second
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::CreateClone(object) => Some(serde_saphyr::to_string(object.as_ref()).unwrap()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((clones.len(), second.steps.len()), (2, 3), "and the next Machine");
+    let status = golden(&crate::flow::Frontier::<Step>::default(), &first.status, &first.report);
+    insta::assert_snapshot!(format!("{status}---\n{document}---\n{}", clones.join("---\n")));
+}
+
+/// An object that was there and is gone is not made again; one that cannot be looked at is not either.
+#[test]
+fn clones_are_made_once() {
+    let mut seen = observed(set(json!({"spec": {"replicas": 1}})));
+    seen.machines = Read::One(machine(
+        "a",
+        0,
+        1,
+        json!({"status": {"initialization":
+        {"bootstrapDataSecretCreated": true, "infrastructureProvisioned": true}}}),
+    ));
+    let clones = |bootstrap, infrastructure| {
+        BTreeMap::from([("a".to_owned(), Clones { bootstrap: Some(bootstrap), infrastructure })])
+    };
+    seen.clones = clones(Read::Absent, Read::Absent);
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.machines = Read::One(machine("a", 0, 1, json!({})));
+    assert_eq!(ids(&seen), ["create clone KubeadmConfig/a", "create clone OpenStackMachine/a"]);
+    seen.clones = clones(Read::unknown("watch broken"), Read::One(()));
+    assert_eq!(ids(&seen), [""; 0]);
+}
+
+type Change = Box<dyn Fn(&mut Observed)>;
+
+#[test]
+fn what_keeps_machines_from_being_made_is_named() {
+    let table: Vec<(&str, Change)> = vec![
+        ("no template", Box::new(|seen| seen.infrastructure_template = Read::Absent)),
+        ("template unknown", Box::new(|seen| seen.bootstrap_template = Some(Read::unknown("no CRD")))),
+        ("no cluster", Box::new(|seen| seen.cluster = Read::Absent)),
+        ("machines unknown", Box::new(|seen| seen.machines = Read::unknown("watch broken"))),
+        (
+            "disabled",
+            Box::new(|seen| {
+                seen.set = set(
+                    json!({"metadata": {"annotations": {"cluster.x-k8s.io/disable-machine-create": "true"}}}),
+                );
+            }),
+        ),
+        (
+            "not a template",
+            Box::new(|seen| {
+                seen.set.spec.template.spec.infrastructure_ref.kind = "OpenStackMachine".to_owned();
+            }),
+        ),
+        (
+            "naming",
+            Box::new(|seen| {
+                seen.set = set(json!({"spec": {"machineNaming": {"template": "{{ .random | upper }}"}}}));
+            }),
+        ),
+    ];
+    let mut lines = Vec::new();
+    for (name, change) in table {
+        let mut seen = observed(set(json!({})));
+        change(&mut seen);
+        assert_eq!(ids(&seen), [""; 0], "{name}");
+        let conditions = plan(&seen).status.conditions.unwrap();
+        let scaling = conditions.iter().find(|one| one.type_ == "ScalingUp").unwrap();
+        lines.push(format!("{name}: {}", scaling.message));
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn the_order_in_which_machines_go() {
+    let all = || {
+        vec![
+            machine("a-old", 0, 40, json!({})),
+            machine("b-young", 1, 1, json!({})),
+            machine("c-broken", 2, 3, json!({"status": {"nodeRef": null}})),
+            machine(
+                "d-marked",
+                3,
+                3,
+                json!({"metadata": {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}}),
+            ),
+            machine("e-going", 4, 3, json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}})),
+        ]
+    };
+    let order = |order| {
+        let all = all();
+        let chosen = surplus::choose(all.iter().collect(), 5, order, now());
+        chosen.iter().map(|one| one.metadata.name.clone().unwrap()).collect::<Vec<_>>()
+    };
+    let first = ["e-going", "d-marked", "c-broken"];
+    assert_eq!(order(DeletionOrder::Random), [first.as_slice(), &["a-old", "b-young"]].concat());
+    assert_eq!(order(DeletionOrder::Oldest), [first.as_slice(), &["a-old", "b-young"]].concat());
+    assert_eq!(order(DeletionOrder::Newest), [first.as_slice(), &["b-young", "a-old"]].concat());
+}
+
+#[test]
+fn machines_that_go_already_count_as_deleted() {
+    let mut seen = observed(set(json!({"spec": {"replicas": 1}})));
+    let going = json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}});
+    seen.machines = Read::found([machine("a", 0, 1, json!({})), machine("b", 1, 1, going)]);
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.set.spec.replicas = Some(2);
+    assert_eq!(ids(&seen), [""; 0], "the replacement comes when the old one is gone");
+}
+
+#[test]
+fn deletion_waits_for_the_machines() {
+    let mut seen = observed(set(json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}})));
+    seen.machines = Read::One(machine("a", 0, 1, json!({})));
+    assert_eq!(ids(&seen), ["delete machine a"]);
+    seen.machines = Read::unknown("watch broken");
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.machines = Read::Absent;
+    assert_eq!(ids(&seen), ["remove finalizer machine-set"]);
+}
+
+#[test]
+fn orphans_are_adopted_and_others_left_alone() {
+    let mut seen = observed(set(json!({})));
+    let orphan = json!({"metadata": {"ownerReferences": []}});
+    let foreign = json!({"metadata": {"ownerReferences": [], "labels": {"machine-template-hash": "y"}}});
+    seen.machines = Read::found([machine("a", 0, 1, orphan), machine("b", 1, 1, foreign)]);
+    assert_eq!(ids(&seen)[0], "adopt machine a");
+    assert!(!ids(&seen).contains(&"adopt machine b".to_owned()));
+}
+
+#[test]
+fn a_template_change_in_place_keeps_what_a_machine_is() {
+    let mut seen = observed(set(json!({"spec": {"replicas": 1}})));
+    seen.machines = Read::One(machine("a", 0, 1, json!({})));
+    seen.set = set(json!({"spec": {"replicas": 1, "template": {"metadata": {"labels": {"new": "label"}},
+        "spec": {"version": "v1.35.0", "minReadySeconds": 9}}}}));
+    let kept = &plan(&seen).objects[0];
+    assert_eq!(kept.spec.version.as_deref(), Some("v1.34.0"));
+    assert_eq!(kept.spec.min_ready_seconds, Some(9));
+    assert_eq!(kept.metadata.labels.clone().unwrap()["new"], "label");
+    assert_eq!(kept.spec.infrastructure_ref.name, "a");
+}
+
+#[test]
+fn a_template_gets_the_cluster_as_one_more_owner_and_only_once() {
+    let mut observed = observed(set(json!({"metadata": {"finalizers": [names::MACHINE_SET_FINALIZER]}})));
+    let owned = |plan: &Plan<Step, MachineSetStatus, Machine>| -> Vec<Vec<String>> {
+        let claims = plan.steps.iter().filter_map(|step| match step {
+            Step::OwnTemplate { claim, .. } => {
+                Some(claim.owner_references.iter().map(|owner| owner.name.clone()).collect())
+            }
+            _ => None,
+        });
+        claims.collect()
+    };
+    assert!(owned(&plan(&observed)).is_empty());
+    let Read::One(template) = &mut observed.infrastructure_template else { panic!() };
+    let owner = &mut template.metadata.owner_references.as_mut().unwrap()[0];
+    (owner.name, owner.uid) = ("other".to_owned(), "u-other".to_owned());
+    assert_eq!(owned(&plan(&observed)), [["other", "demo"]]);
+}

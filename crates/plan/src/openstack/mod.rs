@@ -1,0 +1,19 @@
+//! What the two OpenStack controllers share: whose a cloud object is, what is known of it, and how trouble is told.
+//!
+//! Ownership. Every object of ours carries the owner id of the Kubernetes object it was made for: in its description
+//! (Neutron) or metadata (Nova), written by the create call itself. The id is minted into an annotation before the first
+//! create; unlike a uid it survives a move to another management cluster. Found and deleted is only what carries it.
+//! Names are those that people and tools know; two clusters of one name in one project never touch each other's objects.
+
+mod conditions;
+mod facts;
+mod owner;
+mod pick;
+
+pub use conditions::{Noted, ready_last};
+pub use facts::{
+    Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,
+    Subnet, Zone,
+};
+pub use owner::{OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, carries_mark, mark, owner_id};
+pub use pick::{Picked, pick};

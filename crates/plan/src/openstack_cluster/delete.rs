@@ -1,0 +1,110 @@
+//! The end: from the outside in, only what carries our owner id, and each wait said.
+
+use hangar_api::conditions::Actor;
+
+use super::step::Kind;
+use super::{CloudFacts, Draft, Step};
+use crate::flow::Read;
+
+const TYPE: &str = "Ready";
+
+/// One layer at a time; groups do not depend on the network, but ports of machines hold both.
+pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    match &draft.observed.machines {
+        Read::Unknown(unknown) => return draft.unknown(TYPE, &unknown.why),
+        Read::Absent => {}
+        machines => {
+            let names: Vec<&str> = machines.iter().map(String::as_str).collect();
+            let on = format!("machines to be gone: {}", names.join(", "));
+            return draft.wait(TYPE, "WaitingForMachines", Actor::Hangar, &on);
+        }
+    }
+    if draft.observed.is_managed() && !network_is_gone(draft, facts) {
+        return;
+    }
+    match &facts.groups {
+        Read::Unknown(unknown) => return draft.unknown(TYPE, &unknown.why),
+        Read::Absent => {}
+        groups => {
+            for group in groups.iter() {
+                let (name, id) = (group.name.clone(), group.id.clone());
+                draft.steps.push(Step::Delete { kind: Kind::Group, name, id });
+            }
+            return draft.working("SecurityGroupsReady", "the security groups to be gone");
+        }
+    }
+    draft.steps.push(Step::Release);
+    draft.wait(TYPE, "Deleting", Actor::Hangar, "the object to be let go");
+}
+
+fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
+    let name = draft.observed.resource_name();
+    match (&facts.routers, &facts.interfaces) {
+        (Read::Unknown(unknown), _) | (_, Read::Unknown(unknown)) => {
+            draft.unknown(TYPE, &unknown.why);
+            return false;
+        }
+        (Read::Absent, _) => {}
+        (routers, interfaces) => {
+            let mut connected = false;
+            for router in routers.iter() {
+                let own = interfaces.iter().filter(|port| port.device_id == router.id);
+                for (index, subnet_id) in own.flat_map(|port| &port.subnet_ids).enumerate() {
+                    connected = true;
+                    let name = if index == 0 { name.clone() } else { format!("{name} ({})", index + 1) };
+                    let (router_id, subnet_id) = (router.id.clone(), subnet_id.clone());
+                    draft.steps.push(Step::RemoveInterface { name, router_id, subnet_id });
+                }
+            }
+            if !connected {
+                delete_all(draft, Kind::Router, routers.iter().map(|router| router.id.clone()).collect());
+            }
+            draft.working("RouterReady", "the router to be gone");
+            return false;
+        }
+    }
+    match &facts.subnets {
+        Read::Unknown(unknown) => {
+            draft.unknown(TYPE, &unknown.why);
+            return false;
+        }
+        Read::Absent => {}
+        subnets => {
+            delete_all(draft, Kind::Subnet, subnets.iter().map(|subnet| subnet.id.clone()).collect());
+            blocked(draft, facts, "the subnet to be gone");
+            return false;
+        }
+    }
+    match &facts.networks {
+        Read::Unknown(unknown) => {
+            draft.unknown(TYPE, &unknown.why);
+            false
+        }
+        Read::Absent => true,
+        networks => {
+            delete_all(draft, Kind::Network, networks.iter().map(|network| network.id.clone()).collect());
+            blocked(draft, facts, "the network to be gone");
+            false
+        }
+    }
+}
+
+/// What others left on the network keeps it alive: said by name.
+fn blocked(draft: &mut Draft<'_>, facts: &CloudFacts, on: &str) {
+    let left = facts.other_ports.iter().filter(|port| !port.device_owner.starts_with("network:"));
+    let left: Vec<String> =
+        left.map(|port| format!("{} {} ({})", port.name, port.id, port.device_owner)).collect();
+    if left.is_empty() {
+        draft.working("NetworkReady", on);
+    } else {
+        draft.working("NetworkReady", &format!("{on}; still on it: {}", left.join(", ")));
+    }
+}
+
+fn delete_all(draft: &mut Draft<'_>, kind: Kind, ids: Vec<String>) {
+    let name = draft.observed.resource_name();
+    for (index, id) in ids.into_iter().enumerate() {
+        let name = if index == 0 { name.clone() } else { format!("{name} (extra {index})") };
+        draft.steps.push(Step::Delete { kind, name, id });
+    }
+}

@@ -1,0 +1,329 @@
+//! The network, its subnet and its router: made and kept, or found and recorded.
+
+use std::time::Duration;
+
+use hangar_api::infrastructure::v1beta1::{
+    NetworkStatus, NetworkStatusWithSubnets, RouterStatus, SubnetParam, SubnetStatus,
+};
+
+use super::step::Kind;
+use super::{CloudFacts, Draft, Step};
+use crate::flow::{Read, Wake};
+use crate::openstack::{Network, Noted, Picked, Router, Subnet, pick};
+
+const NETWORK: &str = "NetworkReady";
+const ROUTER: &str = "RouterReady";
+/// What was made a moment ago is worth a second look.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Both conditions and their steps.
+pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    let external = external_network(draft, facts);
+    if draft.observed.is_managed() {
+        managed(draft, facts, external.as_ref());
+    } else {
+        existing(draft, facts);
+    }
+}
+
+/// The external network, where one is used. Trouble with it concerns the router.
+fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network> {
+    if draft.observed.has_no_external_network() {
+        draft.status.external_network = None;
+        return None;
+    }
+    let is_given = draft.observed.object.spec.external_network.is_some();
+    match &facts.external_networks {
+        Read::One(network) => {
+            draft.status.external_network = Some(NetworkStatus {
+                id: network.id.clone(),
+                name: network.name.clone(),
+                tags: network.tags.clone(),
+            });
+            Some(network.clone())
+        }
+        Read::Unknown(unknown) => {
+            draft.unknown(ROUTER, &format!("external network: {unknown}"));
+            None
+        }
+        Read::Absent if !is_given => {
+            draft.status.external_network = None;
+            None
+        }
+        Read::Absent => {
+            let on = "an external network that matches spec.externalNetwork";
+            draft.broken(ROUTER, "ExternalNetworkNotFound", on, "no network matches");
+            None
+        }
+        Read::Many(networks) => {
+            let names: Vec<String> =
+                networks.iter().map(|network| format!("{} ({})", network.name, network.id)).collect();
+            let why = format!("{} networks match: {}", networks.len(), names.join(", "));
+            draft.broken(ROUTER, "ExternalNetworkAmbiguous", "spec.externalNetwork to name one", &why);
+            None
+        }
+    }
+}
+
+fn managed(draft: &mut Draft<'_>, facts: &CloudFacts, external: Option<&Network>) {
+    let Some(network) = managed_network(draft, facts) else { return };
+    let Some(subnet) = managed_subnet(draft, facts, &network) else { return };
+    draft.status.network = Some(recorded(&network, std::slice::from_ref(&subnet)));
+    draft.noted.push(Noted::holds(NETWORK, "Ready"));
+    if draft.noted.iter().any(|noted| noted.finding.type_() == ROUTER) {
+        return;
+    }
+    if let Some(external) = external {
+        managed_router(draft, facts, external, &subnet);
+    } else {
+        draft.status.router = None;
+        draft.noted.push(Noted::holds(ROUTER, "NotNeeded"));
+    }
+}
+
+fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network> {
+    let spec = &draft.observed.object.spec;
+    let recorded = draft.status.network.as_ref().map(|network| network.id.clone());
+    match pick(&facts.networks, |network| &network.id, recorded.as_deref()) {
+        Picked::Unknown(why) => {
+            draft.unknown(NETWORK, &why);
+            None
+        }
+        Picked::None => {
+            let step = Step::CreateNetwork {
+                name: draft.observed.resource_name(),
+                mtu: spec.network_mtu.and_then(|mtu| u32::try_from(mtu).ok()),
+                is_port_security_enabled: (spec.disable_port_security == Some(true)).then_some(false),
+            };
+            draft
+                .report
+                .decide("make the network", "the cluster has a managed subnet and no network of ours exists");
+            draft.steps.push(step);
+            draft.working(NETWORK, "the network to be made");
+            None
+        }
+        Picked::One(network, extras) => {
+            remove_extras(draft, Kind::Network, extras.iter().map(|extra| extra.id.as_str()));
+            tag(draft, Kind::Network, &network.name, &network.id, &network.tags);
+            Some(network)
+        }
+    }
+}
+
+fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) -> Option<Subnet> {
+    let wanted = draft.observed.object.spec.managed_subnets.first()?;
+    let recorded = draft.status.network.as_ref().and_then(|network| network.subnets.first());
+    let recorded = recorded.map(|subnet| subnet.id.clone());
+    let own = facts.subnets.clone().filter(|subnet| subnet.network_id == network.id);
+    match pick(&own, |subnet| &subnet.id, recorded.as_deref()) {
+        Picked::Unknown(why) => {
+            draft.unknown(NETWORK, &why);
+            None
+        }
+        Picked::None => {
+            let pools = wanted.allocation_pools.iter();
+            let step = Step::CreateSubnet {
+                name: draft.observed.resource_name(),
+                network_id: network.id.clone(),
+                cidr: wanted.cidr.clone(),
+                dns_nameservers: wanted.dns_nameservers.clone(),
+                allocation_pools: pools.map(|pool| (pool.start.clone(), pool.end.clone())).collect(),
+            };
+            draft.steps.push(step);
+            draft.working(NETWORK, "the subnet to be made");
+            None
+        }
+        Picked::One(subnet, extras) => {
+            remove_extras(draft, Kind::Subnet, extras.iter().map(|extra| extra.id.as_str()));
+            tag(draft, Kind::Subnet, &subnet.name, &subnet.id, &subnet.tags);
+            if subnet.dns_nameservers != wanted.dns_nameservers {
+                draft.steps.push(Step::SetNameServers {
+                    name: draft.observed.resource_name(),
+                    id: subnet.id.clone(),
+                    dns_nameservers: wanted.dns_nameservers.clone(),
+                });
+            }
+            Some(subnet)
+        }
+    }
+}
+
+fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {
+    let recorded = draft.status.router.as_ref().map(|router| router.id.clone());
+    let router = match pick(&facts.routers, |router| &router.id, recorded.as_deref()) {
+        Picked::Unknown(why) => return draft.unknown(ROUTER, &why),
+        Picked::None => {
+            if let Some(step) = create_router(draft, external) {
+                draft.steps.push(step);
+                draft.working(ROUTER, "the router to be made");
+            }
+            return;
+        }
+        Picked::One(router, extras) => {
+            remove_extras(draft, Kind::Router, extras.iter().map(|extra| extra.id.as_str()));
+            router
+        }
+    };
+    tag(draft, Kind::Router, &router.name, &router.id, &router.tags);
+    if recorded.is_none() && router.gateway_addresses.is_empty() {
+        // It was made a moment ago: one more look shows the addresses that the cloud chose.
+        draft.wake = draft.wake.sooner(Wake::after(draft.now(), SOON));
+    }
+    draft.status.router = Some(recorded_router(&router));
+    let interfaces = match &facts.interfaces {
+        Read::Unknown(unknown) => return draft.unknown(ROUTER, &unknown.why),
+        interfaces => interfaces.clone().filter(|port| port.device_id == router.id),
+    };
+    if interfaces.iter().any(|port| port.subnet_ids.contains(&subnet.id)) {
+        draft.noted.push(Noted::holds(ROUTER, "Ready"));
+        return;
+    }
+    draft.steps.push(Step::AddInterface {
+        name: router.name.clone(),
+        router_id: router.id.clone(),
+        subnet_id: subnet.id.clone(),
+    });
+    draft.working(ROUTER, "the router to be connected to the subnet");
+}
+
+fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<Step> {
+    let mut gateway_addresses = Vec::new();
+    for (index, address) in draft.observed.object.spec.external_router_ips.iter().enumerate() {
+        let SubnetParam::Id(subnet) = &address.subnet else {
+            let field = format!("spec.externalRouterIPs[{index}].subnet.filter");
+            draft.broken(ROUTER, "Unsupported", "the subnet by id", &format!("{field} is not supported"));
+            return None;
+        };
+        let fixed = Some(address.fixed_ip.clone()).filter(|address| !address.is_empty());
+        gateway_addresses.push((Some(subnet.0.clone()), fixed));
+    }
+    Some(Step::CreateRouter {
+        name: draft.observed.resource_name(),
+        gateway_network_id: external.id.clone(),
+        gateway_addresses,
+    })
+}
+
+/// Network, subnets and router that others made.
+fn existing(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    if let Some((network, subnets)) = existing_network(draft, facts) {
+        draft.status.network = Some(recorded(&network, &subnets));
+        draft.noted.push(Noted::holds(NETWORK, "Ready"));
+    }
+    if draft.noted.iter().any(|noted| noted.finding.type_() == ROUTER) {
+        return;
+    }
+    match (&draft.observed.object.spec.router, &facts.routers) {
+        (None, _) => {
+            draft.status.router = None;
+            draft.noted.push(Noted::holds(ROUTER, "NotNeeded"));
+        }
+        (Some(_), Read::One(router)) => {
+            draft.status.router = Some(recorded_router(router));
+            draft.noted.push(Noted::holds(ROUTER, "Ready"));
+        }
+        (Some(_), Read::Unknown(unknown)) => draft.unknown(ROUTER, &unknown.why),
+        (Some(_), found) => {
+            let why = counted("router", found);
+            draft.broken(ROUTER, "RouterNotFound", "one router that matches spec.router", &why);
+        }
+    }
+}
+
+fn existing_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<(Network, Vec<Subnet>)> {
+    let spec = &draft.observed.object.spec;
+    if spec.network.is_none() && spec.subnets.is_empty() {
+        let on = "spec.managedSubnets, spec.network or spec.subnets";
+        draft.broken(NETWORK, "NoNetwork", on, "no network is asked for");
+        return None;
+    }
+    if !facts.subnet_problems.is_empty() {
+        let why = facts.subnet_problems.join("; ");
+        draft.broken(NETWORK, "SubnetNotFound", "one subnet for each of spec.subnets", &why);
+        return None;
+    }
+    let network = match &facts.networks {
+        Read::One(network) => network.clone(),
+        Read::Unknown(unknown) => {
+            draft.unknown(NETWORK, &unknown.why);
+            return None;
+        }
+        found => {
+            let why = counted("network", found);
+            draft.broken(NETWORK, "NetworkNotFound", "one network that matches spec.network", &why);
+            return None;
+        }
+    };
+    let subnets = match facts.subnets.clone().known() {
+        Ok(subnets) => subnets,
+        Err(unknown) => {
+            draft.unknown(NETWORK, &unknown.why);
+            return None;
+        }
+    };
+    if let Some(stranger) = subnets.iter().find(|subnet| subnet.network_id != network.id) {
+        let why = format!("subnet {} is not on network {}", stranger.id, network.id);
+        draft.broken(NETWORK, "SubnetNotFound", "subnets of the network", &why);
+        return None;
+    }
+    for version in [4, 6] {
+        let count = subnets.iter().filter(|subnet| subnet.ip_version == version).count();
+        if count > 1 {
+            let why = format!("{count} IPv{version} subnets match");
+            draft.broken(NETWORK, "SubnetAmbiguous", "spec.subnets to name one of each address family", &why);
+            return None;
+        }
+    }
+    Some((network, subnets))
+}
+
+fn counted<T>(what: &str, found: &Read<T>) -> String {
+    match found.iter().count() {
+        0 => format!("no {what} matches"),
+        count => format!("{count} {what}s match"),
+    }
+}
+
+fn recorded(network: &Network, subnets: &[Subnet]) -> NetworkStatusWithSubnets {
+    let subnets = subnets.iter().map(|subnet| SubnetStatus {
+        id: subnet.id.clone(),
+        name: subnet.name.clone(),
+        cidr: subnet.cidr.clone(),
+        tags: subnet.tags.clone(),
+    });
+    NetworkStatusWithSubnets {
+        id: network.id.clone(),
+        name: network.name.clone(),
+        tags: network.tags.clone(),
+        subnets: subnets.collect(),
+    }
+}
+
+fn recorded_router(router: &Router) -> RouterStatus {
+    RouterStatus {
+        id: router.id.clone(),
+        name: router.name.clone(),
+        tags: router.tags.clone(),
+        ips: router.gateway_addresses.clone(),
+    }
+}
+
+/// What a lost answer made twice. The cloud refuses to delete what is in use.
+pub(super) fn remove_extras<'a>(draft: &mut Draft<'_>, kind: Kind, ids: impl Iterator<Item = &'a str>) {
+    let name = draft.observed.resource_name();
+    for (number, id) in ids.enumerate() {
+        let name = format!("{name} (extra {})", number + 1);
+        draft.steps.push(Step::Delete { kind, name, id: id.to_owned() });
+    }
+}
+
+/// Tags are a second call: they are for people, nothing is found by them.
+pub(super) fn tag(draft: &mut Draft<'_>, kind: Kind, name: &str, id: &str, present: &[String]) {
+    let wanted = &draft.observed.object.spec.tags;
+    if wanted.iter().all(|tag| present.contains(tag)) {
+        return;
+    }
+    let mut tags: Vec<String> = present.to_vec();
+    tags.extend(wanted.iter().filter(|tag| !present.contains(tag)).cloned());
+    draft.steps.push(Step::Tag { kind, name: name.to_owned(), id: id.to_owned(), tags });
+}

@@ -1,0 +1,184 @@
+//! What is read about one OpenStackCluster, and what it is time for.
+
+use std::collections::BTreeMap;
+
+use hangar_api::conditions::Actor;
+use hangar_api::infrastructure::v1beta1::OpenStackCluster;
+use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER, PAUSED_ANNOTATION};
+use jiff::Timestamp;
+
+use crate::flow::Read;
+use crate::openstack::{Access, CloudTrouble, Group, Network, Port, Router, Subnet, Zone, owner_id};
+
+/// What is known of the Cluster's control plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ControlPlane {
+    /// Nobody can tell yet.
+    #[default]
+    Unknown,
+    /// It has no machines: its endpoint is its own affair.
+    External,
+    /// It runs on machines of this infrastructure.
+    Machines,
+}
+
+/// What matters of the Cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Its name.
+    pub name: String,
+    /// Whether its controllers are stopped.
+    pub is_paused: bool,
+    /// Who makes its control plane.
+    pub control_plane: ControlPlane,
+}
+
+/// What the cloud says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CloudFacts {
+    /// The external network: by parameter, or all there are.
+    pub external_networks: Read<Network>,
+    /// Ours by owner id, or the given one.
+    pub networks: Read<Network>,
+    /// Ours by owner id, or the given ones.
+    pub subnets: Read<Subnet>,
+    /// Given subnets that were not found once, with what was found instead.
+    pub subnet_problems: Vec<String>,
+    /// Ours by owner id, or the given one.
+    pub routers: Read<Router>,
+    /// Ports that connect our router to subnets.
+    pub interfaces: Read<Port>,
+    /// Our security groups, by owner id.
+    pub groups: Read<Group>,
+    /// Availability zones; asked for only while none is recorded.
+    pub zones: Read<Zone>,
+    /// Other ports on our network; asked for only while deleting.
+    pub other_ports: Read<Port>,
+}
+
+/// Everything a plan looks at.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The object.
+    pub object: OpenStackCluster,
+    /// Now.
+    pub now: Timestamp,
+    /// Random, in case an owner id is minted.
+    pub fresh_owner_id: String,
+    /// An older object that carries the same owner id: ours was copied from it, with its annotations.
+    pub copied_from: Option<String>,
+    /// The Cluster that owns the object.
+    pub cluster: Read<ClusterFacts>,
+    /// Names of the OpenStackMachines of the cluster.
+    pub machines: Read<String>,
+    /// What the cloud says; asked from [`Stage::Keep`] and [`Stage::Delete`] on.
+    pub cloud: Access<CloudFacts>,
+    /// What the last steps that did not work said, by condition.
+    pub troubles: BTreeMap<&'static str, CloudTrouble>,
+}
+
+/// What it is time for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing may be changed.
+    Paused,
+    /// Somebody else manages the object.
+    Foreign,
+    /// No Cluster owns it yet.
+    NoOwner,
+    /// Nothing can be said.
+    Unknown(String),
+    /// The owner id belongs to another object, by name: nothing may be touched.
+    Copied(String),
+    /// Put the owner id and the finalizer on the object.
+    Claim,
+    /// Make and keep.
+    Keep,
+    /// Take away what was made.
+    Delete,
+    /// Nothing of ours is left: let the object go.
+    Release,
+}
+
+impl Observed {
+    /// What it is time for, from the stores alone.
+    pub fn stage(&self) -> Stage {
+        let meta = &self.object.metadata;
+        if meta.annotations.as_ref().is_some_and(|all| all.contains_key(MANAGED_BY_ANNOTATION)) {
+            return Stage::Foreign;
+        }
+        if self.is_paused() {
+            return Stage::Paused;
+        }
+        if meta.deletion_timestamp.is_some() {
+            let is_ours = self.has_finalizer();
+            return match self.owner_id() {
+                _ if !is_ours => Stage::Foreign,
+                None => Stage::Release,
+                // What carries the id is the other's.
+                Some(_) if self.copied_from.is_some() => Stage::Release,
+                Some(_) => Stage::Delete,
+            };
+        }
+        match &self.cluster {
+            Read::Unknown(unknown) => Stage::Unknown(unknown.why.clone()),
+            Read::Absent | Read::Many(_) => Stage::NoOwner,
+            Read::One(_) if self.copied_from.is_some() => {
+                Stage::Copied(self.copied_from.clone().unwrap_or_default())
+            }
+            Read::One(_) if self.owner_id().is_none() || !self.has_finalizer() => Stage::Claim,
+            Read::One(_) => Stage::Keep,
+        }
+    }
+
+    /// Whether nothing may be changed.
+    pub fn is_paused(&self) -> bool {
+        let annotations = self.object.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(PAUSED_ANNOTATION))
+            || self.cluster.iter().any(|cluster| cluster.is_paused)
+    }
+
+    /// The owner id on the object.
+    pub fn owner_id(&self) -> Option<String> {
+        owner_id(self.object.metadata.annotations.as_ref())
+    }
+
+    fn has_finalizer(&self) -> bool {
+        let finalizers = self.object.metadata.finalizers.iter().flatten();
+        finalizers.into_iter().any(|present| present == OPENSTACK_CLUSTER_FINALIZER)
+    }
+
+    /// The name of what is made. The Cluster's name, also while it is going away.
+    pub fn resource_name(&self) -> String {
+        let meta = &self.object.metadata;
+        super::resource_name(meta.namespace.as_deref().unwrap_or_default(), &self.cluster_name())
+    }
+
+    /// The Cluster's name; the object's own where no Cluster is known.
+    pub fn cluster_name(&self) -> String {
+        let meta = &self.object.metadata;
+        let label = meta.labels.as_ref().and_then(|all| all.get(hangar_api::names::CLUSTER_NAME_LABEL));
+        let owner = self.cluster.iter().next().map(|cluster| &cluster.name);
+        owner.or(label).or(meta.name.as_ref()).cloned().unwrap_or_default()
+    }
+
+    /// Whether network, subnet and router are made here.
+    pub fn is_managed(&self) -> bool {
+        !self.object.spec.managed_subnets.is_empty()
+    }
+
+    pub(super) fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {
+        self.troubles.get(type_)
+    }
+
+    pub(super) fn has_no_external_network(&self) -> bool {
+        self.object.spec.disable_external_network == Some(true)
+    }
+}
+
+impl CloudTrouble {
+    /// A refusal of the cloud, or a failure.
+    pub fn of_step(reason: &'static str, message: impl Into<String>, actor: Actor) -> Self {
+        Self { reason, message: message.into(), actor }
+    }
+}

@@ -1,0 +1,284 @@
+//! Security groups of the machines: two groups, and the rules that upstream documents.
+//!
+//! Rules are compared by what they say. What ought to be there is made, what ought not to be is deleted, also what
+//! people added by hand: the specification has a place for it. A group is born with two rules that let everything out;
+//! they are among those that ought to be there.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hangar_api::infrastructure::v1beta1::{
+    EtherType, ManagedSecurityGroupName, ManagedSecurityGroups, RuleDirection, SecurityGroupRule,
+    SecurityGroupStatus,
+};
+
+use super::step::Kind;
+use super::{CloudFacts, Draft, Step};
+use crate::openstack::{Group, GroupRule, KnownRule, Noted, Picked, pick};
+
+const TYPE: &str = "SecurityGroupsReady";
+
+/// Whose group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Machines of the control plane.
+    ControlPlane,
+    /// Workers.
+    Worker,
+}
+
+/// Every role, in the order of making.
+pub const ROLES: [Role; 2] = [Role::ControlPlane, Role::Worker];
+
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::ControlPlane => "controlplane",
+            Self::Worker => "worker",
+        })
+    }
+}
+
+/// The name of a group. People and tools know it.
+pub fn group_name(namespace: &str, cluster: &str, role: Role) -> String {
+    format!("k8s-cluster-{namespace}-{cluster}-secgroup-{role}")
+}
+
+/// The condition and its steps.
+pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    let Some(managed) = draft.observed.object.spec.managed_security_groups.clone() else {
+        draft.status.control_plane_security_group = None;
+        draft.status.worker_security_group = None;
+        draft.noted.push(Noted::holds(TYPE, "NotNeeded"));
+        return;
+    };
+    let Some(groups) = groups(draft, facts) else { return };
+    let status = |group: &Group| Some(SecurityGroupStatus { id: group.id.clone(), name: group.name.clone() });
+    draft.status.control_plane_security_group = groups.get(&Role::ControlPlane).and_then(status);
+    draft.status.worker_security_group = groups.get(&Role::Worker).and_then(status);
+    if let Some(field) = unusable(&managed) {
+        let why = format!("{field} names the bastion's group, and there is no bastion");
+        return draft.broken(TYPE, "InvalidRule", "rules between existing groups", &why);
+    }
+    // Node ports are open to the cluster's own subnets; without them the rules would be half.
+    let Some(network) = draft.status.network.clone() else {
+        return draft.working(TYPE, "the network, whose range is in the rules");
+    };
+    let cidrs: Vec<String> = network.subnets.iter().map(|subnet| subnet.cidr.clone()).collect();
+    let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
+    let before = draft.steps.len();
+    for (role, group) in &groups {
+        rules(draft, *role, group, &rules_of(&managed, *role, &cidrs, &ids), &ids);
+    }
+    if draft.steps.len() == before {
+        draft.noted.push(Noted::holds(TYPE, "Ready"));
+    } else {
+        draft.working(TYPE, "the rules to be as they ought to be");
+    }
+}
+
+/// Both groups, once they exist.
+fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Group>> {
+    let namespace = draft.observed.object.metadata.namespace.clone().unwrap_or_default();
+    let cluster = draft.observed.cluster_name();
+    let mut found = BTreeMap::new();
+    for role in ROLES {
+        let name = group_name(&namespace, &cluster, role);
+        let recorded = match role {
+            Role::ControlPlane => draft.status.control_plane_security_group.as_ref(),
+            Role::Worker => draft.status.worker_security_group.as_ref(),
+        };
+        let recorded = recorded.map(|group| group.id.clone());
+        // Its role is the end of its name: the beginning is the old cluster's where a cluster was moved.
+        let own = facts.groups.clone().filter(|group| group.name.ends_with(&format!("-secgroup-{role}")));
+        match pick(&own, |group| &group.id, recorded.as_deref()) {
+            Picked::Unknown(why) => {
+                draft.unknown(TYPE, &why);
+                return None;
+            }
+            Picked::None => draft.steps.push(Step::CreateGroup { role, name }),
+            Picked::One(group, extras) => {
+                for (number, extra) in extras.iter().enumerate() {
+                    let name = format!("{name} (extra {})", number + 1);
+                    draft.steps.push(Step::Delete { kind: Kind::Group, name, id: extra.id.clone() });
+                }
+                super::network::tag(draft, Kind::Group, &group.name, &group.id, &group.tags);
+                found.insert(role, group);
+            }
+        }
+    }
+    if found.len() < ROLES.len() {
+        draft.working(TYPE, "the security groups to be made");
+        return None;
+    }
+    Some(found)
+}
+
+fn rules(
+    draft: &mut Draft<'_>,
+    role: Role,
+    group: &Group,
+    wanted: &[(GroupRule, String)],
+    ids: &BTreeMap<Role, String>,
+) {
+    let is_same = |known: &KnownRule, rule: &GroupRule| known.rule.normalized() == rule.normalized();
+    for (rule, description) in wanted {
+        if !group.rules.iter().any(|known| is_same(known, rule)) {
+            draft.steps.push(Step::CreateRule {
+                role,
+                group_id: group.id.clone(),
+                label: label(rule, ids),
+                rule: rule.clone(),
+                description: description.clone(),
+            });
+        }
+    }
+    for known in &group.rules {
+        if !wanted.iter().any(|(rule, _)| is_same(known, rule)) && !known.id.is_empty() {
+            let label = label(&known.rule, ids);
+            draft.steps.push(Step::DeleteRule { role, id: known.id.clone(), label });
+        }
+    }
+}
+
+/// A rule in one line, the same in every run.
+fn label(rule: &GroupRule, ids: &BTreeMap<Role, String>) -> String {
+    let ports = match (rule.port_range_min, rule.port_range_max) {
+        (None, None) => "any".to_owned(),
+        (first, last) => format!("{}-{}", first.unwrap_or_default(), last.unwrap_or_default()),
+    };
+    let group = rule.remote_group_id.as_ref().map(|id| {
+        let role = ids.iter().find(|(_, known)| *known == id).map(|(role, _)| role.to_string());
+        role.unwrap_or_else(|| id.clone())
+    });
+    let remote = group.or_else(|| rule.remote_ip_prefix.clone()).unwrap_or_else(|| "any".to_owned());
+    let protocol = rule.protocol.as_deref().unwrap_or("any");
+    format!("{} {} {protocol} {ports} {remote}", rule.direction, rule.ether_type)
+}
+
+/// What every group is born with.
+pub(super) fn born_with() -> Vec<GroupRule> {
+    ["IPv4", "IPv6"].map(|ether_type| rule("egress", ether_type, None, None)).to_vec()
+}
+
+fn rule(direction: &str, ether_type: &str, protocol: Option<&str>, ports: Option<(u16, u16)>) -> GroupRule {
+    GroupRule {
+        direction: direction.to_owned(),
+        ether_type: ether_type.to_owned(),
+        protocol: protocol.map(str::to_owned),
+        port_range_min: ports.map(|(first, _)| first),
+        port_range_max: ports.map(|(_, last)| last),
+        remote_ip_prefix: None,
+        remote_group_id: None,
+    }
+}
+
+fn ingress(protocol: &str, ports: (u16, u16)) -> GroupRule {
+    rule("ingress", "IPv4", Some(protocol), Some(ports))
+}
+
+/// Everything a group ought to have, with a description for people.
+pub fn rules_of(
+    managed: &ManagedSecurityGroups,
+    role: Role,
+    cidrs: &[String],
+    ids: &BTreeMap<Role, String>,
+) -> Vec<(GroupRule, String)> {
+    let from =
+        |rule: GroupRule, remote: Role| GroupRule { remote_group_id: ids.get(&remote).cloned(), ..rule };
+    let mut all: Vec<(GroupRule, String)> =
+        born_with().into_iter().map(|rule| (rule, "Everything out".to_owned())).collect();
+    let mut add = |rule: GroupRule, description: &str| all.push((rule, description.to_owned()));
+    let other = if role == Role::Worker { Role::ControlPlane } else { Role::Worker };
+    match role {
+        Role::ControlPlane => add(ingress("tcp", (6443, 6443)), "Kubernetes API"),
+        Role::Worker => {
+            for protocol in ["tcp", "udp"] {
+                let ports = ingress(protocol, (30000, 32767));
+                for cidr in cidrs.iter().filter(|cidr| !cidr.contains(':')) {
+                    add(GroupRule { remote_ip_prefix: Some(cidr.clone()), ..ports.clone() }, "Node ports");
+                }
+                add(from(ports.clone(), Role::Worker), "Node ports");
+                add(from(ports, Role::ControlPlane), "Node ports");
+            }
+        }
+    }
+    if managed.allow_all_in_cluster_traffic {
+        let any = rule("ingress", "IPv4", None, None);
+        add(from(any.clone(), role), "All traffic in the cluster");
+        add(from(any, other), "All traffic in the cluster");
+    } else {
+        if role == Role::ControlPlane {
+            add(from(ingress("tcp", (2379, 2380)), role), "etcd");
+        }
+        add(from(ingress("tcp", (10250, 10250)), role), "Kubelet API");
+        add(from(ingress("tcp", (10250, 10250)), other), "Kubelet API");
+    }
+    let own = match role {
+        Role::ControlPlane => &managed.control_plane_nodes_security_group_rules,
+        Role::Worker => &managed.worker_nodes_security_group_rules,
+    };
+    for given in managed.all_nodes_security_group_rules.iter().chain(own) {
+        all.extend(given_rules(given, ids));
+    }
+    // A rule of the user may say what a documented one says.
+    let mut seen = Vec::new();
+    all.retain(|(rule, _)| {
+        let is_new = !seen.contains(&rule.normalized());
+        seen.push(rule.normalized());
+        is_new
+    });
+    all
+}
+
+/// One rule of the specification: one for each group on the other side.
+fn given_rules(given: &SecurityGroupRule, ids: &BTreeMap<Role, String>) -> Vec<(GroupRule, String)> {
+    let port = |port: Option<i64>| port.and_then(|port| u16::try_from(port).ok());
+    let base = GroupRule {
+        direction: match given.direction {
+            RuleDirection::Ingress => "ingress",
+            RuleDirection::Egress => "egress",
+        }
+        .to_owned(),
+        ether_type: match given.ether_type.unwrap_or_default() {
+            EtherType::IPv4 => "IPv4",
+            EtherType::IPv6 => "IPv6",
+        }
+        .to_owned(),
+        protocol: given.protocol.clone(),
+        port_range_min: port(given.port_range_min),
+        port_range_max: port(given.port_range_max),
+        remote_ip_prefix: given.remote_ip_prefix.clone(),
+        remote_group_id: given.remote_group_id.clone(),
+    };
+    let description = given.description.clone().unwrap_or_else(|| given.name.clone());
+    if given.remote_managed_groups.is_empty() {
+        return vec![(base, description)];
+    }
+    let roles = given.remote_managed_groups.iter().filter_map(|name| match name {
+        ManagedSecurityGroupName::ControlPlane => Some(Role::ControlPlane),
+        ManagedSecurityGroupName::Worker => Some(Role::Worker),
+        ManagedSecurityGroupName::Bastion => None,
+    });
+    roles
+        .map(|role| {
+            (GroupRule { remote_group_id: ids.get(&role).cloned(), ..base.clone() }, description.clone())
+        })
+        .collect()
+}
+
+/// The first rule that names a group which does not exist.
+fn unusable(managed: &ManagedSecurityGroups) -> Option<String> {
+    let lists = [
+        ("allNodesSecurityGroupRules", &managed.all_nodes_security_group_rules),
+        ("controlPlaneNodesSecurityGroupRules", &managed.control_plane_nodes_security_group_rules),
+        ("workerNodesSecurityGroupRules", &managed.worker_nodes_security_group_rules),
+    ];
+    lists.iter().find_map(|(list, rules)| {
+        let names_bastion = |rule: &&SecurityGroupRule| {
+            rule.remote_managed_groups.contains(&ManagedSecurityGroupName::Bastion)
+        };
+        let rule = rules.iter().find(names_bastion)?;
+        Some(format!("spec.managedSecurityGroups.{list}[{}]", rule.name))
+    })
+}

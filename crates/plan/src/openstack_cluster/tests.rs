@@ -1,0 +1,634 @@
+//! Scenarios over a small cloud in memory: goldens of what is done and said, and the crash sweep of make and delete.
+
+use hangar_api::infrastructure::v1beta1::OpenStackCluster;
+use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
+use serde_json::json;
+
+use super::*;
+use crate::flow::crash::{World, sweep};
+use crate::flow::{Failure, Outcome, Read, Step as _};
+use crate::openstack::{Group, KnownRule, Network, OWNER_ID_ANNOTATION, Port, Router, Subnet, Zone};
+
+const MANAGED: &str = "
+identityRef: {name: cloud, cloudName: openstack}
+managedSubnets: [{cidr: 10.6.0.0/24, dnsNameservers: [192.0.2.53]}]
+disableAPIServerFloatingIP: true
+tags: [team-a]
+managedSecurityGroups:
+  allNodesSecurityGroupRules:
+  - {name: vxlan, direction: ingress, etherType: IPv4, protocol: udp, portRangeMin: 8472, portRangeMax: 8472, remoteManagedGroups: [worker]}
+  - {name: ipip, description: IP in IP, direction: ingress, protocol: '4', remoteManagedGroups: [controlplane, worker]}
+";
+
+const EXISTING: &str = "
+identityRef: {name: cloud, cloudName: openstack}
+network: {filter: {name: shared}}
+subnets: [{filter: {name: shared}}]
+router: {filter: {name: shared}}
+externalNetwork: {filter: {name: public}}
+";
+
+fn object(spec: &str) -> OpenStackCluster {
+    let spec: serde_json::Value = serde_saphyr::from_str(spec).unwrap();
+    serde_json::from_value(json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "OpenStackCluster",
+        "metadata": {"name": "demo", "namespace": "default", "uid": "uid-1"},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+/// A cloud with one external network, and what others have there.
+#[derive(Clone, Default)]
+struct Cloud {
+    object: Option<OpenStackCluster>,
+    control_plane: ControlPlane,
+    machines: Vec<String>,
+    externals: Vec<Network>,
+    networks: Vec<Network>,
+    subnets: Vec<Subnet>,
+    routers: Vec<Router>,
+    interfaces: Vec<Port>,
+    groups: Vec<Group>,
+    /// Others' ports on our network.
+    strangers: Vec<Port>,
+    next: u32,
+    is_released: bool,
+}
+
+impl Cloud {
+    fn new(spec: &str) -> Self {
+        Self {
+            object: Some(object(spec)),
+            control_plane: ControlPlane::External,
+            externals: vec![network("external", "public")],
+            ..Self::default()
+        }
+    }
+
+    fn with_shared(mut self) -> Self {
+        self.networks.push(network("shared-network", "shared"));
+        self.subnets.push(Subnet {
+            id: "shared-subnet".to_owned(),
+            name: "shared".to_owned(),
+            network_id: "shared-network".to_owned(),
+            cidr: "10.9.0.0/24".to_owned(),
+            ip_version: 4,
+            ..Subnet::default()
+        });
+        self.routers.push(Router {
+            id: "shared-router".to_owned(),
+            name: "shared".to_owned(),
+            ..Router::default()
+        });
+        self
+    }
+
+    fn id(&mut self) -> String {
+        self.next += 1;
+        format!("id-{}", self.next)
+    }
+
+    fn deleted(mut self) -> Self {
+        let object = self.object.as_mut().unwrap();
+        object.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            "2026-03-01T12:00:00Z".parse().unwrap(),
+        ));
+        self
+    }
+
+    fn run_tag(&mut self, kind: Kind, id: &str, tags: &[String]) -> Outcome {
+        let tagged: Vec<&mut Vec<String>> = match kind {
+            Kind::Network => {
+                self.networks.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            }
+            Kind::Subnet => {
+                self.subnets.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            }
+            Kind::Router => {
+                self.routers.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            }
+            Kind::Group => {
+                self.groups.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            }
+        };
+        for present in tagged {
+            *present = tags.to_vec();
+        }
+        Outcome::Done
+    }
+
+    fn run_delete(&mut self, kind: Kind, id: &str) -> Outcome {
+        let is_used = match kind {
+            Kind::Network => {
+                self.subnets.iter().any(|subnet| subnet.network_id == id)
+                    || self.strangers.iter().any(|port| port.network_id == id)
+            }
+            Kind::Subnet => {
+                self.interfaces.iter().any(|port| port.subnet_ids.iter().any(|subnet| subnet == id))
+            }
+            Kind::Router => self.interfaces.iter().any(|port| port.device_id == id),
+            Kind::Group => false,
+        };
+        if is_used {
+            return Outcome::Refused(format!("{kind:?} {id} is in use"));
+        }
+        match kind {
+            Kind::Network => self.networks.retain(|item| item.id != id),
+            Kind::Subnet => self.subnets.retain(|item| item.id != id),
+            Kind::Router => self.routers.retain(|item| item.id != id),
+            Kind::Group => self.groups.retain(|item| item.id != id),
+        }
+        Outcome::Done
+    }
+
+    /// Runs passes until nothing moves; the steps in order.
+    fn settle_all(&mut self) -> Vec<String> {
+        let mut trace = Vec::new();
+        for _ in 0..10 {
+            let mut observed = self.observe();
+            let mut tried = std::collections::BTreeSet::new();
+            let mut moved = false;
+            while let Some(step) = checked(&observed).steps.next_untried(&tried).cloned() {
+                tried.insert(step.id());
+                let outcome = self.run(&step);
+                trace.push(format!(
+                    "{}: {}",
+                    step.id(),
+                    if outcome.is_success() { "done".to_owned() } else { outcome.to_string() }
+                ));
+                moved |= outcome.is_success();
+                fold(&mut observed, &step, &outcome);
+            }
+            let status = checked(&observed).status;
+            if let Some(object) = &mut self.object {
+                object.status = Some(status);
+            }
+            if !moved {
+                return trace;
+            }
+        }
+        panic!("never rests: {trace:#?}");
+    }
+
+    fn status(&self) -> &OpenStackClusterStatus {
+        self.object.as_ref().unwrap().status.as_ref().unwrap()
+    }
+
+    fn golden(&mut self) -> String {
+        let trace = self.settle_all();
+        let status = serde_saphyr::to_string(self.status()).unwrap();
+        format!("{}\n---\n{status}", trace.join("\n"))
+    }
+
+    fn condition(&self, type_: &str) -> (String, String) {
+        let condition = self.status().conditions.iter().find(|condition| condition.r#type == type_);
+        let condition = condition.unwrap_or_else(|| panic!("no {type_}"));
+        (condition.reason.clone().unwrap_or_default(), condition.message.clone().unwrap_or_default())
+    }
+}
+
+fn network(id: &str, name: &str) -> Network {
+    Network { id: id.to_owned(), name: name.to_owned(), tags: Vec::new() }
+}
+
+/// Rules that hold for every plan.
+fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus, ()> {
+    let plan = plan(observed);
+    let is_claimed = observed.owner_id().is_some();
+    for step in &plan.steps {
+        assert!(
+            is_claimed || matches!(step, Step::Claim { .. } | Step::Release),
+            "{step:?} before the claim"
+        );
+        if let Step::Delete { id, .. } = step {
+            assert!(!id.starts_with("shared-"), "{step:?} deletes what is not ours");
+        }
+    }
+    for condition in &plan.status.conditions {
+        let message = condition.message.as_deref().unwrap_or_default();
+        assert!(condition.status == "True" || message.contains("must act"), "{condition:?}");
+    }
+    plan
+}
+
+impl World for Cloud {
+    type Observation = Observed;
+    type Step = Step;
+    type EndState = (usize, usize, usize, usize, Vec<(String, usize)>, bool);
+
+    fn observe(&self) -> Observed {
+        let object = self.object.clone().unwrap();
+        let is_managed = !object.spec.managed_subnets.is_empty();
+        let ours = |id: &str| id.starts_with("id-") == is_managed;
+        let mut observed = Observed {
+            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+            fresh_owner_id: "owner-1".to_owned(),
+            copied_from: None,
+            cluster: Read::One(ClusterFacts {
+                name: "demo".to_owned(),
+                is_paused: false,
+                control_plane: self.control_plane,
+            }),
+            machines: Read::found(self.machines.clone()),
+            cloud: Access::NotAsked,
+            troubles: std::collections::BTreeMap::new(),
+            object,
+        };
+        // The process asks the cloud in every stage here; the stages themselves decide what is done with it.
+        observed.cloud = Access::Facts(CloudFacts {
+            external_networks: Read::found(self.externals.clone()),
+            networks: Read::found(self.networks.iter().filter(|item| ours(&item.id)).cloned()),
+            subnets: Read::found(self.subnets.iter().filter(|item| ours(&item.id)).cloned()),
+            subnet_problems: Vec::new(),
+            routers: Read::found(self.routers.iter().filter(|item| ours(&item.id)).cloned()),
+            interfaces: Read::found(self.interfaces.clone()),
+            groups: Read::found(self.groups.clone()),
+            zones: Read::found([Zone { name: "nova".to_owned(), is_available: true }]),
+            other_ports: Read::found(self.strangers.clone()),
+        });
+        observed
+    }
+
+    fn plan(&self, observed: &Observed) -> Frontier<Step> {
+        if self.is_released { Frontier::default() } else { checked(observed).steps }
+    }
+
+    fn run(&mut self, step: &Step) -> Outcome {
+        let id = self.id();
+        match step.clone() {
+            Step::Claim { owner_id } => {
+                let meta = &mut self.object.as_mut().unwrap().metadata;
+                meta.annotations.get_or_insert_default().insert(OWNER_ID_ANNOTATION.to_owned(), owner_id);
+                meta.finalizers = Some(vec![OPENSTACK_CLUSTER_FINALIZER.to_owned()]);
+                return Outcome::Done;
+            }
+            Step::Release => {
+                self.object.as_mut().unwrap().metadata.finalizers = None;
+                self.is_released = true;
+                return Outcome::Done;
+            }
+            Step::CreateNetwork { name, .. } => self.networks.push(network(&id, &name)),
+            Step::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
+                if self.subnets.iter().any(|subnet| subnet.network_id == network_id && subnet.cidr == cidr) {
+                    return Outcome::Refused("overlaps with another subnet".to_owned());
+                }
+                self.subnets.push(Subnet {
+                    id: id.clone(),
+                    name,
+                    network_id,
+                    cidr,
+                    ip_version: 4,
+                    dns_nameservers,
+                    tags: Vec::new(),
+                });
+            }
+            Step::SetNameServers { id, dns_nameservers, .. } => {
+                for subnet in self.subnets.iter_mut().filter(|subnet| subnet.id == id) {
+                    subnet.dns_nameservers.clone_from(&dns_nameservers);
+                }
+                return Outcome::Done;
+            }
+            Step::CreateRouter { name, gateway_network_id, .. } => self.routers.push(Router {
+                id: id.clone(),
+                name,
+                gateway_network_id: Some(gateway_network_id),
+                gateway_addresses: vec!["203.0.113.7".to_owned()],
+                tags: Vec::new(),
+            }),
+            Step::AddInterface { router_id, subnet_id, .. } => {
+                if self.interfaces.iter().any(|port| port.subnet_ids.contains(&subnet_id)) {
+                    return Outcome::Refused("router already has a port on subnet".to_owned());
+                }
+                self.interfaces.push(Port {
+                    device_id: router_id,
+                    subnet_ids: vec![subnet_id],
+                    ..Port::default()
+                });
+            }
+            Step::RemoveInterface { subnet_id, .. } => {
+                self.interfaces.retain(|port| !port.subnet_ids.contains(&subnet_id));
+                return Outcome::Done;
+            }
+            Step::CreateGroup { name, .. } => {
+                let rules = security_groups::born_with().into_iter();
+                let rules = rules.map(|rule| KnownRule { id: self.id(), rule }).collect();
+                self.groups.push(Group { id: id.clone(), name, tags: Vec::new(), rules });
+            }
+            Step::CreateRule { group_id, rule, .. } => {
+                let group = self.groups.iter_mut().find(|group| group.id == group_id).unwrap();
+                if group.rules.iter().any(|known| known.rule.normalized() == rule.normalized()) {
+                    return Outcome::Done;
+                }
+                group.rules.push(KnownRule { id: id.clone(), rule });
+            }
+            Step::DeleteRule { id, .. } => {
+                for group in &mut self.groups {
+                    group.rules.retain(|known| known.id != id);
+                }
+                return Outcome::Done;
+            }
+            Step::Tag { kind, id, tags, .. } => return self.run_tag(kind, &id, &tags),
+            Step::Delete { kind, id, .. } => return self.run_delete(kind, &id),
+        }
+        Outcome::Created(id)
+    }
+
+    fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
+    }
+
+    fn end_state(&self) -> Self::EndState {
+        let groups = self.groups.iter().map(|group| (group.name.clone(), group.rules.len()));
+        (
+            self.networks.len(),
+            self.subnets.len(),
+            self.routers.len(),
+            self.interfaces.len(),
+            groups.collect(),
+            self.is_released,
+        )
+    }
+}
+
+#[test]
+fn a_managed_network_with_groups() {
+    insta::assert_snapshot!(Cloud::new(MANAGED).golden());
+}
+
+#[test]
+fn an_existing_network() {
+    insta::assert_snapshot!(Cloud::new(EXISTING).with_shared().golden());
+}
+
+#[test]
+fn deletion_from_the_outside_in() {
+    let mut cloud = Cloud::new(MANAGED).with_shared();
+    cloud.settle_all();
+    let mut cloud = cloud.deleted();
+    insta::assert_snapshot!(cloud.golden());
+    assert_eq!(
+        (cloud.networks.len(), cloud.groups.len(), cloud.is_released),
+        (1, 0, true),
+        "only the shared one"
+    );
+}
+
+#[test]
+fn making_survives_a_crash_anywhere() {
+    let swept = sweep(&Cloud::new(MANAGED), 200).unwrap();
+    assert!(swept.trace.len() > 25, "{}", swept.trace.len());
+    assert_eq!(swept.points, swept.trace.len() * 4);
+}
+
+#[test]
+fn deleting_survives_a_crash_anywhere() {
+    let mut cloud = Cloud::new(MANAGED).with_shared();
+    cloud.settle_all();
+    let swept = sweep(&cloud.deleted(), 200).unwrap();
+    let trace: Vec<String> = swept.trace.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(trace.join("\n"));
+}
+
+#[test]
+fn a_second_look_changes_nothing() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    let before = cloud.status().clone();
+    assert!(before.ready);
+    assert_eq!(cloud.settle_all(), Vec::<String>::new());
+    assert_eq!(*cloud.status(), before);
+}
+
+#[test]
+fn what_was_made_twice_is_swept() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    cloud.networks.push(network("id-900", "k8s-clusterapi-cluster-default-demo"));
+    cloud.routers.push(Router { id: "id-901".to_owned(), ..Router::default() });
+    let group = Group { id: "id-902".to_owned(), ..cloud.groups[1].clone() };
+    cloud.groups.push(group);
+    let kept = cloud.status().network.clone();
+    assert_eq!(cloud.settle_all().len(), 3);
+    assert_eq!((cloud.networks.len(), cloud.routers.len(), cloud.groups.len()), (1, 1, 2));
+    assert_eq!(cloud.status().network, kept, "the recorded one stays");
+}
+
+#[test]
+fn rules_added_by_hand_are_removed_and_missing_ones_made_again() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    let group = &mut cloud.groups[1];
+    let removed = group.rules.remove(3);
+    let by_hand = crate::openstack::GroupRule { protocol: Some("icmp".to_owned()), ..removed.rule };
+    group.rules.push(KnownRule { id: "id-950".to_owned(), rule: by_hand });
+    let count = group.rules.len();
+    let trace = cloud.settle_all();
+    assert_eq!(trace.len(), 2, "{trace:#?}");
+    assert_eq!(cloud.groups[1].rules.len(), count);
+    assert!(!cloud.groups[1].rules.iter().any(|known| known.id == "id-950"));
+}
+
+#[test]
+fn name_servers_follow_the_specification() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    cloud.object.as_mut().unwrap().spec.managed_subnets[0].dns_nameservers = vec!["192.0.2.54".to_owned()];
+    assert_eq!(cloud.settle_all(), ["update subnet k8s-clusterapi-cluster-default-demo: done"]);
+    assert_eq!(cloud.subnets[0].dns_nameservers, ["192.0.2.54"]);
+}
+
+#[test]
+fn waiting_for_the_endpoint_is_no_error_where_somebody_else_writes_it() {
+    let without_flag = MANAGED.replace("disableAPIServerFloatingIP: true", "");
+    let cases = [
+        (MANAGED.to_owned(), ControlPlane::Machines, true, "WaitingForControlPlaneEndpoint"),
+        (MANAGED.to_owned(), ControlPlane::Unknown, true, "WaitingForControlPlaneEndpoint"),
+        (without_flag.clone(), ControlPlane::External, true, "WaitingForControlPlaneEndpoint"),
+        (without_flag.clone(), ControlPlane::Unknown, false, "WaitingForControlPlane"),
+        (without_flag.clone(), ControlPlane::Machines, false, "Unsupported"),
+        (
+            format!("{MANAGED}\napiServerLoadBalancer: {{enabled: true}}"),
+            ControlPlane::External,
+            false,
+            "Unsupported",
+        ),
+        (
+            format!("{MANAGED}\napiServerLoadBalancer: {{enabled: false}}"),
+            ControlPlane::External,
+            true,
+            "WaitingForControlPlaneEndpoint",
+        ),
+        (
+            format!("{without_flag}\ncontrolPlaneEndpoint: {{host: api.example, port: 443}}"),
+            ControlPlane::Machines,
+            true,
+            "",
+        ),
+    ];
+    for (spec, control_plane, is_ready, reason) in cases {
+        let mut cloud = Cloud { control_plane, ..Cloud::new(&spec) };
+        let trace = cloud.settle_all();
+        assert!(!trace.iter().any(|step| step.contains("floating")), "{trace:#?}");
+        assert_eq!(
+            (cloud.status().ready, cloud.condition("APIEndpointReady").0.as_str()),
+            (is_ready, reason),
+            "{spec}"
+        );
+    }
+}
+
+#[test]
+fn an_ambiguous_or_missing_network_is_named() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.externals.push(network("external-2", "other"));
+    cloud.settle_all();
+    let (reason, message) = cloud.condition("RouterReady");
+    assert_eq!(reason, "ExternalNetworkAmbiguous");
+    assert!(message.contains("public (external), other (external-2)"), "{message}");
+    assert!(!cloud.status().ready && cloud.networks.len() == 1, "the network does not wait for it");
+    cloud.externals.pop();
+    cloud.settle_all();
+    assert!(cloud.status().ready, "cleared when fixed");
+
+    let mut cloud = Cloud::new(EXISTING);
+    cloud.settle_all();
+    assert_eq!(cloud.condition("NetworkReady").0, "NetworkNotFound");
+    assert_eq!(cloud.condition("RouterReady").0, "RouterNotFound");
+    let mut cloud = Cloud::new(EXISTING).with_shared();
+    let second = Subnet { id: "shared-subnet-2".to_owned(), ..cloud.subnets[0].clone() };
+    cloud.subnets.push(second);
+    cloud.settle_all();
+    let (reason, message) = cloud.condition("NetworkReady");
+    assert!(reason == "SubnetAmbiguous" && message.contains("2 IPv4 subnets match"), "{reason} {message}");
+}
+
+#[test]
+fn nothing_is_made_from_an_unknown_read() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    for part in 0..4 {
+        let mut observed = cloud.observe();
+        let facts = observed.cloud.facts_mut().unwrap();
+        match part {
+            0 => facts.networks = Read::unknown("503"),
+            1 => facts.subnets = Read::unknown("503"),
+            2 => facts.routers = Read::unknown("503"),
+            _ => facts.groups = Read::unknown("503"),
+        }
+        let plan = checked(&observed);
+        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+        assert!(plan.status.ready, "what was ready stays usable");
+        let ready = plan.status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+        assert_eq!(ready.status, "Unknown");
+        let deleting = cloud.clone().deleted();
+        let mut observed = deleting.observe();
+        observed.cloud.facts_mut().unwrap().routers = Read::unknown("503");
+        assert!(checked(&observed).steps.is_empty());
+    }
+}
+
+#[test]
+fn a_quota_is_said_in_the_words_of_the_cloud() {
+    let cloud = Cloud::new(MANAGED);
+    let mut observed = cloud.observe();
+    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
+    let step = checked(&observed).steps.iter().next().unwrap().clone();
+    fold(&mut observed, &step, &Outcome::Refused("Quota exceeded for resources: ['network'].".to_owned()));
+    let status = checked(&observed).status;
+    let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+    assert_eq!(
+        (ready.reason.as_deref(), ready.severity.as_deref()),
+        (Some("OpenStackRefused"), Some("Error"))
+    );
+    assert!(ready.message.as_deref().unwrap().contains("Quota exceeded for resources: ['network']"));
+    fold(
+        &mut observed,
+        &step,
+        &Outcome::Failed(Failure {
+            category: "CloudUnavailable",
+            message: "503".to_owned(),
+            is_retryable: true,
+        }),
+    );
+    assert!(
+        checked(&observed)
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.reason.as_deref() == Some("CloudUnavailable"))
+    );
+}
+
+#[test]
+fn machines_and_leftovers_keep_the_network_and_are_named() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    let mut cloud = cloud.deleted();
+    cloud.machines.push("worker-a".to_owned());
+    assert!(cloud.settle_all().is_empty());
+    let (reason, message) = cloud.condition("Ready");
+    assert!(reason == "WaitingForMachines" && message.contains("worker-a"), "{reason} {message}");
+    cloud.machines.clear();
+    let network_id = cloud.networks[0].id.clone();
+    cloud.strangers.push(Port {
+        id: "p".to_owned(),
+        name: "lb".to_owned(),
+        network_id,
+        device_owner: "Octavia".to_owned(),
+        ..Port::default()
+    });
+    let trace = cloud.settle_all();
+    assert!(trace.last().unwrap().contains("refused"), "{trace:#?}");
+    let (_, message) = cloud.condition("NetworkReady");
+    assert!(message.contains("still on it: lb p (Octavia)"), "{message}");
+    cloud.strangers.clear();
+    cloud.settle_all();
+    assert!(cloud.is_released);
+}
+
+#[test]
+fn bad_credentials_are_said_and_stop_everything() {
+    let mut observed = Cloud::new(MANAGED).observe();
+    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
+    observed.cloud = Access::Trouble(crate::openstack::CloudTrouble {
+        reason: "Unauthorized",
+        message: "The request you have made requires authentication.".to_owned(),
+        actor: Actor::ClusterOwner,
+    });
+    let plan = checked(&observed);
+    assert!(plan.steps.is_empty());
+    insta::assert_snapshot!(serde_saphyr::to_string(&plan.status).unwrap());
+}
+
+#[test]
+fn nothing_happens_while_paused_or_managed_by_others() {
+    for annotation in ["cluster.x-k8s.io/paused", "cluster.x-k8s.io/managed-by"] {
+        let mut cloud = Cloud::new(MANAGED);
+        let meta = &mut cloud.object.as_mut().unwrap().metadata;
+        meta.annotations = Some([(annotation.to_owned(), String::new())].into());
+        assert!(cloud.settle_all().is_empty());
+    }
+}
+
+#[test]
+fn a_copied_owner_id_gives_no_right_to_what_carries_it() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    for cloud in [cloud.clone(), cloud.deleted()] {
+        let mut observed = cloud.observe();
+        observed.copied_from = Some("default/first".to_owned());
+        let plan = checked(&observed);
+        let steps: Vec<&Step> = plan.steps.iter().collect();
+        let is_deleting = observed.object.metadata.deletion_timestamp.is_some();
+        assert_eq!(steps, if is_deleting { vec![&Step::Release] } else { vec![] });
+    }
+}
+
+#[test]
+fn names_are_pinned() {
+    assert_eq!(resource_name("default", "basic-1"), "k8s-clusterapi-cluster-default-basic-1");
+    assert_eq!(group_name("ns", "demo", Role::Worker), "k8s-cluster-ns-demo-secgroup-worker");
+    assert_eq!(group_name("ns", "demo", Role::ControlPlane), "k8s-cluster-ns-demo-secgroup-controlplane");
+}

@@ -1,0 +1,238 @@
+//! What is read about one OpenStackMachine, and what it is time for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hangar_api::infrastructure::v1beta1::OpenStackMachine;
+use hangar_api::names::{OPENSTACK_MACHINE_FINALIZER, PAUSED_ANNOTATION};
+use jiff::Timestamp;
+
+use super::preflight;
+use crate::flow::Read;
+use crate::openstack::{Access, CloudTrouble, Flavor, Group, Image, Network, Port, Server, Subnet, owner_id};
+
+/// What a machine reads at its first boot. It prints as its length: there is a token in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserData(pub Vec<u8>);
+
+impl fmt::Debug for UserData {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "UserData({} bytes)", self.0.len())
+    }
+}
+
+/// What matters of the Machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// Where it shall be.
+    pub failure_domain: Option<String>,
+    /// The Secret with its user data.
+    pub data_secret_name: Option<String>,
+    /// Whether it belongs to a control plane.
+    pub is_control_plane: bool,
+}
+
+/// What matters of the Cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Its name.
+    pub name: String,
+    /// Whether its controllers are stopped.
+    pub is_paused: bool,
+    /// Whether its infrastructure is there.
+    pub is_provisioned: bool,
+}
+
+/// What matters of the OpenStackCluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfrastructureFacts {
+    /// The cluster's network.
+    pub network_id: Option<String>,
+    /// The subnets that machines get addresses from.
+    pub subnet_ids: Vec<String>,
+    /// The managed group of this machine's role.
+    pub security_group_id: Option<String>,
+    /// Tags of everything in the cluster.
+    pub tags: Vec<String>,
+    /// Leaves the zone of control plane machines to the cloud.
+    pub omits_zone: bool,
+    /// Switches filtering off on all ports.
+    pub disables_port_security: bool,
+}
+
+/// What is found for one wanted port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortFacts {
+    /// Its network; only looked for when the port names one.
+    pub network: Read<Network>,
+    /// Its subnets, in the order of its addresses that name one.
+    pub subnets: Vec<Read<Subnet>>,
+    /// Its security groups, in their order.
+    pub groups: Vec<Read<Group>>,
+}
+
+/// What the cloud says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CloudFacts {
+    /// Servers of the machine's name with our owner id.
+    pub servers: Read<Server>,
+    /// Ports with our owner id, by name.
+    pub ports: BTreeMap<String, Read<Port>>,
+    /// The image. This and the rest are looked for only while there is no server.
+    pub image: Read<Image>,
+    /// The flavor.
+    pub flavor: Read<Flavor>,
+    /// The server group, its id; absent also when none is asked for.
+    pub server_group: Read<String>,
+    /// Whether the key exists; absent when none is asked for.
+    pub key: Read<bool>,
+    /// For each wanted port.
+    pub wanted: Vec<PortFacts>,
+    /// Security groups of all ports.
+    pub groups: Vec<Read<Group>>,
+}
+
+/// Everything a plan looks at.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The object.
+    pub object: OpenStackMachine,
+    /// Now.
+    pub now: Timestamp,
+    /// Random, in case an owner id is minted.
+    pub fresh_owner_id: String,
+    /// An older object that carries the same owner id: ours was copied from it, with its annotations.
+    pub copied_from: Option<String>,
+    /// The Machine that owns the object.
+    pub machine: Read<MachineFacts>,
+    /// Its Cluster.
+    pub cluster: Read<ClusterFacts>,
+    /// The OpenStackCluster.
+    pub infrastructure: Read<InfrastructureFacts>,
+    /// The user data; read only while there is no server.
+    pub user_data: Read<UserData>,
+    /// What the cloud says; asked from [`Stage::Keep`] and [`Stage::Delete`] on.
+    pub cloud: Access<CloudFacts>,
+    /// What the last step that did not work said.
+    pub trouble: Option<CloudTrouble>,
+}
+
+/// What it is time for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing may be changed.
+    Paused,
+    /// It is not ours to act on.
+    Foreign,
+    /// Something must happen elsewhere first.
+    Wait {
+        /// In one word.
+        reason: &'static str,
+        /// What is waited for.
+        on: &'static str,
+    },
+    /// Nothing can be said.
+    Unknown(String),
+    /// Fields that are not supported.
+    Unsupported(Vec<String>),
+    /// The owner id belongs to another object, by name: nothing may be touched.
+    Copied(String),
+    /// Put the owner id and the finalizer on the object.
+    Claim,
+    /// Make and keep.
+    Keep,
+    /// Take away what was made.
+    Delete,
+    /// Nothing of ours is left: let the object go.
+    Release,
+}
+
+impl Observed {
+    /// What it is time for, from the stores alone.
+    pub fn stage(&self) -> Stage {
+        if self.is_paused() {
+            return Stage::Paused;
+        }
+        if self.object.metadata.deletion_timestamp.is_some() {
+            return match self.owner_id() {
+                _ if !self.has_finalizer() => Stage::Foreign,
+                None => Stage::Release,
+                // What carries the id is the other's.
+                Some(_) if self.copied_from.is_some() => Stage::Release,
+                Some(_) => Stage::Delete,
+            };
+        }
+        let machine = match &self.machine {
+            Read::Unknown(unknown) => return Stage::Unknown(unknown.why.clone()),
+            Read::One(machine) => machine,
+            _ => return Stage::Wait { reason: "WaitingForMachine", on: "a Machine that owns this object" },
+        };
+        let cluster = match &self.cluster {
+            Read::Unknown(unknown) => return Stage::Unknown(unknown.why.clone()),
+            Read::One(cluster) => cluster,
+            _ => return Stage::Wait { reason: "WaitingForCluster", on: "the Cluster of the Machine" },
+        };
+        let unsupported = preflight::unsupported(&self.object.spec);
+        if !unsupported.is_empty() {
+            return Stage::Unsupported(unsupported);
+        }
+        match &self.infrastructure {
+            Read::Unknown(unknown) => return Stage::Unknown(unknown.why.clone()),
+            Read::One(_) if cluster.is_provisioned => {}
+            _ => {
+                let on = "the infrastructure of the Cluster";
+                return Stage::Wait { reason: "WaitingForClusterInfrastructure", on };
+            }
+        }
+        if machine.data_secret_name.is_none() && !self.was_made() {
+            return Stage::Wait {
+                reason: "WaitingForBootstrapData",
+                on: "the bootstrap data of the Machine",
+            };
+        }
+        if let Some(other) = &self.copied_from {
+            return Stage::Copied(other.clone());
+        }
+        if self.owner_id().is_none() || !self.has_finalizer() {
+            return Stage::Claim;
+        }
+        Stage::Keep
+    }
+
+    /// Whether nothing may be changed.
+    pub fn is_paused(&self) -> bool {
+        let annotations = self.object.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(PAUSED_ANNOTATION))
+            || self.cluster.iter().any(|cluster| cluster.is_paused)
+    }
+
+    /// The owner id on the object.
+    pub fn owner_id(&self) -> Option<String> {
+        owner_id(self.object.metadata.annotations.as_ref())
+    }
+
+    fn has_finalizer(&self) -> bool {
+        let finalizers = self.object.metadata.finalizers.iter().flatten();
+        finalizers.into_iter().any(|present| present == OPENSTACK_MACHINE_FINALIZER)
+    }
+
+    /// The name of the server: the object's own, which is the Machine's too wherever a set made both.
+    pub fn server_name(&self) -> String {
+        self.object.metadata.name.clone().unwrap_or_default()
+    }
+
+    /// Whether a server was seen before. The provider id survives a move, the status does not.
+    pub fn was_made(&self) -> bool {
+        self.object.spec.provider_id.is_some()
+            || self.object.status.as_ref().is_some_and(|status| status.instance_id.is_some())
+    }
+
+    /// Whether everything that a new server needs has to be looked for.
+    pub fn needs_preflight(&self, servers: &Read<Server>) -> bool {
+        self.stage() == Stage::Keep && servers.is_absent() && !self.was_made()
+    }
+
+    pub(super) fn infrastructure_facts(&self) -> InfrastructureFacts {
+        self.infrastructure.iter().next().cloned().unwrap_or_default()
+    }
+}

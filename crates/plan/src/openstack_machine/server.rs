@@ -1,0 +1,186 @@
+//! Making a server and keeping an eye on it.
+
+use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::infrastructure::v1beta1::{MachineResources, PortResource, ResolvedMachine};
+
+use super::{BUSY, CloudFacts, Draft, POLL, Step, TYPE, preflight, status, wanted_ports};
+use crate::flow::Read;
+use crate::openstack::{Noted, Picked, Port, Server, pick};
+
+/// The server, if there is one; else the way to it.
+pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    let visible = facts.servers.clone().filter(|server| !server.is_gone());
+    let bound = facts.ports.values().flat_map(Read::iter).find(|port| !port.device_id.is_empty());
+    let recorded = draft.status.instance_id.clone();
+    let preferred = bound.map(|port| port.device_id.clone()).or(recorded);
+    match pick(&visible, |server| &server.id, preferred.as_deref()) {
+        Picked::Unknown(why) => draft.unknown(&why),
+        Picked::One(server, extras) => {
+            for (number, extra) in extras.iter().enumerate() {
+                let name = format!("{} (extra {})", server.name, number + 1);
+                draft.steps.push(Step::DeleteServer { name, id: extra.id.clone() });
+            }
+            seen(draft, facts, &server);
+        }
+        Picked::None if draft.observed.was_made() => {
+            let waiting = Waiting::new(Actor::ClusterOwner, "the Machine to be replaced")
+                .because("the server was deleted and is not made again: its disk is gone");
+            draft.noted.push(Noted::fails(TYPE, "InstanceDeleted", &waiting));
+            draft.status.instance_state = Some("DELETED".to_owned());
+            draft.status.ready = Some(false);
+        }
+        Picked::None => make(draft, facts),
+    }
+}
+
+fn make(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    let resolved = match preflight::resolve(draft.observed, facts) {
+        Ok(resolved) => resolved,
+        Err(problems) => {
+            let words: Vec<&str> = problems.iter().map(|problem| problem.words.as_str()).collect();
+            if problems.iter().all(|problem| problem.is_unknown) {
+                return draft.unknown(&words.join("; "));
+            }
+            let on = "everything the server needs to exist";
+            return draft.broken("InvalidMachineSpec", on, &words.join("; "));
+        }
+    };
+    let Some(ports) = ports(draft, facts, &resolved) else { return };
+    draft.status.resources = Some(MachineResources {
+        ports: ports.iter().map(|port| PortResource { id: port.id.clone() }).collect(),
+    });
+    draft.status.resolved = Some(resolved.clone());
+    if let Some(port) = ports.iter().find(|port| !port.device_id.is_empty()) {
+        let on = format!("the server {} on port {} to be listed by the cloud", port.device_id, port.name);
+        draft.wait("InstanceNotReady", Actor::Cloud, &on);
+        return draft.again(BUSY);
+    }
+    let Read::One(user_data) = &draft.observed.user_data else { return };
+    let name = draft.observed.server_name();
+    draft.report.decide(format!("make the server {name}"), "everything it needs is there");
+    draft.steps.push(create(draft, name, resolved, &ports, user_data));
+    draft.working("InstanceNotReady", "the server to be made");
+}
+
+fn create(
+    draft: &Draft<'_>,
+    name: String,
+    resolved: ResolvedMachine,
+    ports: &[Port],
+    user_data: &super::UserData,
+) -> Step {
+    let spec = &draft.observed.object.spec;
+    let infrastructure = draft.observed.infrastructure_facts();
+    let machine = draft.observed.machine.iter().next().cloned().unwrap_or_default();
+    let mut tags = [&spec.tags[..], &infrastructure.tags[..]].concat();
+    super::ports::dedup(&mut tags);
+    let omits_zone = machine.is_control_plane && infrastructure.omits_zone;
+    Step::CreateServer {
+        name,
+        image_id: resolved.image_id,
+        flavor_id: resolved.flavor_id,
+        server_group_id: Some(resolved.server_group_id).filter(|id| !id.is_empty()),
+        port_ids: ports.iter().map(|port| port.id.clone()).collect(),
+        user_data: user_data.clone(),
+        metadata: spec.server_metadata.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect(),
+        tags,
+        key_name: spec.ssh_key_name.clone().filter(|name| !name.is_empty()),
+        config_drive: spec.config_drive,
+        availability_zone: machine.failure_domain.filter(|zone| !zone.is_empty() && !omits_zone),
+        scheduler_hints: status::scheduler_hints(spec),
+    }
+}
+
+/// All ports, once they exist; duplicates that nobody uses are removed.
+fn ports(draft: &mut Draft<'_>, facts: &CloudFacts, resolved: &ResolvedMachine) -> Option<Vec<Port>> {
+    let mut all = Vec::new();
+    for wanted in &resolved.ports {
+        let read =
+            facts.ports.get(&wanted.name).cloned().unwrap_or_else(|| Read::unknown("the port was not read"));
+        let used = read.iter().find(|port| !port.device_id.is_empty()).map(|port| port.id.clone());
+        match pick(&read, |port| &port.id, used.as_deref()) {
+            Picked::Unknown(why) => {
+                draft.unknown(&why);
+                return None;
+            }
+            Picked::None => draft.steps.push(Step::CreatePort(Box::new(wanted.clone()))),
+            Picked::One(port, extras) => {
+                for (number, extra) in
+                    extras.iter().enumerate().filter(|(_, extra)| extra.device_id.is_empty())
+                {
+                    let name = format!("{} (extra {})", wanted.name, number + 1);
+                    draft.steps.push(Step::DeletePort { name, id: extra.id.clone() });
+                }
+                if !wanted.tags.iter().all(|tag| port.tags.contains(tag)) {
+                    let (name, id, tags) = (wanted.name.clone(), port.id.clone(), wanted.tags.clone());
+                    draft.steps.push(Step::TagPort { name, id, tags });
+                }
+                all.push(port);
+            }
+        }
+    }
+    if all.len() < resolved.ports.len() {
+        draft.working("InstanceNotReady", "the ports to be made");
+        return None;
+    }
+    Some(all)
+}
+
+/// A server that exists.
+fn seen(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
+    draft.status.instance_id = Some(server.id.clone());
+    draft.status.instance_state = Some(server.status.clone());
+    record_ports(draft, facts, server);
+    // Known only in the pass that made the server; kept from then on.
+    if draft.status.resolved.is_none()
+        && let Ok(resolved) = preflight::resolve(draft.observed, facts)
+    {
+        draft.status.resolved = Some(resolved);
+    }
+    match server.status.as_str() {
+        "ACTIVE" => active(draft, server),
+        "BUILD" | "" => {
+            draft.wait("InstanceNotReady", Actor::Cloud, "the server to be built");
+            draft.again(BUSY);
+        }
+        "ERROR" => {
+            let fault = server.fault.clone().unwrap_or_else(|| "the cloud gives no reason".to_owned());
+            let waiting = Waiting::new(Actor::ClusterOwner, "the Machine to be replaced")
+                .because(format!("the server is in ERROR: {fault}"));
+            draft.noted.push(Noted::fails(TYPE, "InstanceStateError", &waiting));
+            draft.status.ready = Some(false);
+            draft.again(POLL);
+        }
+        other => {
+            // Stopped, moving, shelved: the node will say what that means for it.
+            let waiting =
+                Waiting::new(Actor::Cloud, "the server to be ACTIVE").because(format!("it is {other}"));
+            draft.noted.push(Noted::unknown(TYPE, "InstanceNotReady", &waiting));
+            draft.again(POLL);
+        }
+    }
+}
+
+fn record_ports(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
+    let wanted =
+        wanted_ports(&server.name, &draft.observed.object.spec, &draft.observed.infrastructure_facts());
+    let known = wanted.iter().filter_map(|wanted| facts.ports.get(&wanted.name));
+    let bound = known.flat_map(Read::iter).filter(|port| port.device_id == server.id);
+    let ports: Vec<PortResource> = bound.map(|port| PortResource { id: port.id.clone() }).collect();
+    if !ports.is_empty() {
+        draft.status.resources = Some(MachineResources { ports });
+    }
+}
+
+fn active(draft: &mut Draft<'_>, server: &Server) {
+    draft.status.addresses = status::addresses(server);
+    let provider_id = status::provider_id(&draft.observed.object.spec, &server.id);
+    if draft.observed.object.spec.provider_id.is_none() {
+        // The contract: the id is there before the machine is called ready.
+        draft.steps.push(Step::Record { provider_id });
+        return draft.working("InstanceNotReady", "the provider id to be written");
+    }
+    draft.status.ready = Some(true);
+    draft.status.initialization.get_or_insert_default().provisioned = Some(true);
+    draft.noted.push(Noted::holds(TYPE, "Ready"));
+}

@@ -1,0 +1,154 @@
+//! Create, roll out, delete: struck at every write, with the same end.
+
+use hangar_api::contract::Contract;
+use hangar_plan::flow::crash::{World, sweep};
+use hangar_plan::flow::{Frontier, Outcome, Step as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use crate::world::{Act, Memory};
+
+const LIMIT: usize = 3000;
+
+fn reference(group: &str, kind: &str, name: &str) -> Value {
+    json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": name})
+}
+
+fn template(version: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"pool": "one", "node.cluster.x-k8s.io/tier": "fast"}},
+        "spec": {
+            "clusterName": "demo", "version": version,
+            "bootstrap": {"configRef": reference("bootstrap", "StubConfigTemplate", "join")},
+            "infrastructureRef": reference("infrastructure", "StubMachineTemplate", "small"),
+        },
+    })
+}
+
+/// What a person applies.
+fn applied(replicas: i32) -> Memory {
+    let mut memory = Memory::default();
+    let mut cluster: hangar_api::cluster::v1beta2::Cluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "demo"},
+        "spec": {
+            "infrastructureRef": reference("infrastructure", "StubCluster", "demo"),
+            "controlPlaneRef": reference("controlplane", "StubPlane", "demo"),
+        },
+    }))
+    .unwrap();
+    memory.born("Cluster", &mut cluster.metadata);
+    memory.clusters.insert("demo".to_owned(), cluster);
+    let mut deployment: hangar_api::cluster::v1beta2::MachineDeployment = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": {"name": "workers"},
+        "spec": {"clusterName": "demo", "replicas": replicas, "selector": {"matchLabels": {"pool": "one"}},
+            "template": template("v1.33.0")},
+    }))
+    .unwrap();
+    memory.born("MachineDeployment", &mut deployment.metadata);
+    memory.deployments.insert("workers".to_owned(), deployment);
+    memory.add_foreign("StubCluster", "demo", Contract::V1Beta1, json!({"spec": {}}));
+    memory.add_foreign("StubPlane", "demo", Contract::V1Beta2, json!({"spec": {}}));
+    let spec = |size: &str| json!({"spec": {"template": {"spec": {"size": size}}}});
+    memory.add_foreign("StubConfigTemplate", "join", Contract::V1Beta2, spec("join"));
+    memory.add_foreign("StubMachineTemplate", "small", Contract::V1Beta2, spec("small"));
+    memory
+}
+
+/// The same after everything has come to rest.
+fn settled(mut memory: Memory) -> Memory {
+    for _ in 0..100 {
+        let mut observation = memory.observe();
+        let mut tried = std::collections::BTreeSet::new();
+        let mut moved = false;
+        loop {
+            let frontier: Frontier<Act> = memory.plan(&observation);
+            let Some(act) = frontier.next_untried(&tried).cloned() else { break };
+            let outcome: Outcome = memory.run(&act);
+            memory.fold(&mut observation, &act, &outcome);
+            moved |= outcome.is_success();
+            tried.insert(act.id());
+        }
+        memory.settle();
+        if !moved {
+            return memory;
+        }
+    }
+    panic!("never at rest: {:#?}", memory.end_state());
+}
+
+#[test]
+fn creation_survives_a_crash_anywhere() {
+    let end = settled(applied(2));
+    assert!(end.machines.len() == 2 && end.nodes.len() == 2, "{:#?}", end.end_state());
+    insta::assert_snapshot!(end.end_state().join("\n"));
+    let swept = sweep(&applied(2), LIMIT).unwrap();
+    assert!(swept.points > 80, "{}", swept.points);
+}
+
+#[test]
+fn at_rest_nothing_is_written() {
+    let end = settled(applied(1));
+    assert_eq!(end.plan(&end.observe()).iter().map(|act| act.id().to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn a_rollout_survives_a_crash_anywhere() {
+    let mut memory = settled(applied(1));
+    let deployment = memory.deployments.get_mut("workers").unwrap();
+    deployment.spec.template = serde_json::from_value(template("v1.34.0")).unwrap();
+    deployment.metadata.generation = Some(2);
+    let end = settled(memory.clone());
+    assert_eq!(end.most, 2, "one above the wanted one");
+    assert_eq!(end.sets.len(), 1, "{:#?}", end.end_state());
+    assert!(end.machines.values().all(|one| one.spec.version.as_deref() == Some("v1.34.0")));
+    let swept = sweep(&memory, LIMIT).unwrap();
+    assert!(swept.points > 60, "{}", swept.points);
+}
+
+#[test]
+fn scaling_down_survives_a_crash_anywhere() {
+    let mut memory = settled(applied(1));
+    memory.deployments.get_mut("workers").unwrap().spec.replicas = Some(0);
+    let end = settled(memory.clone());
+    assert!(end.machines.is_empty() && end.nodes.is_empty(), "{:#?}", end.end_state());
+    sweep(&memory, LIMIT).unwrap();
+}
+
+#[test]
+fn deletion_survives_a_crash_anywhere_and_leaves_only_templates() {
+    let mut memory = settled(applied(1));
+    let now = memory.now();
+    memory.clusters.get_mut("demo").unwrap().metadata.deletion_timestamp = Some(Time(now));
+    let end = settled(memory.clone());
+    // Nodes go with their cluster: nobody is left to delete them one by one.
+    let left: Vec<String> = end.end_state().into_iter().filter(|line| !line.starts_with("Node ")).collect();
+    assert_eq!(left, ["StubConfigTemplate join", "StubMachineTemplate small"]);
+    let swept = sweep(&memory, LIMIT).unwrap();
+    assert!(swept.points > 30, "{}", swept.points);
+}
+
+/// A planner that lags behind by one Machine names it again: the API server refuses, and there is no duplicate.
+#[test]
+fn a_stale_view_collides_instead_of_duplicating() {
+    let mut memory = settled(applied(1));
+    let stale = memory.clone();
+    memory.deployments.get_mut("workers").unwrap().spec.replicas = Some(2);
+    let mut memory = settled(memory);
+    assert_eq!(memory.machines.len(), 2);
+    // The old view, with the new wish.
+    let mut stale = stale;
+    for set in stale.sets.values_mut() {
+        set.spec.replicas = Some(2);
+    }
+    let creates: Vec<Act> = stale
+        .plan(&stale.observe())
+        .iter()
+        .filter(|act| act.id().verb == "create" && act.id().kind == "machine")
+        .cloned()
+        .collect();
+    assert_eq!(creates.len(), 1);
+    for act in &creates {
+        memory.run(act);
+    }
+    assert_eq!(memory.machines.len(), 2);
+}
