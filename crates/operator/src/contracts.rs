@@ -2,7 +2,8 @@
 //!
 //! Metadata only: the schemas of a management cluster's CRDs are tens of megabytes, and nobody here reads them.
 
-use hangar_api::conversion::{VersionLookup, contract_version};
+use hangar_api::contract::{self, Choice};
+use hangar_api::conversion::VersionLookup;
 use hangar_api::naming;
 use hangar_kit::ObjectKey;
 use hangar_kit::metrics::WatchMetrics;
@@ -16,18 +17,27 @@ use tokio_util::sync::CancellationToken;
 /// The contract versions of every CRD in the cluster, kept current by a watch.
 #[derive(Clone)]
 pub(crate) struct Contracts {
-    watch: Watch<PartialObjectMeta<CustomResourceDefinition>, Option<String>>,
+    watch: Watch<PartialObjectMeta<CustomResourceDefinition>, Option<Choice>>,
 }
 
 impl Contracts {
     pub(crate) fn watch(client: Client, metrics: &WatchMetrics, stop: &CancellationToken) -> Self {
         let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-        let watch = WatchBuilder::new("customresourcedefinitions", api).project(stop, |definition| {
-            contract_version(&definition.metadata.labels.unwrap_or_default()).map(str::to_owned)
-        });
+        let watch = WatchBuilder::new("customresourcedefinitions", api)
+            .project(stop, |definition| contract::chosen(&definition.metadata.labels.unwrap_or_default()));
         let counted = watch.clone();
         metrics.add(watch.name(), move || counted.stats());
         Self { watch }
+    }
+
+    /// The version and contract of a kind: absent when there is no such CRD, or its labels name none.
+    pub(crate) fn choice(&self, group: &str, kind: &str) -> Read<Choice> {
+        let key = ObjectKey::cluster(naming::custom_resource(group, kind));
+        match self.watch.get(&key) {
+            Read::One(kept) => kept.value.clone().map_or(Read::Absent, Read::One),
+            Read::Unknown(unknown) => Read::Unknown(unknown),
+            Read::Absent | Read::Many(_) => Read::Absent,
+        }
     }
 
     /// Returns when every CRD was seen once.
@@ -38,11 +48,7 @@ impl Contracts {
 
 impl VersionLookup for Contracts {
     fn version(&self, group: &str, kind: &str) -> Option<String> {
-        let key = ObjectKey::cluster(naming::custom_resource(group, kind));
-        match self.watch.get(&key) {
-            Read::One(kept) => kept.value.clone(),
-            // Conversion is total: while the CRDs are unknown, the version that the object itself kept is used.
-            _ => None,
-        }
+        // Conversion is total: while the CRDs are unknown, the version that the object itself kept is used.
+        self.choice(group, kind).known().ok()?.pop().map(|choice| choice.version)
     }
 }

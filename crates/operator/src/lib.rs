@@ -4,10 +4,32 @@
 //! nothing: decisions are in `hangar-plan`, the runtime is `hangar-kit`.
 
 mod admission;
+mod clouds;
+mod cluster;
+mod context;
 mod contracts;
+pub mod controllers;
 mod error;
+mod hosted_control_plane;
 pub mod install;
+mod kubeadm_bootstrap;
+mod machine;
+mod machine_deployment;
+mod machine_set;
+mod managed;
 pub mod manager;
+mod openstack_cluster;
+mod openstack_machine;
+mod outcome;
+mod patch;
+
+pub use context::Parts;
+
+/// One cluster as a tree.
+pub mod describe {
+    pub use hangar_kit::describe::read;
+    pub use hangar_plan::describe::{Node, Objects, Verdict, Waited, render, tree};
+}
 
 pub use error::Error;
 pub use hangar_kit::lease::LeaseSettings;

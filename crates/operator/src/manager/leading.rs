@@ -1,5 +1,11 @@
-//! What only the leader does, from the moment it leads until it no longer does.
+//! Competing for the lease, and what only the leader does beside the controllers.
+//!
+//! The lease outlives the stop: while the controllers end their last reconciles it is still held and renewed, so that
+//! what they write is still theirs to write. It is given back when they have ended.
 
+use std::sync::Arc;
+
+use hangar_kit::leadership::{Always, Leadership};
 use hangar_kit::lease::{Candidate, Term};
 use hangar_kit::metrics::Metrics;
 use hangar_kit::webhook::IssuedCertificate;
@@ -7,52 +13,77 @@ use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Options, webhooks};
+use super::Options;
 use crate::Error;
+use crate::context::WRITE_LIMIT;
+
+/// A process that is about to compete; none of it where there is no election.
+pub(super) struct Leading {
+    candidate: Option<Candidate>,
+}
 
 /// The task that competes, leads, and competes again.
-pub(super) struct Leading(JoinHandle<()>);
+pub(super) struct Competing {
+    task: JoinHandle<()>,
+    release: CancellationToken,
+}
 
-impl Leading {
-    /// Returns when nothing is written any more and the lease is handed over.
-    pub(super) async fn ended(self) {
-        let _ = self.0.await;
+impl Competing {
+    /// Hands the lease over. Call it when nothing writes any more.
+    pub(super) async fn release(self) {
+        self.release.cancel();
+        let _ = self.task.await;
     }
 }
 
-/// Starts to compete; stops when `stop` is cancelled.
-pub(super) fn compete(
-    client: &Client,
-    options: &Options,
-    metrics: &Metrics,
-    webhooks: &webhooks::Serving,
-    stop: &CancellationToken,
-) -> Result<Leading, Error> {
-    let issued = webhooks.issued().cloned();
-    let stop = stop.clone();
-    if !options.settings.leader_election {
-        tracing::warn!("leader election is off: a second manager would write over this one");
-        metrics.leader.leading.set(1);
-        let task = async move { lead(&Term::without_election(&stop), issued).await };
-        return Ok(Leading(tokio::spawn(task)));
-    }
-    let candidate =
-        Candidate::new(client.clone(), options.lease.clone())?.with_metrics(metrics.leader.clone());
-    Ok(Leading(tokio::spawn(async move {
-        while let Some(held) = candidate.acquire(&stop).await {
-            // A stop ends the work first and the lease after it.
-            let term = held.term().clone();
-            let work = async { lead(&term, issued.clone()).await };
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = work => {}
-            }
-            if let Err(error) = held.release().await {
-                let error: &(dyn std::error::Error + 'static) = &error;
-                tracing::warn!(error, "the lease runs out by itself");
-            }
+impl Leading {
+    /// Checks the settings; nothing is sent yet.
+    pub(super) fn prepare(client: &Client, options: &Options, metrics: &Metrics) -> Result<Self, Error> {
+        if !options.settings.leader_election {
+            tracing::warn!("leader election is off: a second manager would write over this one");
+            metrics.leader.leading.set(1);
+            return Ok(Self { candidate: None });
         }
-    })))
+        let lease = &options.lease;
+        let certain = (lease.duration / 10 * 9).saturating_sub(lease.retry_period);
+        if certain < WRITE_LIMIT {
+            let (needed, certain) = (WRITE_LIMIT.as_secs(), certain.as_secs());
+            tracing::warn!(needed, certain, "the lease is too short: controllers will hardly ever write");
+        }
+        let candidate = Candidate::new(client.clone(), lease.clone())?.with_metrics(metrics.leader.clone());
+        Ok(Self { candidate: Some(candidate) })
+    }
+
+    /// Whether we lead, now and later.
+    pub(super) fn leadership(&self) -> Arc<dyn Leadership> {
+        match &self.candidate {
+            Some(candidate) => Arc::new(candidate.standing()),
+            None => Arc::new(Always),
+        }
+    }
+
+    /// Starts to compete, and stops competing with `stop`; a lease that is held then is kept until it is released.
+    pub(super) fn compete(self, issued: Option<IssuedCertificate>, stop: &CancellationToken) -> Competing {
+        let (stop, release) = (stop.clone(), CancellationToken::new());
+        let released = release.clone();
+        let task = tokio::spawn(async move {
+            let Some(candidate) = self.candidate else {
+                return lead(&Term::without_election(&released), issued).await;
+            };
+            while let Some(held) = candidate.acquire(&stop).await {
+                let term = held.term().clone();
+                tokio::select! {
+                    () = released.cancelled() => {}
+                    () = lead(&term, issued.clone()) => {}
+                }
+                if let Err(error) = held.release().await {
+                    let error: &(dyn std::error::Error + 'static) = &error;
+                    tracing::warn!(error, "the lease runs out by itself");
+                }
+            }
+        });
+        Competing { task, release }
+    }
 }
 
 /// Returns when the term has ended.

@@ -4,16 +4,21 @@
 //! while it holds it does it compute and write. It never gives up on an API server that is away: it waits, says so on
 //! `/readyz`, and goes on when it is back.
 //!
+//! Controllers write through a client of their own, which sends a write only while the lease outlasts it.
+//!
 //! The order of a stop: the controllers end what they do, the lease is handed over, webhook requests that are under way
 //! are answered, telemetry is flushed. Webhooks come after the lease, because writes of the next leader may need them.
 
 mod leading;
 mod webhooks;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_kit::call::{CallGate, FencingGate};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::health::Health;
+use hangar_kit::leadership::Leadership;
 use hangar_kit::lease::LeaseSettings;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::serve::PlainServer;
@@ -25,8 +30,10 @@ use hangar_plan::controllers::Selection;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 
-use crate::Error;
+use crate::context::{Parts, WRITE_LIMIT};
 use crate::contracts::Contracts;
+use crate::{Error, controllers};
+use leading::Leading;
 
 /// Everything a manager is told.
 #[derive(Debug, Clone)]
@@ -42,7 +49,10 @@ pub struct Options {
 }
 
 /// All of a stop together; a pod gets 40 s.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
+const STOP_LIMIT: Duration = Duration::from_secs(35);
+
+/// Longer than the grace that controllers give their last reconciles.
+const CONTROLLERS_LIMIT: Duration = Duration::from_secs(22);
 
 /// Runs until a signal asks to stop.
 pub async fn run(config: Config, options: Options) -> Result<(), Error> {
@@ -71,7 +81,8 @@ async fn serve(
     // Servers stop after the work; their token is cancelled by the stop sequence, not by the signal.
     let serving = CancellationToken::new();
     let _serving_ends_with_us = serving.clone().drop_guard();
-    let client = client(config, &ClientOptions::default().gate(metrics.calls.clone()))?;
+    let client = client(config.clone(), &ClientOptions::default().gate(metrics.calls.clone()))?;
+    let leading = Leading::prepare(&client, options, metrics)?;
     let health = Health::new();
     let contracts_ready = health.readiness("custom-resource-definitions");
     let webhooks_ready = health.readiness("webhooks");
@@ -94,9 +105,12 @@ async fn serve(
         "serving"
     );
 
-    tokio::spawn(async move {
-        contracts.synced().await;
-        contracts_ready.pass();
+    tokio::spawn({
+        let contracts = contracts.clone();
+        async move {
+            contracts.synced().await;
+            contracts_ready.pass();
+        }
     });
     tokio::spawn({
         let slot = webhooks.slot().clone();
@@ -107,10 +121,20 @@ async fn serve(
         }
     });
 
-    let leading = leading::compete(&client, options, metrics, &webhooks, stop)?;
+    let parts = parts(config, options, metrics, &leading.leadership())?;
+    let working = {
+        let (selection, stop) = (options.controllers.clone(), stop.clone());
+        tokio::spawn(async move { controllers::run_with(parts, contracts, &selection, stop).await })
+    };
+    let leading = leading.compete(webhooks.issued().cloned(), stop);
     stop.cancelled().await;
     StopSequence::new()
-        .step("controllers and lease", Duration::from_secs(20), leading.ended())
+        .step("controllers", CONTROLLERS_LIMIT, async {
+            if let Err(error) = working.await {
+                tracing::error!(%error, "the controllers ended");
+            }
+        })
+        .step("lease", Duration::from_secs(4), leading.release())
         .step("webhooks", Duration::from_secs(5), async {
             serving.cancel();
             webhooks.stopped().await;
@@ -123,4 +147,25 @@ async fn serve(
         .await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What the controllers are given: a client whose writes are fenced, and all else that is shared.
+fn parts(
+    config: Config,
+    options: &Options,
+    metrics: &Metrics,
+    leadership: &Arc<dyn Leadership>,
+) -> Result<Parts, Error> {
+    let fence = || FencingGate::new(Arc::clone(leadership), WRITE_LIMIT);
+    let writing = ClientOptions::default().write_limit(WRITE_LIMIT).gate(metrics.calls.clone()).gate(fence());
+    let tenant_gates: Vec<Arc<dyn CallGate>> = vec![Arc::new(fence())];
+    Ok(Parts {
+        client: client(config, &writing)?,
+        leadership: Arc::clone(leadership),
+        metrics: metrics.clone(),
+        concurrency: options.settings.max_concurrent_reconciles.get(),
+        instance: options.lease.identity.clone(),
+        tenant_gates,
+        cloud_gates: Vec::new(),
+    })
 }

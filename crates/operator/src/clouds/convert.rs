@@ -1,0 +1,98 @@
+//! Cloud objects as facts: the part that plans look at.
+
+use hangar_openstack as cloud;
+use hangar_plan::openstack::{
+    Address, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server, Subnet, Zone,
+};
+
+pub(crate) fn network(from: cloud::Network) -> Network {
+    Network { id: from.id.to_string(), name: from.name, tags: from.tags }
+}
+
+pub(crate) fn subnet(from: cloud::Subnet) -> Subnet {
+    Subnet {
+        id: from.id.to_string(),
+        name: from.name,
+        network_id: from.network_id.to_string(),
+        cidr: from.cidr,
+        ip_version: from.ip_version,
+        dns_nameservers: from.dns_nameservers.iter().map(ToString::to_string).collect(),
+        tags: from.tags,
+    }
+}
+
+pub(crate) fn router(from: cloud::Router) -> Router {
+    let gateway = from.external_gateway.as_ref();
+    let addresses = gateway.map(|gateway| gateway.addresses.iter()).into_iter().flatten();
+    Router {
+        id: from.id.to_string(),
+        name: from.name,
+        tags: from.tags,
+        gateway_network_id: gateway.map(|gateway| gateway.network_id.to_string()),
+        gateway_addresses: addresses
+            .filter_map(|address| address.ip_address.map(|ip| ip.to_string()))
+            .collect(),
+    }
+}
+
+pub(crate) fn port(from: cloud::Port) -> Port {
+    Port {
+        id: from.id.to_string(),
+        name: from.name,
+        network_id: from.network_id.to_string(),
+        subnet_ids: from.fixed_ips.iter().map(|fixed| fixed.subnet_id.to_string()).collect(),
+        device_id: from.device_id,
+        device_owner: from.device_owner,
+        tags: from.tags,
+    }
+}
+
+pub(crate) fn group(from: cloud::SecurityGroup) -> Group {
+    let rules = from.rules.into_iter().map(|rule| KnownRule {
+        id: rule.id.to_string(),
+        rule: GroupRule {
+            direction: rule.direction,
+            ether_type: rule.ethertype,
+            protocol: rule.protocol,
+            port_range_min: rule.port_range_min,
+            port_range_max: rule.port_range_max,
+            remote_ip_prefix: rule.remote_ip_prefix,
+            remote_group_id: rule.remote_group_id.map(|id| id.to_string()),
+        },
+    });
+    Group { id: from.id.to_string(), name: from.name, tags: from.tags, rules: rules.collect() }
+}
+
+pub(crate) fn zone(from: cloud::AvailabilityZone) -> Zone {
+    Zone { name: from.name, is_available: from.is_available }
+}
+
+pub(crate) fn image(from: cloud::Image) -> Image {
+    let status = match from.status {
+        cloud::ImageStatus::Active => "active".to_owned(),
+        cloud::ImageStatus::Other(status) => status,
+    };
+    Image { id: from.id.to_string(), name: from.name, status }
+}
+
+pub(crate) fn flavor(from: cloud::Flavor) -> Flavor {
+    Flavor { id: from.id.to_string(), name: from.name }
+}
+
+pub(crate) fn server(from: cloud::Server) -> Server {
+    let addresses = from.addresses.into_iter().map(|(network, addresses)| {
+        let addresses = addresses.into_iter().map(|address| Address {
+            address: address.address.to_string(),
+            is_floating: address.kind == cloud::AddressKind::Floating,
+        });
+        (network, addresses.collect())
+    });
+    Server {
+        id: from.id.to_string(),
+        name: from.name,
+        status: from.status.to_string(),
+        fault: from.fault.map(|fault| fault.message.trim().to_owned()).filter(|words| !words.is_empty()),
+        addresses: addresses.collect(),
+        is_going: from.task_state.as_deref() == Some("deleting"),
+    }
+}

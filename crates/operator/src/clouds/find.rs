@@ -1,0 +1,174 @@
+//! Finding what a specification names by id or filter.
+
+use hangar_api::infrastructure::v1beta1::{
+    ImageParam, NetworkParam, OpenStackMachineSpec, ResourceFilter, RouterParam, SecurityGroupParam,
+    ServerGroupParam, SubnetFilter, SubnetParam,
+};
+use hangar_openstack::{
+    Error, Filter, FlavorId, ImageQuery, NetworkClient, NetworkId, NetworkQuery, NetworkResource, Query,
+    RouterId, RouterQuery, SecurityGroupId, SecurityGroupQuery, Session, SubnetId, SubnetQuery,
+};
+use hangar_plan::flow::Read;
+use hangar_plan::openstack::{Flavor, Group, Image, Network, Router, Subnet};
+
+use super::{convert, words};
+
+/// Everything that a list shows, as facts.
+pub(crate) fn read_all<T, U>(answer: Result<Vec<T>, Error>, convert: impl Fn(T) -> U) -> Read<U> {
+    match answer {
+        Ok(items) => Read::found(items.into_iter().map(convert)),
+        Err(error) => Read::unknown(words(&error)),
+    }
+}
+
+/// The one object that an id names.
+fn read_one<T, U>(answer: Result<Option<T>, Error>, convert: impl Fn(T) -> U) -> Read<U> {
+    read_all(answer.map(|item| item.into_iter().collect()), convert)
+}
+
+async fn by_id<R: NetworkResource, U>(
+    client: &NetworkClient,
+    id: &R,
+    convert: impl Fn(R::Item) -> U,
+) -> Read<U> {
+    read_one(client.get(id).await, convert)
+}
+
+async fn by_query<Q: Query, U>(
+    client: &NetworkClient,
+    query: &Q,
+    convert: impl Fn(<Q::Id as NetworkResource>::Item) -> U,
+) -> Read<U> {
+    read_all(client.list(query).await, convert)
+}
+
+/// Networks that a parameter names; only external ones where that is asked.
+pub(crate) async fn find_network(
+    client: &NetworkClient,
+    param: &NetworkParam,
+    is_external: Option<bool>,
+) -> Read<Network> {
+    match param {
+        NetworkParam::Id(id) => by_id(client, &NetworkId::from(id.0.as_str()), convert::network).await,
+        NetworkParam::Filter(filter) => {
+            let query = NetworkQuery { filter: resource_filter(filter), is_external };
+            by_query(client, &query, convert::network).await
+        }
+    }
+}
+
+/// Routers that a parameter names.
+pub(crate) async fn find_router(client: &NetworkClient, param: &RouterParam) -> Read<Router> {
+    match param {
+        RouterParam::Id(id) => by_id(client, &RouterId::from(id.0.as_str()), convert::router).await,
+        RouterParam::Filter(filter) => {
+            by_query(client, &RouterQuery { filter: resource_filter(filter) }, convert::router).await
+        }
+    }
+}
+
+/// Security groups that a parameter names.
+pub(crate) async fn find_group(client: &NetworkClient, param: &SecurityGroupParam) -> Read<Group> {
+    match param {
+        SecurityGroupParam::Id(id) => {
+            by_id(client, &SecurityGroupId::from(id.0.as_str()), convert::group).await
+        }
+        SecurityGroupParam::Filter(filter) => {
+            by_query(client, &SecurityGroupQuery { filter: resource_filter(filter) }, convert::group).await
+        }
+    }
+}
+
+/// Subnets that a parameter names, on a network where one is known.
+pub(crate) async fn find_subnet(
+    client: &NetworkClient,
+    param: &SubnetParam,
+    network_id: Option<&str>,
+) -> Read<Subnet> {
+    match param {
+        SubnetParam::Id(id) => by_id(client, &SubnetId::from(id.0.as_str()), convert::subnet).await,
+        SubnetParam::Filter(filter) => {
+            let query = SubnetQuery { network_id: network_id.map(NetworkId::from), ..subnet_query(filter) };
+            by_query(client, &query, convert::subnet).await
+        }
+    }
+}
+
+/// Images that a parameter names.
+pub(crate) async fn find_image(session: &Session, param: &ImageParam) -> Read<Image> {
+    match param {
+        ImageParam::Id(id) => read_one(session.image().image(&id.0.as_str().into()).await, convert::image),
+        ImageParam::Filter(filter) => {
+            let query =
+                ImageQuery { name: filter.name.clone(), tags: filter.tags.clone(), ..ImageQuery::default() };
+            read_all(session.image().images(&query).await, convert::image)
+        }
+        ImageParam::ImageRef(reference) => {
+            Read::unknown(format!("imageRef {} is not supported", reference.name))
+        }
+    }
+}
+
+/// The flavor of a machine: by id, else by name among all.
+pub(crate) async fn find_flavor(session: &Session, spec: &OpenStackMachineSpec) -> Read<Flavor> {
+    if let Some(id) = &spec.flavor_id {
+        return read_one(session.compute().flavor(&FlavorId::from(id.as_str())).await, convert::flavor);
+    }
+    let all = read_all(session.compute().flavors().await, convert::flavor);
+    all.filter(|flavor| Some(&flavor.name) == spec.flavor.as_ref())
+}
+
+/// The id of a server group.
+pub(crate) async fn find_server_group(session: &Session, param: &ServerGroupParam) -> Read<String> {
+    match param {
+        ServerGroupParam::Id(id) => Read::One(id.0.clone()),
+        ServerGroupParam::Filter(filter) => {
+            let groups = session.compute().server_groups().await.map(|groups| {
+                let wanted = |name: &String| filter.name.as_ref().is_none_or(|wanted| wanted == name);
+                groups.into_iter().filter(|group| wanted(&group.name)).collect()
+            });
+            read_all(groups, |group| group.id.to_string())
+        }
+    }
+}
+
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn resource_filter(filter: &ResourceFilter) -> Filter {
+    let tags = |tags: &[hangar_api::infrastructure::v1beta1::NeutronTag]| {
+        tags.iter().map(|tag| tag.0.clone()).collect::<Vec<_>>()
+    };
+    Filter {
+        id: None,
+        name: given(&filter.name),
+        description: given(&filter.description),
+        project_id: given(&filter.project_id),
+        tags: tags(&filter.tags),
+        tags_any: tags(&filter.tags_any),
+        not_tags: tags(&filter.not_tags),
+        not_tags_any: tags(&filter.not_tags_any),
+    }
+}
+
+fn subnet_query(filter: &SubnetFilter) -> SubnetQuery {
+    let shared = ResourceFilter {
+        name: filter.name.clone(),
+        description: filter.description.clone(),
+        project_id: filter.project_id.clone(),
+        tags: filter.tags.clone(),
+        tags_any: filter.tags_any.clone(),
+        not_tags: filter.not_tags.clone(),
+        not_tags_any: filter.not_tags_any.clone(),
+    };
+    SubnetQuery {
+        filter: resource_filter(&shared),
+        network_id: None,
+        ip_version: filter.ip_version.and_then(|version| u8::try_from(version).ok()),
+        gateway_ip: filter.gateway_ip.parse().ok(),
+        cidr: given(&filter.cidr),
+        ipv6_address_mode: given(&filter.ipv6_address_mode),
+        ipv6_ra_mode: given(&filter.ipv6_router_advertisement_mode),
+    }
+}

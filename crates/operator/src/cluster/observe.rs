@@ -1,0 +1,104 @@
+//! Reads a Cluster and what belongs to it from the stores, and asks its API server whether it is there.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::client::Health;
+use hangar_kit::watch::Watch;
+use hangar_plan::cluster::{Connection, Observed};
+use hangar_plan::flow::Read;
+use jiff::Timestamp;
+use kube::Resource;
+use tokio::time::Instant;
+
+use super::Clusters;
+use crate::managed::{in_namespace, referred};
+
+/// Changes come in bursts; the answer does not change with them.
+const BELIEVED_FOR: Duration = Duration::from_secs(20);
+/// A failure is looked at again with the next change.
+const DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
+/// An answer and its age.
+pub(super) struct Probed {
+    at: Instant,
+    connection: Connection,
+}
+
+impl Clusters {
+    /// What the stores show now.
+    pub(super) fn read(&self, cluster: Cluster, connection: Connection) -> Observed {
+        let key = ObjectKey::of(&cluster);
+        let namespace = key.namespace_or_empty();
+        let foreign = &self.context.foreign;
+        let look = |reference| referred(foreign, namespace, reference);
+        let watches = &self.context.watches;
+        Observed {
+            infrastructure: cluster.spec.infrastructure_ref.as_ref().map(look),
+            control_plane: cluster.spec.control_plane_ref.as_ref().map(look),
+            deployments: of_cluster(watches.machine_deployments(), &cluster, |object| {
+                &object.spec.cluster_name
+            }),
+            sets: of_cluster(watches.machine_sets(), &cluster, |object| &object.spec.cluster_name),
+            machines: of_cluster(watches.machines(), &cluster, |object| &object.spec.cluster_name),
+            connection,
+            refusals: std::collections::BTreeMap::new(),
+            now: Timestamp::now(),
+            cluster,
+        }
+    }
+
+    /// Whether the tenant's API server answers, or did a moment ago.
+    pub(super) async fn probe(&self, observed: &Observed) -> Connection {
+        let key = ObjectKey::of(&observed.cluster);
+        if !observed.is_control_plane_initialized() || observed.cluster.metadata.deletion_timestamp.is_some()
+        {
+            self.forget(&key);
+            return Connection::NotTried;
+        }
+        if let Some(known) = self.remembered(&key) {
+            return known;
+        }
+        let answer = async {
+            let client = self.context.tenants.client(&key).await.map_err(|error| error.to_string())?;
+            client.apiserver_version().await.map_err(|error| error.to_string())
+        };
+        let connection = match answer.await {
+            Ok(_) => Connection::Answering,
+            Err(why) => {
+                let health = self.context.tenants.health(&key);
+                let is_lasting = matches!(health, Health::Failing { retry_at: Some(_), .. });
+                Connection::Failing { why, is_lasting }
+            }
+        };
+        let probed = Probed { at: Instant::now(), connection: connection.clone() };
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, probed);
+        connection
+    }
+
+    fn remembered(&self, key: &ObjectKey) -> Option<Connection> {
+        let probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let probed = probes.get(key)?;
+        let limit = if probed.connection == Connection::Answering { BELIEVED_FOR } else { DOUBTED_AFTER };
+        (probed.at.elapsed() < limit).then(|| probed.connection.clone())
+    }
+
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+/// By the label that their controllers set; by name as well where missing one would be an error: while deleting.
+fn of_cluster<K>(watch: &Watch<K>, cluster: &Cluster, name_of: impl Fn(&K) -> &String) -> Read<K>
+where
+    K: Resource + Clone + Send + Sync + 'static,
+{
+    let key = ObjectKey::of(cluster);
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return in_namespace(watch.all().filter(|kept| *name_of(&kept.value) == key.name), &key);
+    }
+    in_namespace(watch.by_label(CLUSTER_NAME_LABEL, &key.name), &key)
+}

@@ -1,0 +1,150 @@
+//! Objects that a reference names, whoever owns their kind.
+//!
+//! A Cluster refers to its infrastructure and control plane, a Machine to its bootstrap configuration and server, by
+//! group and kind alone. Which version to read, and by which contract, stands on the labels of the kind's CRD. A store of
+//! a kind is started when the first reference names it, and from then on its changes wake whoever subscribed to
+//! foreign objects.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hangar_api::contract::{Choice, Contract};
+use hangar_api::naming;
+use hangar_api::reference::ContractVersionedObjectReference;
+use hangar_kit::ObjectKey;
+use hangar_kit::metrics::WatchMetrics;
+use hangar_kit::queue::WorkQueue;
+use hangar_kit::watch::{Change, Kept, Watch, WatchBuilder};
+use hangar_plan::flow::Read;
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+use crate::contracts::Contracts;
+
+type Mapper = Arc<dyn Fn(&Change<DynamicObject>) -> Vec<ObjectKey> + Send + Sync>;
+
+/// An object behind a reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Referred {
+    /// As it was last seen.
+    pub(crate) object: Arc<Kept<DynamicObject>>,
+    /// How to call its API.
+    pub(crate) resource: ApiResource,
+    /// How to read it.
+    pub(crate) contract: Contract,
+}
+
+/// Stores of foreign kinds.
+pub(crate) struct Foreign {
+    client: Client,
+    metrics: WatchMetrics,
+    contracts: Contracts,
+    stop: CancellationToken,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    kinds: BTreeMap<(String, String, String), Watch<DynamicObject>>,
+    subscribers: Vec<(WorkQueue<ObjectKey>, Mapper)>,
+}
+
+impl Foreign {
+    pub(super) fn new(
+        client: Client,
+        metrics: WatchMetrics,
+        contracts: Contracts,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { client, metrics, contracts, stop, state: Mutex::default() }
+    }
+
+    /// Adds keys to a queue for each change of each foreign kind, also of those that are named later.
+    pub(crate) fn feed(
+        &self,
+        queue: &WorkQueue<ObjectKey>,
+        mapper: impl Fn(&Change<DynamicObject>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) {
+        let mapper: Mapper = Arc::new(mapper);
+        let mut state = self.state();
+        for watch in state.kinds.values() {
+            subscribe(watch, queue, &mapper);
+        }
+        state.subscribers.push((queue.clone(), mapper));
+    }
+
+    /// The version and contract of a kind, if its CRD names one.
+    pub(crate) fn choice(&self, group: &str, kind: &str) -> Read<Choice> {
+        self.contracts.choice(group, kind)
+    }
+
+    /// How to call the API of a kind.
+    pub(crate) fn resource(&self, group: &str, kind: &str) -> Read<ApiResource> {
+        self.choice(group, kind).map(|choice| resource(group, kind, &choice.version))
+    }
+
+    /// The object that a reference names, as the store of its kind shows it.
+    pub(crate) fn get(
+        &self,
+        namespace: &str,
+        reference: &ContractVersionedObjectReference,
+    ) -> Read<Referred> {
+        let choice = match self.choice(&reference.api_group, &reference.kind) {
+            Read::One(choice) => choice,
+            Read::Unknown(unknown) => return Read::Unknown(unknown),
+            Read::Absent | Read::Many(_) => {
+                let name = naming::custom_resource(&reference.api_group, &reference.kind);
+                return Read::unknown(format!(
+                    "the CRD {name} is not installed, or names no contract version"
+                ));
+            }
+        };
+        let resource = resource(&reference.api_group, &reference.kind, &choice.version);
+        let key = ObjectKey { namespace: Some(namespace.to_owned()), name: reference.name.clone() };
+        self.watch(&resource).get(&key).map(|object| Referred {
+            object,
+            resource: resource.clone(),
+            contract: choice.contract,
+        })
+    }
+
+    /// The store of a kind, for read-your-writes and for lists.
+    pub(crate) fn watch(&self, resource: &ApiResource) -> Watch<DynamicObject> {
+        let name = (resource.group.clone(), resource.kind.clone(), resource.version.clone());
+        let mut state = self.state();
+        if let Some(watch) = state.kinds.get(&name) {
+            return watch.clone();
+        }
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let watch = WatchBuilder::new(format!("foreign-{}", resource.plural), api).start(&self.stop);
+        let counted = watch.clone();
+        self.metrics.add(watch.name(), move || counted.stats());
+        for (queue, mapper) in &state.subscribers {
+            subscribe(&watch, queue, mapper);
+        }
+        state.kinds.insert(name, watch.clone());
+        watch
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn subscribe(watch: &Watch<DynamicObject>, queue: &WorkQueue<ObjectKey>, mapper: &Mapper) {
+    let mapper = Arc::clone(mapper);
+    watch.feed(queue, move |change| mapper(change));
+}
+
+fn resource(group: &str, kind: &str, version: &str) -> ApiResource {
+    let name = naming::custom_resource(group, kind);
+    let plural = name.split('.').next().unwrap_or_default().to_owned();
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.to_owned(),
+        plural,
+    }
+}

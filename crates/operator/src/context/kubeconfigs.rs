@@ -1,0 +1,119 @@
+//! Connection data of tenants: Secrets named after the Cluster, as the contract says.
+//!
+//! A kubeconfig may name a Service of the management cluster, which a manager that runs outside of it cannot resolve. Such
+//! a manager goes by the endpoint that people use instead, and still checks the certificate for the Service's name.
+
+use std::sync::Arc;
+
+use hangar_api::contract::Endpoint;
+use hangar_api::names::{CLUSTER_NAME_LABEL, SECRET_VALUE_KEY};
+use hangar_kit::ObjectKey;
+use hangar_kit::client::{Connection, KubeconfigSource};
+use hangar_kit::error::{Error, Result};
+use hangar_plan::flow::Read;
+use k8s_openapi::api::core::v1::Secret;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+
+use super::Watches;
+
+/// How names of Services end in our kubeconfigs.
+const SERVICE_DOMAIN: &str = ".svc";
+
+/// Finds `<cluster>-<suffix>` and reads it when it has changed. The key is the Cluster's.
+pub(crate) struct KubeconfigSecrets {
+    client: Client,
+    watches: Arc<Watches>,
+    suffix: &'static str,
+    is_outside: bool,
+}
+
+impl KubeconfigSecrets {
+    pub(super) fn new(client: Client, watches: Arc<Watches>, suffix: &'static str) -> Self {
+        // Kubernetes tells every pod where its API server is, and nobody else. The contract's kubeconfig has the
+        // endpoint in it anyway.
+        let is_outside = std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() && suffix != "kubeconfig";
+        Self { client, watches, suffix, is_outside }
+    }
+
+    /// Where people reach the tenant: from the Cluster, or from its control plane while the Cluster has not heard of it.
+    fn endpoint(&self, cluster: &ObjectKey) -> Option<Endpoint> {
+        if let Read::One(kept) = self.watches.clusters().get(cluster)
+            && let Some(endpoint) = &kept.spec.control_plane_endpoint
+        {
+            let endpoint = Endpoint {
+                host: endpoint.host.clone().unwrap_or_default(),
+                port: endpoint.port.unwrap_or_default(),
+            };
+            if endpoint.is_valid() {
+                return Some(endpoint);
+            }
+        }
+        let is_its_own = |kept: &hangar_kit::watch::Kept<_>| {
+            kept.key.namespace == cluster.namespace
+                && (kept.owners.iter().any(|owner| owner.kind == "Cluster" && owner.name == cluster.name)
+                    || kept.labels.get(CLUSTER_NAME_LABEL) == Some(&cluster.name))
+        };
+        let all = self.watches.control_planes().all();
+        all.iter()
+            .filter(|kept| is_its_own(kept))
+            .find_map(|kept| kept.spec.settings.control_plane_endpoint.clone().filter(Endpoint::is_valid))
+    }
+
+    /// Replaces the name of a Service by the endpoint, where only that can be reached.
+    fn redirect(&self, config: &mut Config, cluster: &ObjectKey) {
+        let host = config.cluster_url.host().unwrap_or_default().to_owned();
+        if !self.is_outside || !host.ends_with(SERVICE_DOMAIN) {
+            return;
+        }
+        if let Some(endpoint) = self.endpoint(cluster)
+            && let Ok(url) = format!("https://{endpoint}").parse()
+        {
+            config.cluster_url = url;
+            config.tls_server_name = Some(host);
+        }
+    }
+
+    /// A new endpoint is new connection data where we go by it.
+    fn revision_of(&self, cluster: &ObjectKey, uid: &str, version: &str) -> String {
+        let detour = if self.is_outside { self.endpoint(cluster) } else { None };
+        let detour = detour.map(|endpoint| format!("/{endpoint}")).unwrap_or_default();
+        format!("{uid}/{version}{detour}")
+    }
+
+    fn secret(&self, cluster: &ObjectKey) -> ObjectKey {
+        ObjectKey { namespace: cluster.namespace.clone(), name: format!("{}-{}", cluster.name, self.suffix) }
+    }
+}
+
+impl KubeconfigSource for KubeconfigSecrets {
+    fn revision(&self, cluster: &ObjectKey) -> Option<String> {
+        match self.watches.secrets().get(&self.secret(cluster)) {
+            Read::One(kept) if !kept.is_terminating => {
+                Some(self.revision_of(cluster, &kept.uid, &kept.resource_version))
+            }
+            _ => None,
+        }
+    }
+
+    async fn connection(&self, cluster: &ObjectKey) -> Result<Connection> {
+        let key = self.secret(cluster);
+        let api: Api<Secret> =
+            Api::namespaced(self.client.clone(), key.namespace.as_deref().unwrap_or_default());
+        let secret =
+            api.get(&key.name).await.map_err(|source| Error::api(format!("read Secret {key}"), source))?;
+        let malformed = |problem: String| Error::Malformed { what: format!("Secret {key}"), problem };
+        let value = secret.data.as_ref().and_then(|data| data.get(SECRET_VALUE_KEY));
+        let value = value.ok_or_else(|| malformed(format!("it has no key {SECRET_VALUE_KEY:?}")))?;
+        let text = std::str::from_utf8(&value.0).map_err(|error| malformed(error.to_string()))?;
+        let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| malformed(error.to_string()))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|error| malformed(error.to_string()))?;
+        let metadata = secret.metadata;
+        let uid = metadata.uid.unwrap_or_default();
+        let version = metadata.resource_version.unwrap_or_default();
+        self.redirect(&mut config, cluster);
+        Ok(Connection { config, revision: self.revision_of(cluster, &uid, &version) })
+    }
+}

@@ -1,0 +1,116 @@
+//! What every controller is given: clients, shared watches, leadership, metrics.
+//!
+//! A controller takes what it needs from here and holds nothing of its own between two reconciles. Watches are started by
+//! the first controller that asks for them and shared by all, so a manager that runs a subset of the controllers
+//! watches only what that subset needs.
+
+mod foreign;
+mod kubeconfigs;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_kit::call::CallGate;
+use hangar_kit::client::{TenantOptions, Tenants};
+use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::event::Recorder;
+use hangar_kit::leadership::Leadership;
+use hangar_kit::metrics::Metrics;
+use hangar_plan::controllers::Controller;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use foreign::Foreign;
+pub(crate) use kubeconfigs::KubeconfigSecrets;
+pub(crate) use watches::{SecretFacts, Watches};
+
+use crate::clouds::Clouds;
+use crate::contracts::Contracts;
+
+/// Every call that a leader sends has ended after this long. Renewed every two seconds for ten, the lease outlasts it
+/// in all but a failing management cluster.
+pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a manager gives to its controllers.
+#[derive(Clone)]
+pub struct Parts {
+    /// Of the management cluster. Writes are fenced already.
+    pub client: Client,
+    /// Whether we lead.
+    pub leadership: Arc<dyn Leadership>,
+    /// Where controllers, watches and calls are counted.
+    pub metrics: Metrics,
+    /// At most this many reconciles of one controller at a time.
+    pub concurrency: usize,
+    /// Who we are, in events.
+    pub instance: String,
+    /// Who is asked about each call to a tenant.
+    pub tenant_gates: Vec<Arc<dyn CallGate>>,
+    /// Who is asked about each call to a cloud, besides the fence and the counters that every session has.
+    pub cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
+}
+
+/// What every controller is given. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The parts as they came.
+    pub(crate) parts: Parts,
+    /// Stores of the kinds we know, by kind.
+    pub(crate) watches: Arc<Watches>,
+    /// Stores of kinds that objects refer to, whoever owns them.
+    pub(crate) foreign: Arc<Foreign>,
+    /// Clients of tenants, from `<cluster>-kubeconfig`; the key is the Cluster's.
+    pub(crate) tenants: Arc<Tenants<KubeconfigSecrets>>,
+    /// Sessions of clouds, from the Secrets that identity references name.
+    pub(crate) clouds: Arc<Clouds>,
+    /// Ends the controllers; the stores outlive them.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Context {
+    /// Nothing is started yet but what the parts hold.
+    pub(crate) fn new(
+        parts: Parts,
+        contracts: Contracts,
+        storing: &CancellationToken,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (client, metrics) = (&parts.client, &parts.metrics.watch);
+        let watches = Arc::new(Watches::new(client.clone(), metrics.clone(), storing.clone()));
+        let foreign = Foreign::new(client.clone(), metrics.clone(), contracts, storing.clone());
+        let source = KubeconfigSecrets::new(parts.client.clone(), Arc::clone(&watches), "kubeconfig");
+        let tenants = Arc::new(Tenants::new(source, tenant_options(&parts)));
+        let clouds = Arc::new(Clouds::new(&parts));
+        Self { watches, foreign: Arc::new(foreign), tenants, clouds, stop: stop.clone(), parts }
+    }
+
+    /// Clients of tenants from another Secret, `<cluster>-<suffix>`.
+    pub(crate) fn tenants_by(&self, suffix: &'static str) -> Arc<Tenants<KubeconfigSecrets>> {
+        let client = self.parts.client.clone();
+        let source = KubeconfigSecrets::new(client, Arc::clone(&self.watches), suffix);
+        Arc::new(Tenants::new(source, tenant_options(&self.parts)))
+    }
+
+    /// The client of the management cluster.
+    pub(crate) fn client(&self) -> Client {
+        self.parts.client.clone()
+    }
+
+    /// A controller with the manager's settings, to which roots and watches are added.
+    pub(crate) fn builder(&self, controller: Controller) -> ControllerBuilder {
+        ControllerBuilder::new(controller.name())
+            .concurrency(self.parts.concurrency)
+            .observer(Arc::new(self.parts.metrics.clone()))
+    }
+
+    /// Writes events in the name of a controller.
+    pub(crate) fn recorder(&self, controller: Controller) -> Recorder {
+        Recorder::new(self.client(), controller.name(), self.parts.instance.clone())
+    }
+}
+
+fn tenant_options(parts: &Parts) -> TenantOptions {
+    // Writes to tenants are fenced as well: none may outlast what the lease is certain to last.
+    TenantOptions { gates: parts.tenant_gates.clone(), call_limit: WRITE_LIMIT, ..TenantOptions::default() }
+}

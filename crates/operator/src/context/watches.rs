@@ -1,0 +1,151 @@
+//! One store per kind, started by whoever asks first.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::OnceLock;
+
+use hangar_api::bootstrap::v1beta2::KubeadmConfig;
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::metrics::WatchMetrics;
+use hangar_kit::watch::{Watch, WatchBuilder};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+/// What is kept of a Secret: never its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SecretFacts {
+    /// Hashes, expiry and the like, written by whoever made the content.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// Its labels.
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+/// The stores. Children (Secrets, workloads) are those that carry the label of a cluster, and no others.
+pub(crate) struct Watches {
+    client: Client,
+    metrics: WatchMetrics,
+    stop: CancellationToken,
+    clusters: OnceLock<Watch<Cluster>>,
+    machines: OnceLock<Watch<Machine>>,
+    machine_sets: OnceLock<Watch<MachineSet>>,
+    machine_deployments: OnceLock<Watch<MachineDeployment>>,
+    control_planes: OnceLock<Watch<HostedControlPlane>>,
+    kubeadm_configs: OnceLock<Watch<KubeadmConfig>>,
+    openstack_clusters: OnceLock<Watch<OpenStackCluster>>,
+    openstack_machines: OnceLock<Watch<OpenStackMachine>>,
+    secrets: OnceLock<Watch<PartialObjectMeta<Secret>, SecretFacts>>,
+    config_maps: OnceLock<Watch<ConfigMap>>,
+    services: OnceLock<Watch<Service>>,
+    pods: OnceLock<Watch<Pod>>,
+    stateful_sets: OnceLock<Watch<StatefulSet>>,
+    deployments: OnceLock<Watch<Deployment>>,
+    pod_disruption_budgets: OnceLock<Watch<PodDisruptionBudget>>,
+    network_policies: OnceLock<Watch<NetworkPolicy>>,
+}
+
+macro_rules! stores {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty, $how:ident;)*) => {
+        impl Watches {
+            pub(super) fn new(client: Client, metrics: WatchMetrics, stop: CancellationToken) -> Self {
+                Self { client, metrics, stop, secrets: OnceLock::new(), $($name: OnceLock::new()),* }
+            }
+
+            $($(#[$doc])*
+            pub(crate) fn $name(&self) -> &Watch<$kind> {
+                self.$name.get_or_init(|| self.start(self.$how(stringify!($name))))
+            })*
+        }
+    };
+}
+
+stores! {
+    /// Every Cluster.
+    clusters: Cluster, every;
+    /// Every Machine, by cluster.
+    machines: Machine, by_cluster;
+    /// Every MachineSet, by cluster.
+    machine_sets: MachineSet, by_cluster;
+    /// Every MachineDeployment, by cluster.
+    machine_deployments: MachineDeployment, by_cluster;
+    /// Every HostedControlPlane, by cluster.
+    control_planes: HostedControlPlane, by_cluster;
+    /// Every KubeadmConfig, by cluster.
+    kubeadm_configs: KubeadmConfig, by_cluster;
+    /// Every OpenStackCluster, by cluster.
+    openstack_clusters: OpenStackCluster, by_cluster;
+    /// Every OpenStackMachine, by cluster.
+    openstack_machines: OpenStackMachine, by_cluster;
+    /// ConfigMaps of clusters.
+    config_maps: ConfigMap, of_clusters;
+    /// Services of clusters.
+    services: Service, of_clusters;
+    /// Pods of clusters.
+    pods: Pod, of_clusters;
+    /// StatefulSets of clusters.
+    stateful_sets: StatefulSet, of_clusters;
+    /// Deployments of clusters.
+    deployments: Deployment, of_clusters;
+    /// PodDisruptionBudgets of clusters.
+    pod_disruption_budgets: PodDisruptionBudget, of_clusters;
+    /// NetworkPolicies of clusters.
+    network_policies: NetworkPolicy, of_clusters;
+}
+
+impl Watches {
+    /// Secrets of clusters, without their content.
+    pub(crate) fn secrets(&self) -> &Watch<PartialObjectMeta<Secret>, SecretFacts> {
+        self.secrets.get_or_init(|| {
+            let builder: WatchBuilder<PartialObjectMeta<Secret>> = self.of_clusters("secrets");
+            let watch = builder.project(&self.stop, |secret| SecretFacts {
+                annotations: secret.metadata.annotations.unwrap_or_default(),
+                labels: secret.metadata.labels.unwrap_or_default(),
+            });
+            self.count(&watch);
+            watch
+        })
+    }
+
+    fn every<K>(&self, name: &str) -> WatchBuilder<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        WatchBuilder::new(name.replace('_', "-"), Api::all(self.client.clone()))
+    }
+
+    fn by_cluster<K>(&self, name: &str) -> WatchBuilder<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.every(name).index_label(CLUSTER_NAME_LABEL)
+    }
+
+    fn of_clusters<K>(&self, name: &str) -> WatchBuilder<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.by_cluster(name).labels(CLUSTER_NAME_LABEL)
+    }
+
+    fn start<K>(&self, builder: WatchBuilder<K>) -> Watch<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let watch = builder.start(&self.stop);
+        self.count(&watch);
+        watch
+    }
+
+    fn count<K: Resource + 'static, F: Send + Sync + 'static>(&self, watch: &Watch<K, F>) {
+        let counted = watch.clone();
+        self.metrics.add(watch.name(), move || counted.stats());
+    }
+}

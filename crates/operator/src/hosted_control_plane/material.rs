@@ -1,0 +1,123 @@
+//! Facts of the Secrets that hold keys.
+//!
+//! Minting notes them as annotations, so a watch of metadata is enough. A Secret without those notes was brought by
+//! people; it is read as a whole, once per version.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use hangar_kit::ObjectKey;
+use hangar_kit::error::{Error, Result};
+use hangar_kit::watch::Kept;
+use hangar_pki::{Certificate, PrivateKeyPem, ServiceAccountKeys, fingerprint};
+use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::material::keys;
+use hangar_plan::hosted_control_plane::{Material, Names, SecretFacts};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Api;
+
+use super::ControlPlanes;
+use crate::context::SecretFacts as Noted;
+
+/// What was read of Secrets that people brought, by uid, with the version that was read.
+#[derive(Default)]
+pub(super) struct Given(Mutex<BTreeMap<String, (String, SecretFacts)>>);
+
+impl Given {
+    fn get(&self, uid: &str, version: &str) -> Option<SecretFacts> {
+        let read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        read.get(uid).filter(|(seen, _)| seen == version).map(|(_, facts)| facts.clone())
+    }
+
+    fn put(&self, uid: &str, version: &str, facts: &SecretFacts) {
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(uid.to_owned(), (version.to_owned(), facts.clone()));
+    }
+}
+
+impl ControlPlanes {
+    /// Every Secret by what it holds.
+    pub(super) async fn secrets(&self, names: &Names) -> BTreeMap<Material, Read<SecretFacts>> {
+        let mut found = BTreeMap::new();
+        for material in Material::ALL {
+            let key = ObjectKey::namespaced(names.namespace(), names.secret(material));
+            let read = match self.context.watches.secrets().get(&key) {
+                Read::One(kept) => match SecretFacts::of(&metadata(&kept)) {
+                    Some(facts) => Read::One(facts),
+                    // One that cannot be read stops only what needs it.
+                    None => match self.brought(material, &kept).await {
+                        Ok(facts) => Read::One(facts),
+                        Err(error) => Read::unknown(error.to_string()),
+                    },
+                },
+                Read::Absent | Read::Many(_) => Read::Absent,
+                Read::Unknown(unknown) => Read::Unknown(unknown),
+            };
+            found.insert(material, read);
+        }
+        found
+    }
+
+    /// Facts of a Secret that somebody else made.
+    async fn brought(&self, material: Material, kept: &Kept<Noted>) -> Result<SecretFacts> {
+        let nothing_known = SecretFacts {
+            uid: Some(kept.uid.clone()),
+            is_deleting: kept.is_terminating,
+            ..SecretFacts::default()
+        };
+        if !material.may_be_given() {
+            return Ok(nothing_known);
+        }
+        if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
+            return Ok(facts);
+        }
+        let api: Api<Secret> = Api::namespaced(self.context.client(), kept.key.namespace_or_empty());
+        let read = api.get(&kept.key.name).await;
+        let secret = read.map_err(|source| Error::api(format!("read Secret {}", kept.key), source))?;
+        let facts = described(material, &secret, nothing_known)
+            .map_err(|problem| Error::Malformed { what: format!("Secret {}", kept.key), problem })?;
+        self.given.put(&kept.uid, &kept.resource_version, &facts);
+        Ok(facts)
+    }
+}
+
+/// The metadata as the plan reads it.
+fn metadata(kept: &Kept<Noted>) -> ObjectMeta {
+    ObjectMeta {
+        uid: Some(kept.uid.clone()),
+        annotations: Some(kept.annotations.clone()),
+        // Only whether there is one matters.
+        deletion_timestamp: kept.is_terminating.then_some(Time(Timestamp::UNIX_EPOCH)),
+        ..ObjectMeta::default()
+    }
+}
+
+/// One text of a Secret's data.
+pub(super) fn text(secret: &Secret, key: &str) -> Result<String, String> {
+    let data = secret.data.as_ref().and_then(|data| data.get(key));
+    let bytes = data.ok_or_else(|| format!("it has no key {key:?}"))?;
+    String::from_utf8(bytes.0.clone()).map_err(|error| error.to_string())
+}
+
+/// What a Secret that people brought holds.
+fn described(material: Material, secret: &Secret, base: SecretFacts) -> Result<SecretFacts, String> {
+    let key = PrivateKeyPem::new(text(secret, keys::PRIVATE_KEY)?);
+    if material == Material::ServiceAccountKeys {
+        let pair = ServiceAccountKeys::from_private(key).map_err(|error| error.to_string())?;
+        return Ok(SecretFacts { fingerprint: fingerprint(&pair.public), ..base });
+    }
+    let pem = text(secret, keys::CERTIFICATE)?;
+    let certificate = Certificate::parse(&pem).map_err(|error| error.to_string())?;
+    if !certificate.is_authority() || !certificate.matches_key(&key) {
+        return Err("its certificate is no authority, or the key is not its own".to_owned());
+    }
+    Ok(SecretFacts {
+        fingerprint: certificate.fingerprint(),
+        not_before: Some(certificate.not_before()),
+        not_after: Some(certificate.not_after()),
+        certificate: Some(pem),
+        ..base
+    })
+}

@@ -1,0 +1,355 @@
+//! Mints what a plan asks for, and puts it into its Secret.
+//!
+//! Creation is a POST: if a Secret of that name exists, whoever made it, it stays. Replacement names the uid and the
+//! version that were read a moment before. So no key is ever written over one that nobody has looked at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hangar_pki::{
+    Authority, Certificate, Credentials, Intent, KeyPairPem, Kubeconfig, PrivateKeyPem, ServiceAccountKeys,
+    Trust, encryption_key, fingerprint, issue,
+};
+use hangar_plan::flow::Outcome;
+use hangar_plan::hosted_control_plane::material::keys;
+use hangar_plan::hosted_control_plane::{
+    CertificateIntent, Content, Issuer, Mint, MintReason, SecretFacts, Usage,
+};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::PartialObjectMetaExt;
+use serde_json::json;
+
+use super::fail::{self, Problem};
+use super::{FIELD_MANAGER, material};
+use crate::hosted_control_plane::run::Bench;
+
+/// What goes into a Secret, and what is noted on it.
+struct Minted {
+    data: BTreeMap<String, ByteString>,
+    facts: SecretFacts,
+}
+
+impl Bench<'_> {
+    /// Mints into a Secret. Answers with the fingerprint of what is there then.
+    pub(super) async fn mint(&self, mint: &Mint) -> Outcome {
+        match self.minted(mint).await {
+            Ok(facts) => {
+                let fingerprint = facts.fingerprint.clone();
+                self.know(mint.material, facts);
+                Outcome::Created(fingerprint)
+            }
+            Err(problem) => problem.outcome(),
+        }
+    }
+
+    async fn minted(&self, mint: &Mint) -> Result<SecretFacts, Problem> {
+        let name = mint.secret.metadata.name.clone().unwrap_or_default();
+        let namespace = mint.secret.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<Secret> = Api::namespaced(self.client(), &namespace);
+        let present = match mint.why {
+            MintReason::Missing => None,
+            _ => Some(self.ours(&api, &name).await?),
+        };
+        let issuer = match mint.content.issuer() {
+            Some(issuer) => Some(self.authority(&api, issuer).await?),
+            None => None,
+        };
+        let (content, intent) = (mint.content.clone(), mint.intent.clone());
+        // An RSA key takes a good part of a second.
+        let made =
+            tokio::task::spawn_blocking(move || make(&content, intent, issuer.as_deref(), Timestamp::now()));
+        let minted =
+            made.await.map_err(|error| Problem::failed("MintingEnded", error.to_string(), true))??;
+        let written = match present {
+            None => self.create(&api, mint, &minted, &name).await?,
+            Some(present) => replace(&api, &present, &minted, &name).await?,
+        };
+        let uid = written.metadata.uid.clone();
+        self.watches().secrets().written(written.metadata.into_response_partial());
+        Ok(SecretFacts { uid, ..minted.facts })
+    }
+
+    async fn create(
+        &self,
+        api: &Api<Secret>,
+        mint: &Mint,
+        minted: &Minted,
+        name: &str,
+    ) -> Result<Secret, Problem> {
+        let template = serde_json::to_value(&mint.secret).and_then(serde_json::from_value::<Secret>);
+        let mut secret = template.map_err(|error| Problem::failed("Malformed", error.to_string(), false))?;
+        secret.metadata.annotations.get_or_insert_default().extend(minted.facts.annotations());
+        secret.data = Some(minted.data.clone());
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match api.create(&parameters, &secret).await {
+            Err(error) if fail::is_conflict(&error) => {
+                // It is there after all: ours from an earlier life, or somebody else's.
+                let present = self.ours(api, name).await?;
+                self.watches().secrets().written(present.metadata.into_response_partial());
+                Err(Problem::Lost)
+            }
+            result => result.map_err(|error| Problem::api(format!("create Secret {name}"), error)),
+        }
+    }
+
+    /// A Secret that we made, as it is now.
+    async fn ours(&self, api: &Api<Secret>, name: &str) -> Result<Secret, Problem> {
+        let read = api.get(name).await.map_err(|error| Problem::api(format!("read Secret {name}"), error))?;
+        if SecretFacts::of(&read.metadata).is_none() {
+            return Err(Problem::Refused(format!(
+                "Secret {name} exists and was not made by Hangar: delete it, or give it the label {} to have it \
+                 used where that is possible",
+                hangar_api::names::CLUSTER_NAME_LABEL
+            )));
+        }
+        Ok(read)
+    }
+
+    /// The authority that is to sign, if it is still the one the plan saw.
+    async fn authority(&self, api: &Api<Secret>, issuer: &Issuer) -> Result<Arc<Authority>, Problem> {
+        if let Some(known) = self.known_authority(&issuer.fingerprint) {
+            return Ok(known);
+        }
+        let name = &issuer.secret;
+        let secret =
+            api.get(name).await.map_err(|error| Problem::api(format!("read Secret {name}"), error))?;
+        let unusable =
+            |text: String| Problem::failed("UnusableAuthority", format!("Secret {name}: {text}"), true);
+        let certificate = material::text(&secret, keys::CERTIFICATE).map_err(unusable)?;
+        let key = material::text(&secret, keys::PRIVATE_KEY).map_err(unusable)?;
+        let authority = Authority::from_pem(&certificate, &PrivateKeyPem::new(key))
+            .map_err(|error| unusable(error.to_string()))?;
+        if authority.certificate().fingerprint() != issuer.fingerprint {
+            return Err(Problem::Lost);
+        }
+        Ok(self.remember_authority(authority))
+    }
+}
+
+async fn replace(
+    api: &Api<Secret>,
+    present: &Secret,
+    minted: &Minted,
+    name: &str,
+) -> Result<Secret, Problem> {
+    let patch = json!({
+        "metadata": {
+            "uid": present.metadata.uid,
+            "resourceVersion": present.metadata.resource_version,
+            "annotations": minted.facts.annotations(),
+        },
+        "data": minted.data,
+    });
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patched = api.patch(name, &parameters, &Patch::Merge(&patch)).await;
+    patched.map_err(|error| Problem::api(format!("replace the content of Secret {name}"), error))
+}
+
+fn make(
+    content: &Content,
+    intent: String,
+    issuer: Option<&Authority>,
+    now: Timestamp,
+) -> Result<Minted, hangar_pki::Error> {
+    let signed = |asked: &CertificateIntent| match issuer {
+        Some(issuer) => issue(issuer, &certificate_intent(asked), now),
+        None => Err(hangar_pki::Error::NotAnAuthority("nobody".to_owned())),
+    };
+    let by = issuer.map(|issuer| issuer.certificate().fingerprint());
+    let note = |fingerprint| SecretFacts {
+        is_ours: true,
+        intent: Some(intent),
+        fingerprint,
+        ..SecretFacts::default()
+    };
+    match content {
+        Content::Authority(asked) => {
+            let authority = Authority::self_signed(&certificate_intent(asked), now)?;
+            let facts = dated(note(String::new()), authority.certificate());
+            let facts = SecretFacts { certificate: Some(authority.pair().certificate.clone()), ..facts };
+            Ok(Minted { data: pair(authority.pair()), facts })
+        }
+        Content::Certificate { intent: asked, .. } => {
+            let made = signed(asked)?;
+            let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
+            Ok(Minted { data: pair(&made), facts: SecretFacts { issuer: by, ..facts } })
+        }
+        Content::Kubeconfig { intent: asked, cluster, user, server, .. } => {
+            let made = signed(asked)?;
+            let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
+            let trusted = issuer.map(|issuer| issuer.pair().certificate.clone()).unwrap_or_default();
+            let kubeconfig = Kubeconfig {
+                cluster: cluster.clone(),
+                user: user.clone(),
+                server: server.clone(),
+                trust: Trust::Embedded(trusted),
+                tls_server_name: None,
+                credentials: Credentials::Certificate(made),
+                namespace: None,
+            };
+            let data = BTreeMap::from([(keys::KUBECONFIG.to_owned(), bytes(&kubeconfig.to_yaml()?))]);
+            Ok(Minted { data, facts: SecretFacts { issuer: by, ..facts } })
+        }
+        Content::ServiceAccountKeys => {
+            let made = ServiceAccountKeys::generate()?;
+            let data = BTreeMap::from([
+                (keys::CERTIFICATE.to_owned(), bytes(&made.public)),
+                (keys::PRIVATE_KEY.to_owned(), bytes(made.private.expose())),
+            ]);
+            Ok(Minted { data, facts: note(fingerprint(&made.public)) })
+        }
+        Content::EncryptionConfiguration => {
+            let configuration = encryption_configuration();
+            let data = BTreeMap::from([(keys::ENCRYPTION.to_owned(), bytes(&configuration))]);
+            Ok(Minted { facts: note(fingerprint(&configuration)), data })
+        }
+    }
+}
+
+/// Secrets are encrypted with a random key; what was written before is still read.
+fn encryption_configuration() -> String {
+    json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{
+            "resources": ["secrets"],
+            "providers": [
+                { "secretbox": { "keys": [{ "name": "key1", "secret": encryption_key().expose() }] } },
+                { "identity": {} },
+            ],
+        }],
+    })
+    .to_string()
+}
+
+fn dated(facts: SecretFacts, certificate: &Certificate) -> SecretFacts {
+    SecretFacts {
+        fingerprint: certificate.fingerprint(),
+        not_before: Some(certificate.not_before()),
+        not_after: Some(certificate.not_after()),
+        ..facts
+    }
+}
+
+fn pair(pair: &KeyPairPem) -> BTreeMap<String, ByteString> {
+    BTreeMap::from([
+        (keys::CERTIFICATE.to_owned(), bytes(&pair.certificate)),
+        (keys::PRIVATE_KEY.to_owned(), bytes(pair.key.expose())),
+    ])
+}
+
+fn bytes(text: &str) -> ByteString {
+    ByteString(text.as_bytes().to_vec())
+}
+
+fn certificate_intent(asked: &CertificateIntent) -> Intent {
+    let usage = match asked.usage {
+        Usage::Server => hangar_pki::Usage::Server,
+        Usage::Client => hangar_pki::Usage::Client,
+        Usage::ServerAndClient => hangar_pki::Usage::ServerAndClient,
+        Usage::Authority => hangar_pki::Usage::Authority,
+    };
+    Intent::new(&asked.common_name, usage, asked.lifetime)
+        .organizations(asked.organizations.iter().cloned())
+        .dns_names(asked.dns_names.iter().cloned())
+        .ip_addresses(asked.ip_addresses.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use hangar_plan::hosted_control_plane::Material;
+
+    use super::*;
+
+    const YEAR: Duration = Duration::from_hours(8760);
+
+    fn asked(usage: Usage) -> CertificateIntent {
+        CertificateIntent {
+            common_name: "somebody".to_owned(),
+            organizations: vec!["group".to_owned()],
+            dns_names: BTreeSet::from(["api.example.com".to_owned()]),
+            ip_addresses: BTreeSet::from([[192, 0, 2, 1].into()]),
+            usage,
+            lifetime: YEAR,
+        }
+    }
+
+    fn made(content: &Content, issuer: Option<&Authority>) -> (BTreeMap<String, String>, SecretFacts) {
+        let minted = make(content, "hash".to_owned(), issuer, Timestamp::now()).unwrap();
+        let text = |bytes: ByteString| String::from_utf8(bytes.0).unwrap();
+        (minted.data.into_iter().map(|(key, bytes)| (key, text(bytes))).collect(), minted.facts)
+    }
+
+    fn authority() -> (Authority, Issuer) {
+        let (data, facts) = made(&Content::Authority(asked(Usage::Authority)), None);
+        let key = PrivateKeyPem::new(&data[keys::PRIVATE_KEY]);
+        let authority = Authority::from_pem(&data[keys::CERTIFICATE], &key).unwrap();
+        let issuer = Issuer {
+            material: Material::ClusterAuthority,
+            secret: "demo-ca".to_owned(),
+            fingerprint: facts.fingerprint,
+        };
+        (authority, issuer)
+    }
+
+    #[test]
+    fn notes_say_what_is_in_the_secret_and_nothing_secret() {
+        let (data, facts) = made(&Content::Authority(asked(Usage::Authority)), None);
+        let certificate = Certificate::parse(&data[keys::CERTIFICATE]).unwrap();
+        assert_eq!(facts.fingerprint, certificate.fingerprint());
+        assert_eq!(facts.certificate.as_deref(), Some(data[keys::CERTIFICATE].as_str()));
+        assert_eq!((facts.not_after, facts.intent.as_deref()), (Some(certificate.not_after()), Some("hash")));
+        assert!(facts.annotations().values().all(|note| !note.contains("PRIVATE")));
+    }
+
+    #[test]
+    fn a_certificate_is_what_was_asked_for_and_names_its_issuer() {
+        let (authority, issuer) = authority();
+        let content = Content::Certificate { intent: asked(Usage::Server), issuer: issuer.clone() };
+        let (data, facts) = made(&content, Some(&authority));
+        let certificate = Certificate::parse(&data[keys::CERTIFICATE]).unwrap();
+        assert_eq!(certificate.difference_from(&certificate_intent(&asked(Usage::Server))), None);
+        assert!(certificate.is_signed_by(authority.certificate()));
+        assert_eq!((facts.issuer, facts.certificate), (Some(issuer.fingerprint), None));
+        assert!(make(&content, String::new(), None, Timestamp::now()).is_err(), "nobody signs");
+    }
+
+    #[test]
+    fn a_kubeconfig_trusts_its_issuer_and_holds_its_own_key() {
+        let (authority, issuer) = authority();
+        let content = Content::Kubeconfig {
+            intent: asked(Usage::Client),
+            issuer,
+            cluster: "demo".to_owned(),
+            user: "admin".to_owned(),
+            server: "https://api.example.com:6443".to_owned(),
+        };
+        let (data, facts) = made(&content, Some(&authority));
+        let parsed = kube::config::Kubeconfig::from_yaml(&data[keys::KUBECONFIG]).unwrap();
+        let server = parsed.clusters[0].cluster.as_ref().unwrap().server.clone();
+        assert_eq!(server.as_deref(), Some("https://api.example.com:6443"));
+        assert!(parsed.auth_infos[0].auth_info.as_ref().unwrap().client_key_data.is_some());
+        assert!(facts.not_after.is_some());
+    }
+
+    #[test]
+    fn keys_without_certificates_differ_each_time_and_never_end() {
+        for content in [Content::ServiceAccountKeys, Content::EncryptionConfiguration] {
+            let ((_, one), (_, two)) = (made(&content, None), made(&content, None));
+            assert_ne!(one.fingerprint, two.fingerprint);
+            assert_eq!((one.not_after, one.issuer), (None, None));
+        }
+        let (data, _) = made(&Content::EncryptionConfiguration, None);
+        let document: serde_json::Value = serde_json::from_str(&data[keys::ENCRYPTION]).unwrap();
+        assert_eq!(document["resources"][0]["resources"], json!(["secrets"]));
+        assert!(document["resources"][0]["providers"][0]["secretbox"].is_object(), "the first one encrypts");
+    }
+}

@@ -1,0 +1,95 @@
+//! What wakes a control plane: itself, its Cluster, its children, the infrastructure beside it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::watch::{Change, Kept};
+use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::Material;
+use kube::core::DynamicObject;
+
+use super::{GROUP, KIND};
+use crate::context::{Context, SecretFacts, Watches};
+
+/// The builder with everything that matters.
+pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
+    let watches = &context.watches;
+    let by_cluster = |watches: &Arc<Watches>| {
+        let watches = Arc::clone(watches);
+        move |clusters: Vec<ObjectKey>| -> Vec<ObjectKey> {
+            clusters.iter().flat_map(|cluster| control_planes(&watches, cluster)).collect()
+        }
+    };
+    context.foreign.feed(&builder.queue(), {
+        let (watches, of) = (Arc::clone(watches), by_cluster(watches));
+        move |change| of(clusters_of_infrastructure(&watches, change))
+    });
+    builder
+        .roots(watches.control_planes(), |_| true)
+        .watches(watches.clusters(), {
+            let of = by_cluster(watches);
+            move |change| of(change.itself())
+        })
+        .watches(watches.secrets(), {
+            let of = by_cluster(watches);
+            move |change| of(cluster_of_secret(change))
+        })
+        .watches(watches.pods(), {
+            let of = by_cluster(watches);
+            move |change| of(change.named_by(CLUSTER_NAME_LABEL))
+        })
+        .watches(watches.config_maps(), |change| change.controllers(KIND))
+        .watches(watches.services(), |change| change.controllers(KIND))
+        .watches(watches.stateful_sets(), |change| change.controllers(KIND))
+        .watches(watches.deployments(), |change| change.controllers(KIND))
+        .watches(watches.pod_disruption_budgets(), |change| change.controllers(KIND))
+        .watches(watches.network_policies(), |change| change.controllers(KIND))
+}
+
+/// The control planes of a Cluster: the one it names, and those that say they are its.
+fn control_planes(watches: &Watches, cluster: &ObjectKey) -> BTreeSet<ObjectKey> {
+    let mut keys = BTreeSet::new();
+    if let Read::One(kept) = watches.clusters().get(cluster) {
+        keys.extend(named(&kept));
+    }
+    let labelled = watches.control_planes().by_label(CLUSTER_NAME_LABEL, &cluster.name);
+    let labelled = labelled.iter().filter(|kept| kept.key.namespace == cluster.namespace);
+    keys.extend(labelled.map(|kept| kept.key.clone()));
+    keys
+}
+
+/// The control plane that a Cluster names, if it is of our kind.
+pub(super) fn named(cluster: &Kept<Cluster>) -> Option<ObjectKey> {
+    let reference = cluster.spec.control_plane_ref.as_ref()?;
+    (reference.api_group == GROUP && reference.kind == KIND)
+        .then(|| ObjectKey { namespace: cluster.key.namespace.clone(), name: reference.name.clone() })
+}
+
+/// The Cluster of a Secret that holds something of a control plane. Others carry its label too, one per machine.
+fn cluster_of_secret(change: &Change<SecretFacts>) -> Vec<ObjectKey> {
+    let mut clusters = change.named_by(CLUSTER_NAME_LABEL);
+    let is_of = |cluster: &ObjectKey| {
+        let suffix = change.key.name.strip_prefix(&cluster.name).and_then(|rest| rest.strip_prefix('-'));
+        suffix.is_some_and(|suffix| Material::ALL.iter().any(|material| material.suffix() == suffix))
+    };
+    clusters.retain(is_of);
+    clusters
+}
+
+/// The Clusters whose infrastructure this object is.
+fn clusters_of_infrastructure(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
+    let sides = || change.before.iter().chain(&change.after);
+    let kind = sides().find_map(|kept| kept.types.as_ref()).map(|types| types.kind.as_str());
+    let is_its = |cluster: &Cluster| {
+        cluster.spec.infrastructure_ref.as_ref().is_some_and(|reference| {
+            reference.name == change.key.name && kind.is_none_or(|kind| kind == reference.kind)
+        })
+    };
+    let all = watches.clusters().all();
+    let matching = all.iter().filter(|kept| kept.key.namespace == change.key.namespace && is_its(kept));
+    matching.map(|kept| kept.key.clone()).collect()
+}

@@ -1,0 +1,178 @@
+//! Facts of workloads, pods and Services.
+
+use std::collections::BTreeMap;
+
+use hangar_kit::watch::Kept;
+use hangar_plan::hosted_control_plane::names::{
+    COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
+};
+use hangar_plan::hosted_control_plane::{PodFacts, ServiceFacts, WorkloadFacts};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ContainerState, Pod, PodTemplateSpec, Service};
+use kube::Resource;
+
+type Texts = Option<BTreeMap<String, String>>;
+
+fn text(texts: &Texts, name: &str) -> Option<String> {
+    texts.as_ref().and_then(|texts| texts.get(name)).cloned()
+}
+
+fn version(template: Option<&PodTemplateSpec>) -> Option<String> {
+    text(&template?.metadata.as_ref()?.labels, VERSION_LABEL)
+}
+
+/// Facts of a StatefulSet.
+pub(super) fn stateful_set(kept: &Kept<StatefulSet>) -> WorkloadFacts {
+    let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
+    WorkloadFacts {
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        is_observed: status.observed_generation >= kept.meta().generation,
+        desired: spec.and_then(|spec| spec.replicas).unwrap_or(1),
+        existing: status.replicas,
+        updated: status.updated_replicas.unwrap_or_default(),
+        ready: status.ready_replicas.unwrap_or_default(),
+        available: status.available_replicas.unwrap_or_default(),
+        version: version(spec.map(|spec| &spec.template)),
+    }
+}
+
+/// Facts of a Deployment.
+pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
+    let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
+    WorkloadFacts {
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        is_observed: status.observed_generation >= kept.meta().generation,
+        desired: spec.and_then(|spec| spec.replicas).unwrap_or(1),
+        existing: status.replicas.unwrap_or_default(),
+        updated: status.updated_replicas.unwrap_or_default(),
+        ready: status.ready_replicas.unwrap_or_default(),
+        available: status.available_replicas.unwrap_or_default(),
+        version: version(spec.map(|spec| &spec.template)),
+    }
+}
+
+/// Whether a pod belongs to a part of the control plane.
+pub(super) fn is_of(pod: &Pod, component: Component) -> bool {
+    let label = pod.metadata.labels.as_ref().and_then(|labels| labels.get(COMPONENT_LABEL));
+    label.is_some_and(|label| label == component.as_str())
+}
+
+/// Facts of a pod.
+pub(super) fn pod(kept: &Kept<Pod>) -> PodFacts {
+    let conditions = kept.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let holds = |name: &str| {
+        conditions.into_iter().flatten().any(|found| found.type_ == name && found.status == "True")
+    };
+    PodFacts {
+        name: kept.key.name.clone(),
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        is_ready_to_start: holds("PodReadyToStartContainers"),
+        is_ready: holds("Ready"),
+        version: text(&kept.metadata.labels, VERSION_LABEL),
+        served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
+        trouble: trouble(kept),
+    }
+}
+
+/// What keeps a pod's containers from running, where something is wrong: not the states every start goes through.
+fn trouble(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let of_container = containers.into_iter().find_map(|container| {
+        let words = container.state.as_ref().and_then(state)?;
+        Some(format!("{}: {words}", container.name))
+    });
+    of_container.or_else(|| {
+        let unscheduled = status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+        Some(words(unscheduled.reason.as_deref(), unscheduled.message.as_deref()))
+    })
+}
+
+fn state(state: &ContainerState) -> Option<String> {
+    if let Some(waiting) = &state.waiting {
+        let reason = waiting.reason.as_deref().unwrap_or_default();
+        let is_normal = matches!(reason, "" | "ContainerCreating" | "PodInitializing");
+        return (!is_normal).then(|| words(waiting.reason.as_deref(), waiting.message.as_deref()));
+    }
+    let ended = state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+    Some(format!(
+        "ended with exit code {}: {}",
+        ended.exit_code,
+        words(ended.reason.as_deref(), ended.message.as_deref())
+    ))
+}
+
+fn words(reason: Option<&str>, message: Option<&str>) -> String {
+    let given = [reason, message].into_iter().flatten().map(str::trim).filter(|text| !text.is_empty());
+    given.collect::<Vec<_>>().join(": ")
+}
+
+/// Facts of the API server's Service.
+pub(super) fn service(kept: &Kept<Service>) -> ServiceFacts {
+    let spec = kept.spec.clone().unwrap_or_default();
+    let balancer = kept.status.clone().unwrap_or_default().load_balancer.unwrap_or_default();
+    let ingress = balancer.ingress.unwrap_or_default();
+    let ports = spec.ports.unwrap_or_default().into_iter();
+    ServiceFacts {
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        cluster_ip: spec.cluster_ip.filter(|address| !address.is_empty() && address != "None"),
+        ingress_ips: ingress.iter().filter_map(|ingress| ingress.ip.clone()).collect(),
+        ingress_hostnames: ingress.into_iter().filter_map(|ingress| ingress.hostname).collect(),
+        node_ports: ports.filter_map(|port| Some((port.name.unwrap_or_default(), port.node_port?))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn trouble_of(status: &serde_json::Value) -> Option<String> {
+        trouble(&serde_json::from_value(json!({"metadata": {"name": "pod"}, "status": status})).unwrap())
+    }
+
+    #[test]
+    fn a_pod_that_only_starts_is_in_no_trouble() {
+        let waiting = |reason: &str| {
+            json!({"containerStatuses": [{
+                "name": "etcd", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+                "state": {"waiting": {"reason": reason, "message": "words"}},
+            }]})
+        };
+        assert_eq!(trouble_of(&waiting("ContainerCreating")), None);
+        assert_eq!(
+            trouble_of(&waiting("ImagePullBackOff")).as_deref(),
+            Some("etcd: ImagePullBackOff: words")
+        );
+        assert_eq!(trouble_of(&json!({})), None);
+    }
+
+    #[test]
+    fn a_pod_that_nobody_can_place_says_why() {
+        let conditions = json!({"conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes",
+        }]});
+        assert_eq!(trouble_of(&conditions).as_deref(), Some("Unschedulable: 0/3 nodes"));
+    }
+
+    #[test]
+    fn a_container_that_ended_by_itself_is_in_no_trouble() {
+        let ended = |code: i32| {
+            json!({"containerStatuses": [{
+                "name": "x", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+                "state": {"terminated": {"exitCode": code, "reason": "Error"}},
+            }]})
+        };
+        assert_eq!(trouble_of(&ended(0)), None);
+        assert_eq!(trouble_of(&ended(2)).as_deref(), Some("x: ended with exit code 2: Error"));
+    }
+}

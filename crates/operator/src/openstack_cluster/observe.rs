@@ -1,0 +1,287 @@
+//! Reads what a plan needs: the stores first, and the cloud when it is time for it.
+
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::contract;
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterSpec};
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::watch::Kept;
+use hangar_openstack::{
+    Filter, NetworkClient, NetworkId, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session,
+    SubnetQuery,
+};
+use hangar_plan::flow::Read;
+use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
+use hangar_plan::openstack_cluster::{CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::clouds::{self, find_network, find_router, find_subnet, read_all};
+use crate::context::Context;
+
+/// The kind whose control planes never have machines.
+const HOSTED: &str = "HostedControlPlane";
+
+/// What the stores show, without a call.
+pub(super) fn from_stores(context: &Context, object: &Kept<OpenStackCluster>) -> Observed {
+    let watches = &context.watches;
+    let owner = object.owners.iter().find(|owner| owner.kind == "Cluster");
+    let cluster = match owner {
+        Some(owner) => {
+            let key = ObjectKey { namespace: object.key.namespace.clone(), name: owner.name.clone() };
+            watches.clusters().get(&key)
+        }
+        None => Read::Absent,
+    };
+    let mut observed = Observed {
+        now: Timestamp::now(),
+        fresh_owner_id: uuid::Uuid::new_v4().to_string(),
+        copied_from: clouds::copied_from(&watches.openstack_clusters().all(), object),
+        cluster: cluster.map(|cluster| cluster_facts(context, &cluster)),
+        machines: Read::Absent,
+        cloud: Access::NotAsked,
+        troubles: BTreeMap::new(),
+        object: object.value.clone(),
+    };
+    let machines = watches.openstack_machines().by_label(CLUSTER_NAME_LABEL, &observed.cluster_name());
+    observed.machines = machines
+        .filter(|machine| machine.key.namespace == object.key.namespace)
+        .map(|machine| machine.key.name.clone());
+    observed
+}
+
+fn cluster_facts(context: &Context, cluster: &Kept<Cluster>) -> ClusterFacts {
+    let control_plane = match &cluster.spec.control_plane_ref {
+        None => ControlPlane::Machines,
+        Some(reference) if reference.kind == HOSTED => ControlPlane::External,
+        Some(reference) => match context.foreign.get(cluster.key.namespace_or_empty(), reference) {
+            Read::One(referred) => {
+                let value = serde_json::to_value(&referred.object.value).unwrap_or(Value::Null);
+                if contract::ControlPlane::new(&value, referred.contract).is_externally_managed() {
+                    ControlPlane::External
+                } else {
+                    ControlPlane::Machines
+                }
+            }
+            _ => ControlPlane::Unknown,
+        },
+    };
+    ClusterFacts {
+        name: cluster.key.name.clone(),
+        is_paused: cluster.spec.paused == Some(true),
+        control_plane,
+    }
+}
+
+/// Asks the cloud, if it is time for it.
+pub(super) async fn complete(context: &Context, observed: &mut Observed) -> Option<Session> {
+    let stage = observed.stage();
+    if !matches!(stage, Stage::Keep | Stage::Delete) {
+        return None;
+    }
+    let namespace = observed.object.metadata.namespace.clone().unwrap_or_default();
+    let session = match context.clouds.session(&namespace, &observed.object.spec.identity_ref).await {
+        Ok(session) => session,
+        Err(trouble) => {
+            observed.cloud = Access::Trouble(trouble);
+            return None;
+        }
+    };
+    // Several calls at once: too large to be carried around by value.
+    let facts = Box::pin(facts(&session, observed, stage == Stage::Delete)).await;
+    observed.cloud = Access::Facts(facts);
+    Some(session)
+}
+
+async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> CloudFacts {
+    let client = session.network();
+    let spec = &observed.object.spec;
+    let owner_mark = mark(&observed.owner_id().unwrap_or_default());
+    let groups = async {
+        if is_deleting || spec.managed_security_groups.is_some() {
+            let query = SecurityGroupQuery { filter: Filter::described(owner_mark.clone()) };
+            read_all(client.list(&query).await, clouds::group)
+        } else {
+            Read::Absent
+        }
+    };
+    let parts = async {
+        if observed.is_managed() {
+            managed(&client, observed, &owner_mark).await
+        } else if is_deleting {
+            Parts::default()
+        } else {
+            existing(&client, spec).await
+        }
+    };
+    let externals = async {
+        if is_deleting { Read::unknown("not asked") } else { external_networks(&client, spec).await }
+    };
+    let zones = async {
+        let is_recorded =
+            observed.object.status.as_ref().is_some_and(|status| !status.failure_domains.is_empty());
+        if is_deleting || is_recorded {
+            Read::Absent
+        } else {
+            read_all(session.compute().availability_zones().await, clouds::zone)
+        }
+    };
+    let (groups, parts, external_networks, zones) = futures::join!(groups, parts, externals, zones);
+    let interfaces = interfaces(&client, &parts.routers).await;
+    let other_ports =
+        if is_deleting { ports_on(&client, &parts.networks).await } else { Read::unknown("not asked") };
+    CloudFacts {
+        external_networks,
+        networks: parts.networks,
+        subnets: parts.subnets,
+        subnet_problems: parts.subnet_problems,
+        routers: parts.routers,
+        interfaces,
+        groups,
+        zones,
+        other_ports,
+    }
+}
+
+struct Parts {
+    networks: Read<Network>,
+    subnets: Read<Subnet>,
+    subnet_problems: Vec<String>,
+    routers: Read<Router>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            networks: Read::Absent,
+            subnets: Read::Absent,
+            subnet_problems: Vec::new(),
+            routers: Read::Absent,
+        }
+    }
+}
+
+/// What carries our mark.
+async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) -> Parts {
+    let filter = || Filter::described(owner_mark);
+    let (networks, subnets, routers) = futures::join!(
+        async {
+            let query = NetworkQuery { filter: filter(), is_external: None };
+            read_all(client.list(&query).await, clouds::network)
+        },
+        async {
+            let query = SubnetQuery { filter: filter(), ..SubnetQuery::default() };
+            read_all(client.list(&query).await, clouds::subnet)
+        },
+        async { read_all(client.list(&RouterQuery { filter: filter() }).await, clouds::router) },
+    );
+    let status = observed.object.status.as_ref();
+    let recorded = status.and_then(|status| status.network.as_ref()).map(|network| network.id.clone());
+    let networks = unless_hidden(client, networks, recorded).await;
+    Parts { networks, subnets, subnet_problems: Vec::new(), routers }
+}
+
+/// A list that does not show the network we recorded may be the list of credentials that see less. Making another one
+/// each time would go on until the quota is used up, so the one we know is asked for by id.
+async fn unless_hidden(
+    client: &NetworkClient,
+    found: Read<Network>,
+    recorded: Option<String>,
+) -> Read<Network> {
+    let (Read::Absent, Some(id)) = (&found, recorded) else { return found };
+    match client.get(&NetworkId::from(id.as_str())).await {
+        Ok(None) => Read::Absent,
+        Ok(Some(_)) => Read::unknown(format!("network {id} of this cluster exists without our mark")),
+        Err(error) => Read::unknown(error.to_string()),
+    }
+}
+
+/// What the specification names.
+async fn existing(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Parts {
+    let mut parts = Parts::default();
+    if let Some(param) = &spec.router {
+        parts.routers = find_router(client, param).await;
+    }
+    if let Some(param) = &spec.network {
+        parts.networks = find_network(client, param, None).await;
+    }
+    let network_id = parts.networks.iter().next().map(|network| network.id.clone());
+    if spec.subnets.is_empty() {
+        if let Some(id) = &network_id {
+            let query = SubnetQuery { network_id: Some(id.as_str().into()), ..SubnetQuery::default() };
+            parts.subnets = read_all(client.list(&query).await, clouds::subnet);
+        }
+        return parts;
+    }
+    let mut found = Vec::new();
+    for (index, param) in spec.subnets.iter().enumerate() {
+        match find_subnet(client, param, network_id.as_deref()).await {
+            Read::One(subnet) => found.push(subnet),
+            Read::Absent => parts.subnet_problems.push(format!("spec.subnets[{index}]: no subnet matches")),
+            Read::Many(many) => {
+                parts.subnet_problems.push(format!("spec.subnets[{index}]: {} subnets match", many.len()));
+            }
+            Read::Unknown(unknown) => {
+                parts.subnets = Read::Unknown(unknown);
+                return parts;
+            }
+        }
+    }
+    // Subnets alone name their network.
+    if spec.network.is_none()
+        && let Some(subnet) = found.first()
+    {
+        let id = NetworkId::from(subnet.network_id.as_str());
+        let answer = client.get(&id).await.map(|network| network.into_iter().collect());
+        parts.networks = read_all(answer, clouds::network);
+    }
+    parts.subnets = Read::found(found);
+    parts
+}
+
+async fn external_networks(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Read<Network> {
+    match (&spec.external_network, spec.disable_external_network) {
+        (_, Some(true)) => Read::Absent,
+        (Some(param), _) => find_network(client, param, Some(true)).await,
+        (None, _) => {
+            let query = NetworkQuery { filter: Filter::default(), is_external: Some(true) };
+            read_all(client.list(&query).await, clouds::network)
+        }
+    }
+}
+
+/// Ports that connect routers to subnets, whatever kind of router it is.
+async fn interfaces(client: &NetworkClient, routers: &Read<Router>) -> Read<Port> {
+    let mut all = Vec::new();
+    for router in routers.iter() {
+        let query = PortQuery { device_id: Some(router.id.clone()), ..PortQuery::default() };
+        match client.list(&query).await {
+            Ok(ports) => all.extend(ports.into_iter().map(clouds::port).filter(is_interface)),
+            Err(error) => return Read::unknown(error.to_string()),
+        }
+    }
+    Read::found(all)
+}
+
+fn is_interface(port: &Port) -> bool {
+    [
+        "network:router_interface",
+        "network:router_interface_distributed",
+        "network:ha_router_replicated_interface",
+    ]
+    .contains(&port.device_owner.as_str())
+}
+
+async fn ports_on(client: &NetworkClient, networks: &Read<Network>) -> Read<Port> {
+    let mut all = Vec::new();
+    for network in networks.iter() {
+        let query = PortQuery { network_id: Some(network.id.as_str().into()), ..PortQuery::default() };
+        match client.list(&query).await {
+            Ok(ports) => all.extend(ports.into_iter().map(clouds::port)),
+            Err(error) => return Read::unknown(error.to_string()),
+        }
+    }
+    Read::found(all)
+}

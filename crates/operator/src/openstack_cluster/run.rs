@@ -1,0 +1,135 @@
+//! Steps as calls. The owner id is part of every create.
+
+use hangar_openstack::{
+    AllocationPool, ExternalGateway, GatewayAddress, NetworkClient, NetworkCreate, NetworkId, RouterCreate,
+    RouterId, SecurityGroupCreate, SecurityGroupId, SecurityGroupRuleCreate, SecurityGroupRuleId, Session,
+    SubnetCreate, SubnetId, SubnetUpdate,
+};
+use hangar_plan::flow::{Failure, Outcome};
+use hangar_plan::openstack::{GroupRule, mark};
+use hangar_plan::openstack_cluster::{Kind, Step};
+
+use crate::clouds::{created, done};
+
+/// Runs a step in the cloud.
+pub(super) async fn run(session: &Session, owner_id: &str, step: &Step) -> Outcome {
+    let client = session.network();
+    let description = mark(owner_id);
+    match step {
+        Step::CreateNetwork { name, mtu, is_port_security_enabled } => {
+            let body = NetworkCreate {
+                name: name.clone(),
+                description,
+                mtu: *mtu,
+                is_port_security_enabled: *is_port_security_enabled,
+            };
+            created(client.create(&body).await, |made| made.id.to_string())
+        }
+        Step::CreateSubnet { .. } => create_subnet(session, description, step).await,
+        Step::SetNameServers { name, id, dns_nameservers } => {
+            let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
+            let Some(servers) = servers else { return malformed("a name server is no address") };
+            let body = SubnetUpdate { dns_nameservers: Some(servers), ..SubnetUpdate::default() };
+            done(client.about(name).update(&SubnetId::from(id.as_str()), &body).await)
+        }
+        Step::CreateRouter { name, gateway_network_id, gateway_addresses } => {
+            let addresses = gateway_addresses.iter().map(|(subnet, address)| GatewayAddress {
+                subnet_id: subnet.as_deref().map(SubnetId::from),
+                ip_address: address.as_ref().and_then(|text| text.parse().ok()),
+            });
+            let body = RouterCreate {
+                name: name.clone(),
+                description,
+                external_gateway: Some(ExternalGateway {
+                    network_id: gateway_network_id.as_str().into(),
+                    addresses: addresses.collect(),
+                }),
+            };
+            created(client.create(&body).await, |made| made.id.to_string())
+        }
+        Step::AddInterface { name, router_id, subnet_id } => {
+            let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
+            done(client.about(name).add_router_interface(&router, &subnet).await)
+        }
+        Step::RemoveInterface { name, router_id, subnet_id } => {
+            let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
+            done(client.about(name).remove_router_interface(&router, &subnet).await)
+        }
+        Step::CreateGroup { name, .. } => {
+            let body = SecurityGroupCreate { name: name.clone(), description };
+            created(client.create(&body).await, |made| made.id.to_string())
+        }
+        Step::CreateRule { role, group_id, rule, label, description } => {
+            let body = rule_body(group_id, rule, description);
+            match client.about(format!("{role}: {label}")).create(&body).await {
+                // An equal one exists: that is what was asked for.
+                Err(error) if error.is_conflict() => Outcome::Done,
+                answer => created(answer, |made| made.id.to_string()),
+            }
+        }
+        Step::DeleteRule { role, id, label } => done(
+            client.about(format!("{role}: {label}")).delete(&SecurityGroupRuleId::from(id.as_str())).await,
+        ),
+        Step::Tag { kind, name, id, tags } => tag(&client.about(name), *kind, id, tags).await,
+        Step::Delete { kind, name, id } => delete(&client.about(name), *kind, id).await,
+        Step::Claim { .. } | Step::Release => Outcome::Done,
+    }
+}
+
+async fn tag(client: &NetworkClient, kind: Kind, id: &str, tags: &[String]) -> Outcome {
+    done(match kind {
+        Kind::Network => client.set_tags(&NetworkId::from(id), tags).await,
+        Kind::Subnet => client.set_tags(&SubnetId::from(id), tags).await,
+        Kind::Router => client.set_tags(&RouterId::from(id), tags).await,
+        Kind::Group => client.set_tags(&SecurityGroupId::from(id), tags).await,
+    })
+}
+
+async fn delete(client: &NetworkClient, kind: Kind, id: &str) -> Outcome {
+    done(match kind {
+        Kind::Network => client.delete(&NetworkId::from(id)).await,
+        Kind::Subnet => client.delete(&SubnetId::from(id)).await,
+        Kind::Router => client.delete(&RouterId::from(id)).await,
+        Kind::Group => client.delete(&SecurityGroupId::from(id)).await,
+    })
+}
+
+async fn create_subnet(session: &Session, description: String, step: &Step) -> Outcome {
+    let Step::CreateSubnet { name, network_id, cidr, dns_nameservers, allocation_pools } = step else {
+        return Outcome::Done;
+    };
+    let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
+    let pools: Option<Vec<AllocationPool>> = allocation_pools
+        .iter()
+        .map(|(start, end)| Some(AllocationPool { start: start.parse().ok()?, end: end.parse().ok()? }))
+        .collect();
+    let (Some(dns_nameservers), Some(allocation_pools)) = (servers, pools) else {
+        return malformed("spec.managedSubnets: a name server or an allocation pool is no address");
+    };
+    let body = SubnetCreate {
+        description,
+        dns_nameservers,
+        allocation_pools,
+        ..SubnetCreate::new(name, network_id.as_str().into(), cidr)
+    };
+    created(session.network().create(&body).await, |made| made.id.to_string())
+}
+
+fn rule_body(group_id: &str, rule: &GroupRule, description: &str) -> SecurityGroupRuleCreate {
+    SecurityGroupRuleCreate {
+        security_group_id: group_id.into(),
+        direction: rule.direction.clone(),
+        ethertype: rule.ether_type.clone(),
+        protocol: rule.protocol.clone(),
+        port_range_min: rule.port_range_min,
+        port_range_max: rule.port_range_max,
+        remote_ip_prefix: rule.remote_ip_prefix.clone(),
+        remote_group_id: rule.remote_group_id.as_deref().map(Into::into),
+        description: description.to_owned(),
+    }
+}
+
+fn malformed(message: &str) -> Outcome {
+    let message = message.to_owned();
+    Outcome::Failed(Failure { category: "InvalidSpecification", message, is_retryable: false })
+}

@@ -1,0 +1,110 @@
+//! Steps as calls. The owner id is part of every create.
+
+use std::collections::BTreeMap;
+
+use hangar_api::infrastructure::v1beta1::ResolvedPort;
+use hangar_openstack::{
+    AddressPair, FixedIpRequest, PortCreate, PortId, ServerCreate, ServerGroupId, ServerId, ServerNetwork,
+    Session, SubnetId, UserData,
+};
+use hangar_plan::flow::{Failure, Outcome};
+use hangar_plan::openstack::OWNER_METADATA_KEY;
+use hangar_plan::openstack_machine::Step;
+
+use crate::clouds::{created, done};
+
+/// Runs a step in the cloud.
+pub(super) async fn run(session: &Session, owner_id: &str, step: &Step) -> Outcome {
+    match step {
+        Step::CreatePort(port) => create_port(session, port).await,
+        Step::TagPort { name, id, tags } => {
+            done(session.network().about(name).set_tags(&PortId::from(id.as_str()), tags).await)
+        }
+        Step::CreateServer { .. } => create_server(session, owner_id, step).await,
+        Step::DeleteServer { name, id } => {
+            done(session.compute().about(name).delete_server(&ServerId::from(id.as_str())).await)
+        }
+        Step::DeletePort { name, id } => {
+            done(session.network().about(name).delete(&PortId::from(id.as_str())).await)
+        }
+        Step::Claim { .. } | Step::Record { .. } | Step::Release => Outcome::Done,
+    }
+}
+
+/// The description carries the owner; the plan wrote it.
+async fn create_port(session: &Session, port: &ResolvedPort) -> Outcome {
+    let fixed_ips: Option<Vec<FixedIpRequest>> = port
+        .fixed_ips
+        .iter()
+        .map(|fixed| {
+            let ip_address = match &fixed.ip_address {
+                Some(text) => Some(text.parse().ok()?),
+                None => None,
+            };
+            Some(FixedIpRequest { subnet_id: fixed.subnet.as_deref().map(SubnetId::from), ip_address })
+        })
+        .collect();
+    let Some(fixed_ips) = fixed_ips else {
+        let message = format!("port {}: a fixed IP is no address", port.name);
+        return Outcome::Failed(Failure { category: "InvalidSpecification", message, is_retryable: false });
+    };
+    let is_unfiltered = port.disable_port_security == Some(true);
+    // Without groups of its own a port gets the project's default group, as everywhere; an unfiltered one must have none.
+    let groups = (is_unfiltered || !port.security_groups.is_empty())
+        .then(|| port.security_groups.iter().map(|id| id.as_str().into()).collect());
+    let pairs = port.allowed_address_pairs.iter().map(|pair| AddressPair {
+        ip_address: pair.ip_address.clone(),
+        mac_address: pair.mac_address.clone(),
+    });
+    let body = PortCreate {
+        description: port.description.clone(),
+        fixed_ips,
+        security_group_ids: groups,
+        allowed_address_pairs: pairs.collect(),
+        mac_address: port.mac_address.clone(),
+        is_up: port.admin_state_up,
+        is_port_security_enabled: is_unfiltered.then_some(false),
+        vnic_type: port.vnic_type.clone(),
+        ..PortCreate::new(&port.name, port.network_id.as_str().into())
+    };
+    created(session.network().create(&body).await, |made| made.id.to_string())
+}
+
+async fn create_server(session: &Session, owner_id: &str, step: &Step) -> Outcome {
+    let Step::CreateServer {
+        name,
+        image_id,
+        flavor_id,
+        server_group_id,
+        port_ids,
+        user_data,
+        metadata,
+        tags,
+        key_name,
+        config_drive,
+        availability_zone,
+        scheduler_hints,
+    } = step
+    else {
+        return Outcome::Done;
+    };
+    let user_data = match UserData::new(&user_data.0) {
+        Ok(user_data) => user_data,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    let mut metadata: BTreeMap<String, String> = metadata.clone();
+    metadata.insert(OWNER_METADATA_KEY.to_owned(), owner_id.to_owned());
+    let body = ServerCreate {
+        networks: port_ids.iter().map(|id| ServerNetwork::Port(id.as_str().into())).collect(),
+        user_data: Some(user_data),
+        metadata,
+        tags: tags.clone(),
+        key_name: key_name.clone(),
+        has_config_drive: *config_drive,
+        availability_zone: availability_zone.clone(),
+        server_group: server_group_id.as_deref().map(ServerGroupId::from),
+        scheduler_hints: scheduler_hints.clone(),
+        ..ServerCreate::new(name, flavor_id.as_str().into(), image_id.as_str().into())
+    };
+    created(session.compute().create_server(&body).await, ToString::to_string)
+}

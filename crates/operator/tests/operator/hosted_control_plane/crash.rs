@@ -1,0 +1,143 @@
+//! The controller is killed after its writes, and must end where it would have ended.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_kit::call::Call;
+use hangar_kit::metrics::Metrics;
+use hangar_operator::controllers;
+use hangar_testbed::sweep::{Extent, Manager as Swept, Scenario, Sweep};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::DeleteParams;
+use kube::{Client, ResourceExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::actor::Actor;
+use super::lifecycle::{fingerprints, nothing_is_left};
+use super::world::{BED, CONTROLLER, Manager, World, eventually, is_at_rest, parts, spec, turn};
+
+/// Which part of a life is swept.
+#[derive(Clone, Copy, PartialEq)]
+enum Life {
+    Birth,
+    Death,
+}
+
+impl Scenario for Life {
+    type World = (World, Actor);
+    type State = BTreeSet<String>;
+
+    async fn prepare(&self) -> Self::World {
+        wait(self.prepared())
+    }
+
+    fn aliases(&self, (world, _): &Self::World) -> Vec<(String, String)> {
+        vec![(world.namespace.clone(), "ns".to_owned())]
+    }
+
+    fn manager(&self, _: &Self::World, client: Client) -> Swept {
+        let metrics = Metrics::new();
+        let parts = parts(client, &metrics, None);
+        let main = async move {
+            controllers::run(parts, &CONTROLLER.parse().unwrap(), CancellationToken::new()).await;
+        };
+        Swept::new(main, move || is_at_rest(&metrics))
+    }
+
+    async fn snapshot(&self, (world, _): &Self::World) -> Self::State {
+        wait(self.seen(world))
+    }
+}
+
+/// Async closures in a future make it impossible to say that it may move between threads.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
+}
+
+impl Life {
+    async fn prepared(self) -> (World, Actor) {
+        let world = World::new("crash").await;
+        let actor = Actor::start(&world);
+        actor.run("etcd");
+        world.apply(spec()).await;
+        if self == Self::Death {
+            let manager = Manager::start();
+            eventually("it lives", async || world.names::<Deployment>().await == ["demo-apiserver"]).await;
+            manager.rest().await;
+            manager.stop().await;
+            world.api::<HostedControlPlane>().delete("demo", &DeleteParams::default()).await.unwrap();
+        }
+        (world, actor)
+    }
+
+    async fn seen(self, world: &World) -> BTreeSet<String> {
+        if self == Self::Death {
+            let left = world.api::<HostedControlPlane>().get_opt("demo").await.unwrap();
+            if left.is_some() {
+                return BTreeSet::from(["HostedControlPlane".to_owned()]);
+            }
+            // The garbage collector comes after us.
+            nothing_is_left(world).await;
+            return BTreeSet::new();
+        }
+        describe(world).await
+    }
+}
+
+/// Everything there is, without what is random: keys, uids, times.
+async fn describe(world: &World) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut add = |kind: &str, names: Vec<String>| {
+        all.extend(names.into_iter().map(|name| format!("{kind} {name}")));
+    };
+    add("Secret", fingerprints(world).await.into_keys().collect());
+    add("ConfigMap", world.names::<ConfigMap>().await);
+    add("Service", world.names::<Service>().await);
+    add("StatefulSet", world.names::<StatefulSet>().await);
+    add("Deployment", world.names::<Deployment>().await);
+    add("PodDisruptionBudget", world.names::<PodDisruptionBudget>().await);
+    add("NetworkPolicy", world.names::<NetworkPolicy>().await);
+    let control_plane = world.control_plane().await;
+    let endpoint = control_plane.spec.settings.control_plane_endpoint.clone().unwrap_or_default();
+    add("control plane", vec![format!("at {endpoint}, finalizers {:?}", control_plane.finalizers())]);
+    let infrastructure =
+        world.api::<hangar_api::infrastructure::v1beta1::OpenStackCluster>().get("demo").await;
+    let infrastructure = serde_json::to_value(infrastructure.unwrap().spec).unwrap();
+    add("infrastructure", vec![infrastructure["controlPlaneEndpoint"].to_string()]);
+    let conditions = control_plane.status.unwrap_or_default().conditions.into_iter();
+    add(
+        "condition",
+        conditions.map(|found| format!("{} {} {}", found.type_, found.status, found.reason)).collect(),
+    );
+    all
+}
+
+/// Writes that every run makes under the same name. How often a status is written depends on when others act, and pods
+/// have random names.
+fn is_point(call: &Call) -> bool {
+    let is_by_chance = call.resource.ends_with("/status")
+        || ["pods", "events.events.k8s.io"].contains(&call.resource.as_str());
+    call.verb.is_write() && !is_by_chance
+}
+
+async fn sweep(life: Life, cases: usize) {
+    let _turn = turn().await;
+    let extent = Extent::sample(cases, Duration::from_secs(60), 1);
+    let report = Sweep::new(BED.config(), extent).counting(is_point).run(&life).await.unwrap();
+    eprintln!("{report}");
+    assert_eq!(report.verdict(), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_while_it_is_made_leads_to_the_same_control_plane() {
+    sweep(Life::Birth, 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_while_it_is_deleted_leaves_nothing() {
+    sweep(Life::Death, 4).await;
+}

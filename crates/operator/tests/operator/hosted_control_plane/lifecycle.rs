@@ -1,0 +1,351 @@
+//! From nothing to ready, at rest, and to nothing again.
+
+use std::collections::BTreeMap;
+
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::infrastructure::v1beta1::OpenStackCluster;
+use hangar_pki::{Certificate, PrivateKeyPem};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+
+use super::actor::Actor;
+use super::tenant::{Tenant, free_port};
+use super::world::{BALANCER, Manager, World, eventually, spec, texts, turn};
+
+const API_SERVER: &str = "api-server";
+
+/// Everything that is minted before an API server can start.
+async fn all_minted(world: &World) {
+    eventually("all Secrets are minted", async || world.names::<Secret>().await.len() >= 16).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
+    let _turn = turn().await;
+    let world = World::new("life").await;
+    let actor = Actor::start(&world);
+    let port = free_port();
+    let mut wanted = spec();
+    // A name, since a load balancer would have another address; it leads to the tenant of this test.
+    wanted["controlPlaneEndpoint"] = json!({"host": "localhost", "port": port});
+    world.apply(wanted).await;
+    let manager = Manager::start();
+
+    // Keys and etcd come first; nothing that needs etcd is started before etcd's pod can start.
+    all_minted(&world).await;
+    eventually("etcd is there", async || world.names::<StatefulSet>().await == ["demo-etcd"]).await;
+    eventually("a condition says what is waited for", async || {
+        let (status, _, message) = world.condition("Available").await;
+        status == "False" && !message.is_empty()
+    })
+    .await;
+    manager.rest().await;
+    assert_eq!(world.names::<Deployment>().await, [] as [&str; 0]);
+    let (_, _, message) = world.condition("Available").await;
+    assert!(message.contains("must act"), "{message}");
+
+    actor.run("etcd");
+    eventually("the API server follows", async || world.names::<Deployment>().await == ["demo-apiserver"])
+        .await;
+    eventually("its pod is made", async || world.names::<Pod>().await.len() == 2).await;
+    manager.rest().await;
+    assert_eq!(world.names::<Deployment>().await, ["demo-apiserver"], "the rest waits for an API server");
+    let status = world.control_plane().await.status.unwrap();
+    assert_eq!(status.initialization.and_then(|done| done.control_plane_initialized), Some(false));
+    assert_eq!((status.replicas, status.ready_replicas), (Some(1), Some(0)));
+    assert_eq!(status.external_managed_control_plane, Some(true));
+
+    // The tenant runs with what was minted, and with nothing else.
+    let tenant = Tenant::start(&world, port).await;
+    actor.run(API_SERVER);
+    actor.run("controller-manager");
+    actor.run("scheduler");
+    eventually("everything is ready", async || world.condition("Available").await.0 == "True").await;
+    eventually("all parts run", async || {
+        world.names::<Deployment>().await == ["demo-apiserver", "demo-controller-manager", "demo-scheduler"]
+    })
+    .await;
+    manager.rest().await;
+    let status = world.control_plane().await.status.unwrap();
+    assert_eq!(status.initialization.and_then(|done| done.control_plane_initialized), Some(true));
+    assert_eq!((status.ready, status.initialized), (Some(true), Some(true)));
+    assert_eq!((status.ready_replicas, status.version.as_deref()), (Some(1), Some("v1.34.11")));
+    assert_eq!(status.observed_generation, world.control_plane().await.metadata.generation);
+    in_the_tenant(&tenant).await;
+    people_can_use_it(&world, &tenant).await;
+    // Roots are independent: what the cluster's authority signed means nothing to etcd.
+    assert!(tenant.etcd_answers(&world, "apiserver-etcd-client").await);
+    assert!(!tenant.etcd_answers(&world, "apiserver-kubelet-client").await);
+    let minted = fingerprints(&world).await;
+    manager.stop().await;
+
+    // Another manager finds everything as it should be.
+    let second = Manager::start();
+    second.rest().await;
+    assert_eq!(second.writes(), [] as [&str; 0]);
+    assert_eq!(fingerprints(&world).await, minted);
+    assert!(!second.tenant_calls.calls().is_empty(), "it did look");
+
+    drift_is_put_back(&world, &tenant).await;
+    a_due_certificate_is_renewed_in_place(&world).await;
+    second.stop().await;
+
+    // A tenant that is away stops nothing.
+    drop(tenant);
+    let third = Manager::start();
+    eventually("the tenant is missed", async || world.condition("WorkloadReady").await.0 == "Unknown").await;
+    assert_eq!(world.condition("CertificatesValid").await.0, "True");
+    world.api::<HostedControlPlane>().delete("demo", &DeleteParams::default()).await.unwrap();
+    eventually("it is gone", async || {
+        world.api::<HostedControlPlane>().get_opt("demo").await.unwrap().is_none()
+    })
+    .await;
+    nothing_is_left(&world).await;
+    third.stop().await;
+}
+
+/// What workers need to join, and what every cluster has.
+async fn in_the_tenant(tenant: &Tenant) {
+    let client = tenant.client();
+    let maps: Api<ConfigMap> = Api::all(client.clone());
+    let maps: Vec<String> =
+        maps.list(&ListParams::default()).await.unwrap().into_iter().map(|map| map.name_any()).collect();
+    for name in ["cluster-info", "kubeadm-config", "kubelet-config", "coredns"] {
+        assert!(maps.iter().any(|map| map == name), "{name} is missing: {maps:?}");
+    }
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    for name in ["kubeadm:kubelet-bootstrap", "kubeadm:apiserver-kubelet-client", "kubeadm:cluster-admins"] {
+        bindings.get(name).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    // Nodes renew their own certificates, not each other's.
+    let renewal = bindings.get("kubeadm:node-autoapprove-certificate-rotation").await.unwrap();
+    assert_eq!(renewal.role_ref.name, "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient");
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "kube-system");
+    let found: Vec<String> = deployments
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|found| found.name_any())
+        .collect();
+    assert!(found.contains(&"coredns".to_owned()), "{found:?}");
+    let proxies: Api<DaemonSet> = Api::namespaced(client.clone(), "kube-system");
+    proxies.get("kube-proxy").await.unwrap();
+    let slices: Api<EndpointSlice> = Api::namespaced(client, "default");
+    let slice = slices.get("kubernetes").await.unwrap();
+    assert_eq!(slice.endpoints[0].addresses, [BALANCER]);
+}
+
+/// The kubeconfig of the contract opens the tenant to its administrator.
+async fn people_can_use_it(world: &World, tenant: &Tenant) {
+    let secret = world.api::<Secret>().get("demo-kubeconfig").await.unwrap();
+    assert_eq!(secret.type_.as_deref(), Some("cluster.x-k8s.io/secret"));
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let people = kube::Client::try_from(config).unwrap();
+    let theirs = Api::<Secret>::all(people).list(&ListParams::default()).await.unwrap().items.len();
+    let ours = Api::<Secret>::all(tenant.client()).list(&ListParams::default()).await.unwrap().items.len();
+    assert_eq!(theirs, ours);
+}
+
+/// Fingerprints of all Secrets; also checks that each holds what its notes say.
+pub(super) async fn fingerprints(world: &World) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let list = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
+    let noted = |secret: &Secret, name: &str| {
+        secret.annotations().get(&format!("hangar.cluster.x-k8s.io/{name}")).cloned()
+    };
+    let authorities: BTreeMap<String, String> = list
+        .iter()
+        .filter(|secret| noted(secret, "certificate").is_some())
+        .map(|secret| (noted(secret, "fingerprint").unwrap(), secret.name_any()))
+        .collect();
+    for secret in &list {
+        let name = secret.name_any();
+        let data = texts(secret);
+        let fingerprint = noted(secret, "fingerprint").unwrap_or_else(|| panic!("{name} has no notes"));
+        if let Some(pem) = data.get("tls.crt").filter(|pem| pem.contains("BEGIN CERTIFICATE")) {
+            let certificate = Certificate::parse(pem).unwrap();
+            assert_eq!(certificate.fingerprint(), fingerprint, "{name}");
+            assert!(certificate.matches_key(&PrivateKeyPem::new(&data["tls.key"])), "{name}");
+        }
+        if let Some(issuer) = noted(secret, "issuer") {
+            assert!(authorities.contains_key(&issuer), "{name} was signed by nobody that is here");
+        }
+        found.insert(name, fingerprint);
+    }
+    found
+}
+
+/// What somebody breaks comes back, here and in the tenant.
+async fn drift_is_put_back(world: &World, tenant: &Tenant) {
+    let services = world.api::<Service>();
+    let broken = json!({"spec": {"selector": {"app.kubernetes.io/component": "nobody"}}});
+    services.patch("api-demo", &PatchParams::default(), &Patch::Merge(&broken)).await.unwrap();
+    eventually("the selector is back", async || {
+        let selector = services.get("api-demo").await.unwrap().spec.unwrap().selector.unwrap();
+        selector["app.kubernetes.io/component"] == API_SERVER
+    })
+    .await;
+    let maps: Api<ConfigMap> = Api::namespaced(tenant.client(), "kube-system");
+    let before = maps.get("coredns").await.unwrap();
+    let broken = json!({"data": {"Corefile": "nonsense"}});
+    maps.patch("coredns", &PatchParams::default(), &Patch::Merge(&broken)).await.unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client());
+    bindings.delete("kubeadm:cluster-admins", &DeleteParams::default()).await.unwrap();
+    eventually("both are as they were", async || {
+        maps.get("coredns").await.unwrap().data == before.data
+            && bindings.get_opt("kubeadm:cluster-admins").await.unwrap().is_some()
+    })
+    .await;
+}
+
+/// Same Secret, new certificate, and no pod is replaced for it.
+async fn a_due_certificate_is_renewed_in_place(world: &World) {
+    let (secrets, deployments) = (world.api::<Secret>(), world.api::<Deployment>());
+    let (before, scheduler) =
+        (secrets.get("demo-scheduler").await.unwrap(), deployments.get("demo-scheduler").await.unwrap());
+    let old = json!({"metadata": {"annotations": {
+        "hangar.cluster.x-k8s.io/not-before": "2020-01-01T00:00:00Z",
+        "hangar.cluster.x-k8s.io/not-after": "2021-01-01T00:00:00Z",
+    }}});
+    secrets.patch("demo-scheduler", &PatchParams::default(), &Patch::Merge(&old)).await.unwrap();
+    eventually("it is renewed", async || {
+        let after = secrets.get("demo-scheduler").await.unwrap();
+        texts(&after)["tls.crt"] != texts(&before)["tls.crt"]
+    })
+    .await;
+    let after = secrets.get("demo-scheduler").await.unwrap();
+    assert_eq!(after.uid(), before.uid());
+    let certificate = Certificate::parse(&texts(&after)["tls.crt"]).unwrap();
+    assert!(certificate.is_valid_at(jiff::Timestamp::now()));
+    fingerprints(world).await;
+    let present = deployments.get("demo-scheduler").await.unwrap();
+    assert_eq!(present.metadata.generation, scheduler.metadata.generation);
+}
+
+pub(super) async fn nothing_is_left(world: &World) {
+    eventually("nothing is left", async || {
+        world.names::<Secret>().await.is_empty()
+            && world.names::<ConfigMap>().await.is_empty()
+            && world.names::<Service>().await.is_empty()
+            && world.names::<Deployment>().await.is_empty()
+            && world.names::<StatefulSet>().await.is_empty()
+            && world.names::<Pod>().await.is_empty()
+            && world.names::<PodDisruptionBudget>().await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_is_published_once_and_only_where_there_is_none() {
+    let _turn = turn().await;
+    let world = World::new("endpoint").await;
+    let _actor = Actor::start(&world);
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    let endpoint = |object: &HostedControlPlane| object.spec.settings.control_plane_endpoint.clone();
+    eventually("the control plane has an endpoint", async || {
+        endpoint(&world.control_plane().await)
+            .is_some_and(|found| found.host == BALANCER && found.port == 6443)
+    })
+    .await;
+    let infrastructure = async || {
+        let object = world.api::<OpenStackCluster>().get("demo").await.unwrap();
+        serde_json::to_value(object.spec).unwrap()["controlPlaneEndpoint"].clone()
+    };
+    eventually("the infrastructure has it too", async || {
+        infrastructure().await == json!({"host": BALANCER, "port": 6443})
+    })
+    .await;
+
+    // The address came after the certificate: it is in it now.
+    eventually("the certificate has the address", async || {
+        let secret = world.api::<Secret>().get("demo-apiserver").await.unwrap();
+        let certificate = Certificate::parse(&texts(&secret)["tls.crt"]).unwrap();
+        certificate.ip_addresses().contains(&BALANCER.parse().unwrap())
+    })
+    .await;
+
+    // What is there stays, also when it is wrong; a condition says so.
+    let other = json!({"spec": {"controlPlaneEndpoint": {"host": "elsewhere.example.com", "port": 443}}});
+    let infrastructures = world.api::<OpenStackCluster>();
+    infrastructures.patch("demo", &PatchParams::default(), &Patch::Merge(&other)).await.unwrap();
+    eventually("the conflict is told", async || {
+        let (status, reason, message) = world.condition("EndpointReady").await;
+        status == "False" && reason == "Conflict" && message.contains("elsewhere.example.com")
+    })
+    .await;
+    manager.rest().await;
+    assert_eq!(infrastructure().await["host"], "elsewhere.example.com");
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_control_plane_is_left_alone() {
+    let _turn = turn().await;
+    let world = World::new("paused").await;
+    let _actor = Actor::start(&world);
+    world.apply(spec()).await;
+    let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}});
+    let api = world.api::<HostedControlPlane>();
+    api.patch("demo", &PatchParams::default(), &Patch::Merge(&paused)).await.unwrap();
+    let manager = Manager::start();
+    eventually("it says so", async || world.condition("Paused").await.0 == "True").await;
+    manager.rest().await;
+    assert_eq!(world.names::<Secret>().await, [] as [&str; 0]);
+    assert_eq!(world.names::<StatefulSet>().await, [] as [&str; 0]);
+
+    let resumed = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}});
+    api.patch("demo", &PatchParams::default(), &Patch::Merge(&resumed)).await.unwrap();
+    all_minted(&world).await;
+    eventually("it says so again", async || world.condition("Paused").await.0 == "False").await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_there_is_never_minted_over() {
+    let _turn = turn().await;
+    let world = World::new("given").await;
+    let _actor = Actor::start(&world);
+    let now = jiff::Timestamp::now();
+    let intent = hangar_pki::Intent::authority("corporate", std::time::Duration::from_hours(1000));
+    let authority = hangar_pki::Authority::self_signed(&intent, now).unwrap();
+    let brought: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "demo-ca", "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+        "type": "cluster.x-k8s.io/secret",
+        "stringData": {
+            "tls.crt": authority.pair().certificate, "tls.key": authority.pair().key.expose(),
+        },
+    }))
+    .unwrap();
+    let created = world.api::<Secret>().create(&kube::api::PostParams::default(), &brought).await.unwrap();
+    // The name of this one is taken by somebody who has nothing to do with clusters.
+    let stranger: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "demo-scheduler"}, "stringData": {"a": "b"}}))
+            .unwrap();
+    world.api::<Secret>().create(&kube::api::PostParams::default(), &stranger).await.unwrap();
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    eventually("certificates are signed by what was brought", async || {
+        let secret = world.api::<Secret>().get_opt("demo-apiserver").await.unwrap();
+        secret.is_some_and(|secret| {
+            let certificate = Certificate::parse(&texts(&secret)["tls.crt"]).unwrap();
+            certificate.is_signed_by(authority.certificate())
+        })
+    })
+    .await;
+    manager.rest().await;
+    let present = world.api::<Secret>().get("demo-ca").await.unwrap();
+    assert_eq!(present.metadata.resource_version, created.metadata.resource_version);
+    let stranger = world.api::<Secret>().get("demo-scheduler").await.unwrap();
+    assert_eq!(texts(&stranger), BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+    manager.stop().await;
+}

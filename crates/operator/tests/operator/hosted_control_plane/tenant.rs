@@ -1,0 +1,177 @@
+//! A real etcd and API server that run with nothing but what the controller minted.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hangar_parts::{Parts, Process, ProcessSpec, Set};
+use k8s_openapi::api::core::v1::Secret;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+
+use super::world::{BED, World, texts};
+
+/// A port that was free a moment ago.
+pub(super) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A tenant's API server. Dropping it ends it before its etcd.
+pub(super) struct Tenant {
+    api_server: Process,
+    _etcd: Process,
+    etcd_port: u16,
+    config: Config,
+}
+
+impl Tenant {
+    /// Starts it on a loopback port, and returns when it is ready.
+    pub(super) async fn start(world: &World, port: u16) -> Self {
+        // The guardian of the testbed ends what names its directory.
+        let directory = BED.logs().parent().unwrap().join(&world.namespace);
+        fs::create_dir_all(&directory).unwrap();
+        for suffix in ["ca", "etcd", "proxy", "sa", "encryption", "apiserver", "apiserver-kubelet-client"]
+            .into_iter()
+            .chain(["apiserver-etcd-client", "front-proxy-client", "etcd-server", "etcd-peer"])
+        {
+            write(world, &directory, suffix).await;
+        }
+        let parts = Parts::from_env().unwrap();
+        let etcd_port = free_port();
+        let etcd = etcd(&parts, &directory, etcd_port);
+        let api_server = api_server(&parts, &directory, etcd_port, port);
+        let secret = world.api::<Secret>().get("demo-operator-access").await.unwrap();
+        let mut kubeconfig = Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
+        // The name of a Service leads nowhere here.
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+        cluster.tls_server_name = Some(format!("api-demo.{}.svc", world.namespace));
+        cluster.server = Some(format!("https://127.0.0.1:{port}"));
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let mut tenant = Self { api_server, _etcd: etcd, etcd_port, config };
+        tenant.wait_until_ready().await;
+        tenant
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client::try_from(self.config.clone()).unwrap()
+    }
+
+    /// Whether etcd talks to the holder of a certificate.
+    pub(super) async fn etcd_answers(&self, world: &World, suffix: &str) -> bool {
+        let encode = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
+        let read =
+            async |suffix: &str| texts(&world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap());
+        let (trusted, own) = (read("etcd").await, read(suffix).await);
+        let kubeconfig: Kubeconfig = serde_json::from_value(json!({
+            "clusters": [{"name": "etcd", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.etcd_port),
+                "certificate-authority-data": encode(&trusted["tls.crt"]),
+            }}],
+            "users": [{"name": "somebody", "user": {
+                "client-certificate-data": encode(&own["tls.crt"]),
+                "client-key-data": encode(&own["tls.key"]),
+            }}],
+            "contexts": [{"name": "c", "context": {"cluster": "etcd", "user": "somebody"}}],
+            "current-context": "c",
+        }))
+        .unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let request = http::Request::get("/health").body(Vec::new()).unwrap();
+        Client::try_from(config).unwrap().request_text(request).await.is_ok()
+    }
+
+    async fn wait_until_ready(&mut self) {
+        let start = Instant::now();
+        loop {
+            let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+            let answer = self.client().request_text(request).await;
+            if answer.as_deref().is_ok_and(|text| text == "ok") {
+                return;
+            }
+            self.api_server.check_running().unwrap();
+            assert!(start.elapsed() < Duration::from_secs(120), "the tenant is not ready: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Writes the content of a Secret to files called after it.
+async fn write(world: &World, directory: &Path, suffix: &str) {
+    let secret = world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap();
+    for (key, text) in texts(&secret) {
+        let extension = key.rsplit('.').next().unwrap();
+        fs::write(directory.join(format!("{suffix}.{extension}")), text).unwrap();
+    }
+}
+
+fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String>) -> Process {
+    let log = BED.logs().join(format!("{}-{name}.log", directory.file_name().unwrap().display()));
+    let process =
+        ProcessSpec::new(name, program, log).variable("GOGC", "50").arguments(arguments).start().unwrap();
+    BED.guard(process.id());
+    process
+}
+
+fn etcd(parts: &Parts, directory: &Path, port: u16) -> Process {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{}", free_port()));
+    let arguments = vec![
+        "--name=tenant".to_owned(),
+        format!("--data-dir={}", file("data")),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=tenant={peer}"),
+        format!("--cert-file={}", file("etcd-server.crt")),
+        format!("--key-file={}", file("etcd-server.key")),
+        format!("--trusted-ca-file={}", file("etcd.crt")),
+        "--client-cert-auth=true".to_owned(),
+        format!("--peer-cert-file={}", file("etcd-peer.crt")),
+        format!("--peer-key-file={}", file("etcd-peer.key")),
+        format!("--peer-trusted-ca-file={}", file("etcd.crt")),
+        "--peer-client-cert-auth=true".to_owned(),
+        "--unsafe-no-fsync=true".to_owned(),
+    ];
+    process(directory, "etcd", parts.program(Set::Etcd36, "etcd").unwrap(), arguments)
+}
+
+fn api_server(parts: &Parts, directory: &Path, etcd_port: u16, port: u16) -> Process {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let arguments = vec![
+        format!("--etcd-servers=https://127.0.0.1:{etcd_port}"),
+        format!("--etcd-cafile={}", file("etcd.crt")),
+        format!("--etcd-certfile={}", file("apiserver-etcd-client.crt")),
+        format!("--etcd-keyfile={}", file("apiserver-etcd-client.key")),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", file("apiserver.crt")),
+        format!("--tls-private-key-file={}", file("apiserver.key")),
+        format!("--client-ca-file={}", file("ca.crt")),
+        format!("--kubelet-client-certificate={}", file("apiserver-kubelet-client.crt")),
+        format!("--kubelet-client-key={}", file("apiserver-kubelet-client.key")),
+        format!("--proxy-client-cert-file={}", file("front-proxy-client.crt")),
+        format!("--proxy-client-key-file={}", file("front-proxy-client.key")),
+        format!("--requestheader-client-ca-file={}", file("proxy.crt")),
+        "--requestheader-allowed-names=front-proxy-client".to_owned(),
+        format!("--encryption-provider-config={}", file("encryption.yaml")),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", file("sa.crt")),
+        format!("--service-account-signing-key-file={}", file("sa.key")),
+        "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+        "--enable-bootstrap-token-auth=true".to_owned(),
+        "--allow-privileged=true".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        "--shutdown-delay-duration=0s".to_owned(),
+    ];
+    process(
+        directory,
+        "kube-apiserver",
+        parts.program(Set::Kubernetes134, "kube-apiserver").unwrap(),
+        arguments,
+    )
+}

@@ -1,0 +1,284 @@
+//! The management cluster of these tests, the objects people would apply, and managers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::infrastructure::v1beta1::OpenStackCluster;
+use hangar_kit::call::{Call, CallGate, CallLog};
+use hangar_kit::client::{ClientOptions, client};
+use hangar_kit::leadership::Always;
+use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
+use hangar_operator::{Parts, controllers};
+use hangar_testbed::{Options, Testbed};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(super) const CONTROLLER: &str = "hosted-control-plane";
+
+/// The address that load balancers get. Nobody connects to it.
+pub(super) const BALANCER: &str = "203.0.113.10";
+
+/// One management cluster for all tests here. Its controller-manager makes pods and collects garbage.
+pub(super) static BED: LazyLock<Testbed> = LazyLock::new(|| {
+    let bed = Testbed::start(Options { controller_manager: true, scheduler: false }).unwrap();
+    let config = bed.config();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { install(Client::try_from(config).unwrap()).await });
+    })
+    .join()
+    .unwrap();
+    bed
+});
+
+async fn install(client: Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    for definition in hangar_api::crd::all() {
+        api.create(&PostParams::default(), &definition).await.unwrap();
+    }
+    for definition in hangar_api::crd::all() {
+        let name = definition.name_any();
+        eventually(&format!("{name} is served"), async || {
+            let status = api.get(&name).await.unwrap().status.unwrap_or_default();
+            let conditions = status.conditions.unwrap_or_default();
+            conditions.iter().any(|found| found.type_ == "Established" && found.status == "True")
+        })
+        .await;
+    }
+}
+
+/// Waits until a claim holds. The limit is only for a test that fails.
+pub(super) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
+    for _ in 0..2400 {
+        if claim().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}");
+}
+
+/// One test at a time: a manager looks after every namespace, so two would look after each other's objects.
+pub(super) async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
+
+/// Takes away what earlier tests left, without ceremony.
+async fn clear(client: &Client) {
+    let all: Api<HostedControlPlane> = Api::all(client.clone());
+    for left in all.list(&ListParams::default()).await.unwrap() {
+        let api: Api<HostedControlPlane> =
+            Api::namespaced(client.clone(), &left.namespace().unwrap_or_default());
+        let released = json!({"metadata": {"finalizers": null}});
+        // Either may find it gone.
+        let _ = api.delete("demo", &DeleteParams::default()).await;
+        let _ = api.patch("demo", &PatchParams::default(), &Patch::Merge(&released)).await;
+    }
+    eventually("the stage is empty", async || {
+        all.list(&ListParams::default()).await.unwrap().items.is_empty()
+    })
+    .await;
+}
+
+/// One namespace with a client of its own.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) namespace: String,
+    pub(super) client: Client,
+}
+
+impl World {
+    pub(super) async fn new(prefix: &str) -> Self {
+        // Starting the testbed blocks, and what is blocked must not be a worker of this runtime.
+        let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
+        let client = BED.client();
+        clear(&client).await;
+        Self { namespace, client }
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// What a person applies: a Cluster, its infrastructure and its control plane, which the Cluster owns.
+    pub(super) async fn apply(&self, spec: Value) {
+        let parameters = PostParams::default();
+        let reference = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind, "name": "demo"});
+        let cluster: Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Cluster",
+            "metadata": {"name": "demo"},
+            "spec": {
+                "clusterNetwork": {
+                    "services": {"cidrBlocks": ["10.96.0.0/16"]},
+                    "pods": {"cidrBlocks": ["10.244.0.0/16"]},
+                },
+                "infrastructureRef": reference("infrastructure.cluster.x-k8s.io", "OpenStackCluster"),
+                "controlPlaneRef": reference("controlplane.cluster.x-k8s.io", "HostedControlPlane"),
+            },
+        }))
+        .unwrap();
+        let cluster = self.api::<Cluster>().create(&parameters, &cluster).await.unwrap();
+        let infrastructure: OpenStackCluster = serde_json::from_value(json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "OpenStackCluster",
+            "metadata": {"name": "demo"},
+            "spec": {"identityRef": {"name": "cloud", "cloudName": "openstack"}},
+        }))
+        .unwrap();
+        self.api::<OpenStackCluster>().create(&parameters, &infrastructure).await.unwrap();
+        let control_plane: HostedControlPlane = serde_json::from_value(json!({
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
+            "kind": "HostedControlPlane",
+            "metadata": {
+                "name": "demo",
+                "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+                "ownerReferences": [{
+                    "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo",
+                    "uid": cluster.uid().unwrap(), "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": spec,
+        }))
+        .unwrap();
+        self.api::<HostedControlPlane>().create(&parameters, &control_plane).await.unwrap();
+    }
+
+    pub(super) async fn control_plane(&self) -> HostedControlPlane {
+        self.api::<HostedControlPlane>().get("demo").await.unwrap()
+    }
+
+    /// The status of a condition with its reason and message, empty while there is none.
+    pub(super) async fn condition(&self, type_: &str) -> (String, String, String) {
+        let status = self.control_plane().await.status.unwrap_or_default();
+        let found = status.conditions.into_iter().find(|found| found.type_ == type_);
+        found.map(|found| (found.status, found.reason, found.message)).unwrap_or_default()
+    }
+
+    /// Names of all objects of a kind that belong to the cluster.
+    pub(super) async fn names<K>(&self) -> Vec<String>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let labelled = ListParams::default().labels("cluster.x-k8s.io/cluster-name=demo");
+        let mut names: Vec<String> = self
+            .api::<K>()
+            .list(&labelled)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|found| found.name_any())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// A running manager with one controller, and what it called.
+pub(super) struct Manager {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    metrics: Metrics,
+    /// Calls to the management cluster.
+    pub(super) calls: CallLog,
+    /// Calls to tenants.
+    pub(super) tenant_calls: CallLog,
+}
+
+impl Manager {
+    pub(super) fn start() -> Self {
+        let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
+        let options = ClientOptions::default().gate(calls.clone());
+        let parts = parts(client(BED.config(), &options).unwrap(), &metrics, Some(&tenant_calls));
+        let stop = CancellationToken::new();
+        let task = tokio::spawn({
+            let stop = stop.clone();
+            async move { controllers::run(parts, &CONTROLLER.parse().unwrap(), stop).await }
+        });
+        Self { stop, task, metrics, calls, tenant_calls }
+    }
+
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+
+    /// Returns when nothing was called for some seconds and nothing is waiting.
+    pub(super) async fn rest(&self) {
+        let mut quiet = 0;
+        let mut before = usize::MAX;
+        eventually("the manager rests", async || {
+            let calls = not_watches(&self.calls.calls()) + not_watches(&self.tenant_calls.calls());
+            quiet = if calls == before && is_at_rest(&self.metrics) { quiet + 1 } else { 0 };
+            before = calls;
+            quiet >= 60
+        })
+        .await;
+    }
+
+    /// Writes to anybody since the start.
+    pub(super) fn writes(&self) -> Vec<String> {
+        let both = [("", self.calls.calls()), ("tenant: ", self.tenant_calls.calls())];
+        let both = both.into_iter().flat_map(|(where_, calls)| {
+            let writes = calls.into_iter().filter(|(call, _)| call.verb.is_write());
+            writes.map(move |(call, answer)| format!("{where_}{call} ({answer:?})"))
+        });
+        both.collect()
+    }
+}
+
+fn not_watches(calls: &[(Call, hangar_kit::call::Answer)]) -> usize {
+    calls.iter().filter(|(call, _)| call.verb != hangar_kit::call::Verb::Watch).count()
+}
+
+pub(super) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&CallLog>) -> Parts {
+    let tenant_gates = tenant_calls.map(|log| Arc::new(log.clone()) as Arc<dyn CallGate>);
+    Parts {
+        client,
+        leadership: Arc::new(Always),
+        metrics: metrics.clone(),
+        concurrency: 2,
+        instance: "test".to_owned(),
+        tenant_gates: tenant_gates.into_iter().collect(),
+        cloud_gates: Vec::new(),
+    }
+}
+
+/// Whether the controller has looked at something, and has nothing to do.
+pub(super) fn is_at_rest(metrics: &Metrics) -> bool {
+    let labels = ControllerLabels { controller: CONTROLLER };
+    let looked = ["done", "waiting", "error"].iter().any(|result| {
+        metrics.reconcile.total.get_or_create(&ReconcileLabels { controller: CONTROLLER, result }).get() > 0
+    });
+    let queue = &metrics.queue;
+    let is_zero = [&queue.depth, &queue.running, &queue.failing]
+        .iter()
+        .all(|family| family.get_or_create(&labels).get() == 0);
+    looked && is_zero
+}
+
+/// A spec with little in it: one API server, one etcd member.
+pub(super) fn spec() -> Value {
+    json!({"version": "v1.34.11", "replicas": 1, "etcd": {"replicas": 1}})
+}
+
+/// Texts of a Secret.
+pub(super) fn texts(secret: &k8s_openapi::api::core::v1::Secret) -> BTreeMap<String, String> {
+    let data = secret.data.clone().unwrap_or_default();
+    data.into_iter().map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap())).collect()
+}

@@ -1,0 +1,8 @@
+//! The controllers against real API servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cluster;
+mod hosted_control_plane;
+mod machines;
+mod stubs;
+mod workers;

@@ -1,0 +1,9 @@
+//! What makes a worker: its bootstrap data, the network it is in, the server it runs on. The API server is real, the
+//! cloud is the embedded one over HTTP with machines that are only recorded.
+
+mod bootstrap;
+mod cloud;
+mod crash;
+mod faults;
+mod servers;
+mod world;

@@ -1,0 +1,272 @@
+//! The management cluster of these tests, a cloud of its own for each, and managers.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use hangar_api::bootstrap::v1beta2::KubeadmConfig;
+use hangar_api::cluster::v1beta2::{Cluster, Machine};
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
+use hangar_kit::client::{ClientOptions, client};
+use hangar_kit::leadership::Always;
+use hangar_kit::metrics::Metrics;
+use hangar_operator::{Parts, controllers};
+use hangar_testbed::{Options, Testbed};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::sync::CancellationToken;
+
+/// One management cluster for all tests here. Without a controller-manager: nothing is collected behind our back.
+pub(super) static BED: LazyLock<Testbed> = LazyLock::new(|| {
+    let bed = Testbed::start(Options::default()).unwrap();
+    let config = bed.config();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { install(Client::try_from(config).unwrap()).await });
+    })
+    .join()
+    .unwrap();
+    bed
+});
+
+async fn install(client: Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    for definition in hangar_api::crd::all() {
+        api.create(&PostParams::default(), &definition).await.unwrap();
+    }
+    for definition in hangar_api::crd::all() {
+        let name = definition.name_any();
+        eventually(&format!("{name} is served"), async || {
+            let status = api.get(&name).await.unwrap().status.unwrap_or_default();
+            let conditions = status.conditions.unwrap_or_default();
+            conditions.iter().any(|found| found.type_ == "Established" && found.status == "True")
+        })
+        .await;
+    }
+}
+
+/// Waits until a claim holds. The limit is only for a test that fails.
+pub(super) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
+    for _ in 0..1200 {
+        if claim().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}");
+}
+
+/// One namespace, and the turn: a manager looks after every namespace, so two would look after each other's objects.
+pub(super) struct World {
+    pub(super) namespace: String,
+    pub(super) client: Client,
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+static TURN: Mutex<()> = Mutex::const_new(());
+
+impl World {
+    pub(super) async fn new(prefix: &str) -> Self {
+        let turn = TURN.lock().await;
+        Self { _turn: Some(turn), ..Self::beside(prefix).await }
+    }
+
+    /// Another namespace of a test that has the turn already.
+    pub(super) async fn beside(prefix: &str) -> Self {
+        let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
+        let client = BED.client();
+        clear::<OpenStackMachine>(&client).await;
+        clear::<OpenStackCluster>(&client).await;
+        clear::<KubeadmConfig>(&client).await;
+        Self { namespace, client, _turn: None }
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(super) async fn get<K>(&self, name: &str) -> K
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api().get(name).await.unwrap()
+    }
+
+    pub(super) async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + serde::Serialize
+            + std::fmt::Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api().create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    pub(super) async fn merge<K>(&self, name: &str, fields: Value) -> K
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api().patch(name, &PatchParams::default(), &Patch::Merge(fields)).await.unwrap()
+    }
+
+    pub(super) async fn merge_status<K>(&self, name: &str, status: Value) -> K
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let fields = json!({"status": status});
+        self.api().patch_status(name, &PatchParams::default(), &Patch::Merge(fields)).await.unwrap()
+    }
+
+    /// A Cluster with a hosted control plane, which has answered or not.
+    pub(super) async fn cluster(&self) -> Cluster {
+        let reference = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind, "name": "demo"});
+        self.create(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Cluster",
+            "metadata": {"name": "demo"},
+            "spec": {
+                "infrastructureRef": reference("infrastructure.cluster.x-k8s.io", "OpenStackCluster"),
+                "controlPlaneRef": reference("controlplane.cluster.x-k8s.io", "HostedControlPlane"),
+                "controlPlaneEndpoint": {"host": "demo.clusters.hangar.test", "port": 443},
+            },
+        }))
+        .await
+    }
+
+    pub(super) async fn provisioned(&self) {
+        let done =
+            json!({"initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true}});
+        self.merge_status::<Cluster>("demo", done).await;
+    }
+
+    /// A Machine, as a set makes it.
+    pub(super) async fn machine(&self, name: &str, data_secret: Option<&str>) -> Machine {
+        let bootstrap = match data_secret {
+            Some(secret) => json!({"dataSecretName": secret}),
+            None => json!({"configRef": {
+                "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name,
+            }}),
+        };
+        self.create(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Machine",
+            "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+            "spec": {
+                "clusterName": "demo",
+                "version": "v1.35.0",
+                "bootstrap": bootstrap,
+                "infrastructureRef": {
+                    "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachine", "name": name,
+                },
+            },
+        }))
+        .await
+    }
+
+    pub(super) async fn secret(&self, name: &str, data: Value) -> Secret {
+        self.create(json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+            "stringData": data,
+        }))
+        .await
+    }
+
+    /// As a person deletes it; waits until it is gone.
+    pub(super) async fn delete<K>(&self, name: &str)
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
+        eventually(&format!("{name} is gone"), async || {
+            self.api::<K>().get_opt(name).await.unwrap().is_none()
+        })
+        .await;
+    }
+}
+
+/// Takes away what earlier tests left, without ceremony.
+async fn clear<K>(client: &Client)
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let all: Api<K> = Api::all(client.clone());
+    for left in all.list(&ListParams::default()).await.unwrap() {
+        let api: Api<K> = Api::namespaced(client.clone(), &left.namespace().unwrap_or_default());
+        let released = json!({"metadata": {"finalizers": null}});
+        // Either may find it gone.
+        let _ = api.delete(&left.name_any(), &DeleteParams::default()).await;
+        let _ = api.patch(&left.name_any(), &PatchParams::default(), &Patch::Merge(&released)).await;
+    }
+}
+
+/// An owner reference as controllers write it.
+pub(super) fn owner<K: Resource<DynamicType = ()>>(object: &K) -> Value {
+    json!([{
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "name": object.meta().name,
+        "uid": object.meta().uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }])
+}
+
+/// Controllers that run until they are dropped, in a runtime of their own: what is dropped is gone at once.
+pub(super) struct Running {
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Running {
+    pub(super) fn start(selection: &str, cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let selection = selection.parse().unwrap();
+        runtime.spawn(async move {
+            let parts = Parts {
+                client: client(BED.config(), &ClientOptions::default()).unwrap(),
+                leadership: Arc::new(Always),
+                metrics: Metrics::new(),
+                concurrency: 4,
+                instance: "test".to_owned(),
+                tenant_gates: Vec::new(),
+                cloud_gates,
+            };
+            controllers::run(parts, &selection, CancellationToken::new()).await;
+        });
+        Self { runtime: Some(runtime) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
