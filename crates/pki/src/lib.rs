@@ -12,6 +12,7 @@
 
 mod authority;
 mod certificate;
+mod encryption;
 mod error;
 mod intent;
 mod kubeconfig;
@@ -21,6 +22,7 @@ mod service_account;
 
 pub use authority::Authority;
 pub use certificate::{Certificate, Subject};
+pub use encryption::{encryption_key, fingerprint};
 pub use error::Error;
 pub use intent::{Algorithm, Intent, Usage};
 pub use kubeconfig::{Credentials, Kubeconfig, Trust};
