@@ -30,3 +30,5 @@ fi
 cache=${HANGAR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hangar}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+# A clean checkout is compiled once: what makes a second compilation quicker would only fill the disk.
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}

@@ -255,7 +255,7 @@ impl Config {
             images: vec![ImageSeed {
                 name: "node-v1.34.10".into(),
                 id: None,
-                properties: BTreeMap::from([("hangar_kubernetes_version".into(), "v1.34.10".into())]),
+                properties: BTreeMap::from([("kubernetes_version".into(), "v1.34.10".into())]),
                 tags: BTreeSet::from(["node".into()]),
             }],
             flavors: vec![flavor("small", 1, 2048), flavor("medium", 2, 4096)],

@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeSet, fmt, future::Future, time::Duration};
 
-use hangar_plan::flow::{Outcome, Plan, Step, StepId};
+use hangar_plan::flow::{Outcome, Plan, Report, Step, StepId};
 
 use crate::leadership::Leadership;
 
@@ -109,10 +109,22 @@ pub async fn execute<W: Workbench>(
                     continue;
                 }
                 let plan = workbench.plan(&observation);
+                tell(&plan.report);
                 return Ok(Pass { observation, plan, ran, ending: Ending::AnswerLost });
             }
         };
+        tell(&plan.report);
         return Ok(Pass { observation, plan, ran, ending });
+    }
+}
+
+/// What the plan that a pass ends with decided and waits for, for who looks closely.
+fn tell(report: &Report) {
+    for decision in &report.decisions {
+        tracing::debug!(what = decision.what, why = decision.why, "decided");
+    }
+    for wait in &report.waits {
+        tracing::debug!(what = wait.what, who = %wait.who, "waiting");
     }
 }
 

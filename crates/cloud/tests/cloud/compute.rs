@@ -44,7 +44,7 @@ async fn a_server_becomes_active_with_its_port() {
     assert_eq!(groups["server_group"]["members"], json!([server]));
     let topology = bed.admin("GET", "topology", None).await.expect(200);
     let behind = &topology["servers"][&server];
-    assert_eq!(behind["image"]["hangar_kubernetes_version"], "v1.34.10");
+    assert_eq!(behind["image"]["kubernetes_version"], "v1.34.10");
     assert_eq!(behind["user_data"], json!(b"#cloud-config"));
 }
 

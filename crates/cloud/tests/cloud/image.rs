@@ -9,7 +9,7 @@ async fn images_are_found_by_name_and_tag() {
     let bed = start().await;
     let all = bed.get("/image/v2/images").await;
     let image = &all["images"][0];
-    assert_eq!(image["hangar_kubernetes_version"], "v1.34.10", "properties are attributes");
+    assert_eq!(image["kubernetes_version"], "v1.34.10", "properties are attributes");
     assert_eq!(image["status"], "active");
     for (query, count) in [
         ("name=node-v1.34.10", 1),
@@ -18,7 +18,7 @@ async fn images_are_found_by_name_and_tag() {
         ("tag=node&tag=other", 0),
         ("name=in:a,node-v1.34.10", 1),
         ("visibility=public&status=active", 1),
-        ("hangar_kubernetes_version=v1.34.10", 1),
+        ("kubernetes_version=v1.34.10", 1),
     ] {
         let found = bed.get(&format!("/image/v2/images?{query}")).await;
         assert_eq!(found["images"].as_array().unwrap().len(), count, "{query}");

@@ -68,8 +68,8 @@ pub fn manifests(sample: &Sample) -> Result<Vec<Value>> {
 fn encoded(mut object: Value) -> Value {
     let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
     if let Some(Value::Object(plain)) = plain {
-        let encode = |value: Value| STANDARD.encode(value.as_str().unwrap_or_default()).into();
-        object["data"] = plain.into_iter().map(|(key, value)| (key, encode(value))).collect();
+        let encode = |value: &Value| Value::from(STANDARD.encode(value.as_str().unwrap_or_default()));
+        object["data"] = plain.iter().map(|(key, value)| (key.clone(), encode(value))).collect();
     }
     object
 }

@@ -15,7 +15,12 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     // The directives were parsed when the level was: what is lossy here is not lost.
-    let filter = EnvFilter::builder().parse_lossy(level.directives());
+    let mut filter = EnvFilter::builder().parse_lossy(level.directives());
+    // The client calls every failed call an error. Whether it is one its caller knows, and says: a tenant that is not
+    // up yet is none.
+    if let Ok(quiet) = "kube_client::client::builder=off".parse() {
+        filter = filter.add_directive(quiet);
+    }
     match format {
         LogFormat::Json => lines()
             .json()

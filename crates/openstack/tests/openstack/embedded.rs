@@ -82,7 +82,7 @@ async fn server_body(session: &Session, port: &Port) -> ServerCreate {
         ..ImageQuery::default()
     };
     let images = session.image().images(&query).await.unwrap();
-    assert_eq!(images[0].property("hangar_kubernetes_version"), Some("v1.34.10"));
+    assert_eq!(images[0].property("kubernetes_version"), Some("v1.34.10"));
     assert_eq!(session.image().image(&images[0].id).await.unwrap().as_ref(), Some(&images[0]));
     let flavors = session.compute().flavors().await.unwrap();
     let flavor = flavors.iter().find(|flavor| flavor.name == "small").unwrap();

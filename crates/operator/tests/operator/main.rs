@@ -5,4 +5,5 @@ mod cluster;
 mod hosted_control_plane;
 mod machines;
 mod stubs;
+mod whole;
 mod workers;

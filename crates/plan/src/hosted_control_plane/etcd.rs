@@ -2,8 +2,8 @@
 //!
 //! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later changes nobody
 //! else's; and a Service of its own, whose name resolves before the pod has an address (a name server that was asked too
-//! early remembers for half a minute that there is none). Pods are replaced by us, followers first, never by the
-//! StatefulSet's controller.
+//! early remembers for half a minute that there is none). Pods are never replaced by the StatefulSet's
+//! controller, which knows nothing of quorums: what changes in their template waits for their next start.
 //!
 //! The number of members is that of the first start: it is in what members bootstrapped with.
 

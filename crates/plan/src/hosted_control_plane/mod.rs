@@ -13,7 +13,9 @@
 //! - `objects` of a plan are applied in order and never swept: what must go is a [`Step::Delete`].
 //! - A workload that exists stays in the plan, whatever its gate says: gates are for first starts only.
 //! - Keys are never here: [`Step::Mint`] says what is needed, the edge mints it.
-//! - The API server's flags do not depend on its address: a late address changes a Secret, nothing restarts.
+//! - The API server's flags do not depend on its address: a late address changes a Secret and restarts nothing.
+//!   (The tunnel's server beside it reads its certificate once: a load balancer that is known by a host name, and the
+//!   yearly renewal of that certificate, do roll the API servers, gently.)
 //! - Everything is rendered for an [`Epoch`] that is recorded on the object before the first object is made. What an
 //!   epoch renders never changes, so that a new Hangar rolls nobody.
 

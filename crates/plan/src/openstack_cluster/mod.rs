@@ -18,6 +18,7 @@ mod observed;
 mod security_groups;
 mod status;
 mod step;
+mod unsupported;
 
 #[cfg(test)]
 mod tests;
@@ -75,6 +76,7 @@ fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {
     network::draft(draft, facts);
     security_groups::draft(draft, facts);
     endpoint::draft(draft);
+    unsupported::draft(draft);
     status::failure_domains(draft, facts);
     if draft.noted.iter().filter(|noted| noted.is_essential).all(Noted::is_good) {
         draft.status.ready = true;

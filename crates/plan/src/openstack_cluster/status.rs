@@ -3,7 +3,7 @@
 use hangar_api::conditions::{Actor, Finding, Severity, Waiting, set_severity};
 use hangar_api::infrastructure::v1beta1::FailureDomain;
 
-use super::{CloudFacts, Draft};
+use super::{CloudFacts, Draft, unsupported};
 use crate::flow::Read;
 use crate::openstack::ready_last;
 
@@ -47,6 +47,9 @@ pub(super) fn conditions(draft: &mut Draft<'_>) {
         return;
     }
     let noted = std::mem::take(&mut draft.noted);
+    // Said only while there is something to say.
+    let is_idle = noted.iter().any(|noted| noted.finding.type_() == unsupported::TYPE);
+    conditions.retain(|condition| condition.r#type != unsupported::TYPE || is_idle);
     let has_zones = !draft.status.failure_domains.is_empty();
     conditions.retain(|condition| condition.r#type != "FailureDomainsReady" || !has_zones);
     ready_last(conditions, noted, now);

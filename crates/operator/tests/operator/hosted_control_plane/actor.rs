@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 use super::world::{BALANCER, World};
 
 /// The actor of one namespace. Dropping it ends it.
-pub(super) struct Actor {
+pub(crate) struct Actor {
     running: Arc<Mutex<BTreeSet<String>>>,
     task: JoinHandle<()>,
 }
 
 impl Actor {
     /// Gives addresses; no pod runs yet.
-    pub(super) fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         let running = Arc::new(Mutex::new(BTreeSet::new()));
         let (world, allowed) = (world.clone(), Arc::clone(&running));
         let task = tokio::spawn(async move {
@@ -35,7 +35,7 @@ impl Actor {
     }
 
     /// From now on pods of this part run and are ready.
-    pub(super) fn run(&self, component: &str) {
+    pub(crate) fn run(&self, component: &str) {
         self.running.lock().unwrap().insert(component.to_owned());
     }
 }

@@ -1,8 +1,8 @@
 //! Control planes on a real API server, with a real controller-manager making pods, an actor in the place of kubelets
 //! and load balancers, and a second real API server in the place of the tenant.
 
-mod actor;
+pub(crate) mod actor;
 mod crash;
 mod lifecycle;
-mod tenant;
-mod world;
+pub(crate) mod tenant;
+pub(crate) mod world;

@@ -6,60 +6,85 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hangar_parts::{Parts, Process, ProcessSpec, Set};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::{Api, Client, Config};
 use serde_json::json;
 
-use super::world::{BED, World, texts};
+use super::world::{BED, World, eventually, texts};
+
+/// What it needs to start: the ends of Secrets' names.
+pub(crate) const MATERIAL: [&str; 11] = [
+    "ca",
+    "etcd",
+    "proxy",
+    "sa",
+    "encryption",
+    "apiserver",
+    "apiserver-kubelet-client",
+    "apiserver-etcd-client",
+    "front-proxy-client",
+    "etcd-server",
+    "etcd-peer",
+];
 
 /// A port that was free a moment ago.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A tenant's API server. Dropping it ends it before its etcd.
-pub(super) struct Tenant {
+pub(crate) struct Tenant {
     api_server: Process,
     _etcd: Process,
     etcd_port: u16,
+    port: u16,
+    directory: PathBuf,
     config: Config,
 }
 
 impl Tenant {
     /// Starts it on a loopback port, and returns when it is ready.
-    pub(super) async fn start(world: &World, port: u16) -> Self {
+    pub(crate) async fn start(world: &World, port: u16) -> Self {
         // The guardian of the testbed ends what names its directory.
         let directory = BED.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
-        for suffix in ["ca", "etcd", "proxy", "sa", "encryption", "apiserver", "apiserver-kubelet-client"]
-            .into_iter()
-            .chain(["apiserver-etcd-client", "front-proxy-client", "etcd-server", "etcd-peer"])
-        {
+        for suffix in MATERIAL {
             write(world, &directory, suffix).await;
         }
         let parts = Parts::from_env().unwrap();
         let etcd_port = free_port();
         let etcd = etcd(&parts, &directory, etcd_port);
         let api_server = api_server(&parts, &directory, etcd_port, port);
-        let secret = world.api::<Secret>().get("demo-operator-access").await.unwrap();
-        let mut kubeconfig = Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
-        // The name of a Service leads nowhere here.
-        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
-        cluster.tls_server_name = Some(format!("api-demo.{}.svc", world.namespace));
-        cluster.server = Some(format!("https://127.0.0.1:{port}"));
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let mut tenant = Self { api_server, _etcd: etcd, etcd_port, config };
+        let config = access(world, port).await;
+        let mut tenant = Self { api_server, _etcd: etcd, etcd_port, port, directory, config };
         tenant.wait_until_ready().await;
         tenant
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::try_from(self.config.clone()).unwrap()
     }
 
+    /// From now on it is the tenant of another world: it shows what was minted there, and trusts who was signed there.
+    /// An API server reads both again when they change. What it stores stays.
+    pub(crate) async fn serve(&self, world: &World) -> Client {
+        for suffix in ["ca", "apiserver"] {
+            write(world, &self.directory, suffix).await;
+        }
+        let config = access(world, self.port).await;
+        eventually("the tenant shows its new certificate and trusts the new authority", async || {
+            // A kept connection would still be the old one.
+            let client = Client::try_from(config.clone()).unwrap();
+            Api::<Namespace>::all(client).list(&ListParams::default()).await.is_ok()
+        })
+        .await;
+        Client::try_from(config).unwrap()
+    }
+
     /// Whether etcd talks to the holder of a certificate.
-    pub(super) async fn etcd_answers(&self, world: &World, suffix: &str) -> bool {
+    pub(crate) async fn etcd_answers(&self, world: &World, suffix: &str) -> bool {
         let encode = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
         let read =
             async |suffix: &str| texts(&world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap());
@@ -95,6 +120,17 @@ impl Tenant {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+/// How the controller reaches the tenant, over loopback.
+async fn access(world: &World, port: u16) -> Config {
+    let secret = world.api::<Secret>().get("demo-operator-access").await.unwrap();
+    let mut kubeconfig = Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
+    // The name of a Service leads nowhere here.
+    let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+    cluster.tls_server_name = Some(format!("api-demo.{}.svc", world.namespace));
+    cluster.server = Some(format!("https://127.0.0.1:{port}"));
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
 }
 
 /// Writes the content of a Secret to files called after it.

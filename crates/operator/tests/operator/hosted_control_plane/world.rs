@@ -21,13 +21,13 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(super) const CONTROLLER: &str = "hosted-control-plane";
+pub(crate) const CONTROLLER: &str = "hosted-control-plane";
 
 /// The address that load balancers get. Nobody connects to it.
-pub(super) const BALANCER: &str = "203.0.113.10";
+pub(crate) const BALANCER: &str = "203.0.113.10";
 
 /// One management cluster for all tests here. Its controller-manager makes pods and collects garbage.
-pub(super) static BED: LazyLock<Testbed> = LazyLock::new(|| {
+pub(crate) static BED: LazyLock<Testbed> = LazyLock::new(|| {
     let bed = Testbed::start(Options { controller_manager: true, scheduler: false }).unwrap();
     let config = bed.config();
     std::thread::spawn(move || {
@@ -56,7 +56,7 @@ async fn install(client: Client) {
 }
 
 /// Waits until a claim holds. The limit is only for a test that fails.
-pub(super) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
     for _ in 0..2400 {
         if claim().await {
             return;
@@ -67,7 +67,7 @@ pub(super) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool)
 }
 
 /// One test at a time: a manager looks after every namespace, so two would look after each other's objects.
-pub(super) async fn turn() -> MutexGuard<'static, ()> {
+pub(crate) async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await
 }
@@ -91,13 +91,13 @@ async fn clear(client: &Client) {
 
 /// One namespace with a client of its own.
 #[derive(Clone)]
-pub(super) struct World {
-    pub(super) namespace: String,
-    pub(super) client: Client,
+pub(crate) struct World {
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
 }
 
 impl World {
-    pub(super) async fn new(prefix: &str) -> Self {
+    pub(crate) async fn new(prefix: &str) -> Self {
         // Starting the testbed blocks, and what is blocked must not be a worker of this runtime.
         let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
         let client = BED.client();
@@ -105,7 +105,7 @@ impl World {
         Self { namespace, client }
     }
 
-    pub(super) fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// What a person applies: a Cluster, its infrastructure and its control plane, which the Cluster owns.
-    pub(super) async fn apply(&self, spec: Value) {
+    pub(crate) async fn apply(&self, spec: Value) {
         let parameters = PostParams::default();
         let reference = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind, "name": "demo"});
         let cluster: Cluster = serde_json::from_value(json!({
@@ -156,19 +156,19 @@ impl World {
         self.api::<HostedControlPlane>().create(&parameters, &control_plane).await.unwrap();
     }
 
-    pub(super) async fn control_plane(&self) -> HostedControlPlane {
+    pub(crate) async fn control_plane(&self) -> HostedControlPlane {
         self.api::<HostedControlPlane>().get("demo").await.unwrap()
     }
 
     /// The status of a condition with its reason and message, empty while there is none.
-    pub(super) async fn condition(&self, type_: &str) -> (String, String, String) {
+    pub(crate) async fn condition(&self, type_: &str) -> (String, String, String) {
         let status = self.control_plane().await.status.unwrap_or_default();
         let found = status.conditions.into_iter().find(|found| found.type_ == type_);
         found.map(|found| (found.status, found.reason, found.message)).unwrap_or_default()
     }
 
     /// Names of all objects of a kind that belong to the cluster.
-    pub(super) async fn names<K>(&self) -> Vec<String>
+    pub(crate) async fn names<K>(&self) -> Vec<String>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -190,18 +190,18 @@ impl World {
 }
 
 /// A running manager with one controller, and what it called.
-pub(super) struct Manager {
+pub(crate) struct Manager {
     stop: CancellationToken,
     task: JoinHandle<()>,
     metrics: Metrics,
     /// Calls to the management cluster.
-    pub(super) calls: CallLog,
+    pub(crate) calls: CallLog,
     /// Calls to tenants.
-    pub(super) tenant_calls: CallLog,
+    pub(crate) tenant_calls: CallLog,
 }
 
 impl Manager {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone());
         let parts = parts(client(BED.config(), &options).unwrap(), &metrics, Some(&tenant_calls));
@@ -213,13 +213,13 @@ impl Manager {
         Self { stop, task, metrics, calls, tenant_calls }
     }
 
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
     }
 
     /// Returns when nothing was called for some seconds and nothing is waiting.
-    pub(super) async fn rest(&self) {
+    pub(crate) async fn rest(&self) {
         let mut quiet = 0;
         let mut before = usize::MAX;
         eventually("the manager rests", async || {
@@ -232,7 +232,7 @@ impl Manager {
     }
 
     /// Writes to anybody since the start.
-    pub(super) fn writes(&self) -> Vec<String> {
+    pub(crate) fn writes(&self) -> Vec<String> {
         let both = [("", self.calls.calls()), ("tenant: ", self.tenant_calls.calls())];
         let both = both.into_iter().flat_map(|(where_, calls)| {
             let writes = calls.into_iter().filter(|(call, _)| call.verb.is_write());
@@ -246,7 +246,7 @@ fn not_watches(calls: &[(Call, hangar_kit::call::Answer)]) -> usize {
     calls.iter().filter(|(call, _)| call.verb != hangar_kit::call::Verb::Watch).count()
 }
 
-pub(super) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&CallLog>) -> Parts {
+pub(crate) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&CallLog>) -> Parts {
     let tenant_gates = tenant_calls.map(|log| Arc::new(log.clone()) as Arc<dyn CallGate>);
     Parts {
         client,
@@ -260,7 +260,7 @@ pub(super) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&Cal
 }
 
 /// Whether the controller has looked at something, and has nothing to do.
-pub(super) fn is_at_rest(metrics: &Metrics) -> bool {
+pub(crate) fn is_at_rest(metrics: &Metrics) -> bool {
     let labels = ControllerLabels { controller: CONTROLLER };
     let looked = ["done", "waiting", "error"].iter().any(|result| {
         metrics.reconcile.total.get_or_create(&ReconcileLabels { controller: CONTROLLER, result }).get() > 0
@@ -273,12 +273,12 @@ pub(super) fn is_at_rest(metrics: &Metrics) -> bool {
 }
 
 /// A spec with little in it: one API server, one etcd member.
-pub(super) fn spec() -> Value {
+pub(crate) fn spec() -> Value {
     json!({"version": "v1.34.11", "replicas": 1, "etcd": {"replicas": 1}})
 }
 
 /// Texts of a Secret.
-pub(super) fn texts(secret: &k8s_openapi::api::core::v1::Secret) -> BTreeMap<String, String> {
+pub(crate) fn texts(secret: &k8s_openapi::api::core::v1::Secret) -> BTreeMap<String, String> {
     let data = secret.data.clone().unwrap_or_default();
     data.into_iter().map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap())).collect()
 }

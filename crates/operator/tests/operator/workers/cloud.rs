@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::world::{Running, World, eventually, owner};
 
 /// A cloud on loopback with the tests' projects.
-pub(super) async fn start() -> Handle {
+pub(crate) async fn start() -> Handle {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     Cloud::serve(listener, Config::for_tests(), Record::new()).await.unwrap()
 }
 
 /// Credentials for it, as people write them.
-pub(super) fn clouds_yaml(cloud: &Handle, password: &str) -> String {
+pub(crate) fn clouds_yaml(cloud: &Handle, password: &str) -> String {
     format!(
         "clouds:\n  openstack:\n    auth:\n      auth_url: {}\n      username: demo\n      password: {password}\n      \
          project_name: demo\n      user_domain_name: Default\n      project_domain_name: Default\n    region_name: RegionOne\n",
@@ -26,7 +26,7 @@ pub(super) fn clouds_yaml(cloud: &Handle, password: &str) -> String {
 }
 
 /// What a project holds, without what is random: counts by kind, and names.
-pub(super) fn inventory(cloud: &Handle) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn inventory(cloud: &Handle) -> BTreeMap<String, Vec<String>> {
     let model = cloud.model();
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |kind: &str, name: String| all.entry(kind.to_owned()).or_default().push(name);
@@ -58,7 +58,7 @@ pub(super) fn inventory(cloud: &Handle) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-pub(super) fn managed() -> Value {
+pub(crate) fn managed() -> Value {
     json!({
         "identityRef": {"name": "cloud", "cloudName": "openstack"},
         "managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}],
@@ -72,7 +72,7 @@ pub(super) fn managed() -> Value {
     })
 }
 
-pub(super) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value) -> OpenStackCluster {
+pub(crate) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value) -> OpenStackCluster {
     world
         .create(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
@@ -87,11 +87,11 @@ pub(super) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value
         .await
 }
 
-pub(super) async fn status_of(world: &World) -> OpenStackClusterStatus {
+pub(crate) async fn status_of(world: &World) -> OpenStackClusterStatus {
     world.get::<OpenStackCluster>("demo").await.status.unwrap_or_default()
 }
 
-pub(super) fn reason(status: &OpenStackClusterStatus, type_: &str) -> String {
+pub(crate) fn reason(status: &OpenStackClusterStatus, type_: &str) -> String {
     let found = status.conditions.iter().find(|condition| condition.r#type == type_);
     found
         .map(|condition| condition.reason.clone().unwrap_or_else(|| condition.status.clone()))
@@ -168,7 +168,7 @@ async fn credentials_are_said_to_be_wrong_and_count_at_once_when_replaced() {
     eventually("it is ready", async || status_of(&world).await.ready).await;
 }
 
-pub(super) async fn touch(world: &World) {
+pub(crate) async fn touch(world: &World) {
     let now = jiff::Timestamp::now().to_string();
     world.merge::<OpenStackCluster>("demo", json!({"metadata": {"annotations": {"touched": now}}})).await;
 }

@@ -2,7 +2,7 @@
 //! cloud is the embedded one over HTTP with machines that are only recorded.
 
 mod bootstrap;
-mod cloud;
+pub(crate) mod cloud;
 mod crash;
 mod faults;
 mod servers;

@@ -1,0 +1,86 @@
+//! A whole manager as if it were a process: it runs in a runtime of its own and can be killed as a whole.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_kit::client::{ClientOptions, client};
+use hangar_kit::leadership::Always;
+use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
+use hangar_operator::{Parts, controllers};
+use hangar_plan::controllers::Controller;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use super::strikes::Strikes;
+use crate::hosted_control_plane::world::BED;
+
+/// Tasks of a killed manager end at their next await.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+pub(super) struct Manager {
+    runtime: Option<Runtime>,
+    metrics: Metrics,
+    strikes: Strikes,
+}
+
+impl Manager {
+    /// Every controller, with gates at the three transports.
+    pub(super) fn start(strikes: &Strikes) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let metrics = Metrics::new();
+        let (config, kept, gates) = (BED.config(), metrics.clone(), strikes.clone());
+        runtime.spawn(async move {
+            let options = ClientOptions::default().gate(gates.gate("management"));
+            let parts = Parts {
+                client: client(config, &options).unwrap(),
+                leadership: Arc::new(Always),
+                metrics: kept,
+                concurrency: 4,
+                instance: "test".to_owned(),
+                tenant_gates: vec![Arc::new(gates.gate("tenant"))],
+                cloud_gates: vec![Arc::new(gates.gate("cloud"))],
+            };
+            controllers::run(parts, &"all".parse().unwrap(), CancellationToken::new()).await;
+        });
+        Self { runtime: Some(runtime), metrics, strikes: strikes.clone() }
+    }
+
+    /// True when it has looked at something, has nothing to do, and called nobody for that long.
+    pub(super) fn has_rested(&self, length: Duration) -> bool {
+        let total = |controller: &Controller| {
+            let count = |result| {
+                let labels = ReconcileLabels { controller: controller.name(), result };
+                self.metrics.reconcile.total.get_or_create(&labels).get()
+            };
+            ["done", "waiting", "error"].map(count).iter().sum::<u64>()
+        };
+        let queue = &self.metrics.queue;
+        let is_idle = |controller: &Controller| {
+            let labels = ControllerLabels { controller: controller.name() };
+            [&queue.depth, &queue.running, &queue.failing]
+                .iter()
+                .all(|family| family.get_or_create(&labels).get() == 0)
+        };
+        self.strikes.quiet() >= length
+            && Controller::ALL.iter().all(is_idle)
+            && Controller::ALL.iter().any(|controller| total(controller) > 0)
+    }
+
+    /// Ends it as a crash would: no call leaves it any more, and none of its tasks goes on.
+    pub(super) async fn kill(mut self) {
+        self.strikes.kill();
+        if let Some(runtime) = self.runtime.take() {
+            tokio::task::spawn_blocking(move || runtime.shutdown_timeout(KILL_LIMIT)).await.unwrap();
+        }
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        self.strikes.kill();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Fields that are accepted and have no effect yet: said by a condition, never passed over in silence. The cluster is
+//! ready without them.
+
+use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::infrastructure::v1beta1::OpenStackClusterSpec;
+
+use super::Draft;
+use crate::openstack::Noted;
+
+/// Whether every given field has an effect.
+pub(super) const TYPE: &str = "SettingsEffective";
+
+pub(super) fn draft(draft: &mut Draft<'_>) {
+    let idle = idle(&draft.observed.object.spec);
+    if idle.is_empty() {
+        return;
+    }
+    let waiting = Waiting::new(Actor::ClusterOwner, format!("{} to be removed", idle.join(", ")))
+        .because("not supported, without effect");
+    draft.noted.push(Noted::fails(TYPE, "Unsupported", &waiting).beside());
+}
+
+/// The fields without effect.
+fn idle(spec: &OpenStackClusterSpec) -> Vec<&'static str> {
+    let given = [
+        (spec.bastion.is_some(), "spec.bastion"),
+        (spec.api_server_floating_ip.is_some(), "spec.apiServerFloatingIP"),
+        (spec.api_server_fixed_ip.is_some(), "spec.apiServerFixedIP"),
+        (spec.api_server_port.is_some(), "spec.apiServerPort"),
+    ];
+    given.into_iter().filter_map(|(is_given, name)| is_given.then_some(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_effect_is_named() {
+        let spec = OpenStackClusterSpec { api_server_port: Some(443), ..OpenStackClusterSpec::default() };
+        assert_eq!(idle(&spec), ["spec.apiServerPort"]);
+        assert!(idle(&OpenStackClusterSpec::default()).is_empty());
+    }
+}
