@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hangar_parts::images::Upstream;
@@ -46,6 +46,16 @@ impl Kubectl {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), manifest).unwrap();
         self.succeed(&["apply", "-f", file.path().to_str().unwrap()]);
+    }
+}
+
+/// A program that does not outlive its test: it would hold the environment's lock.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -210,7 +220,8 @@ fn killed_again_and_again(
     management: &Kubectl,
     undisturbed: &BTreeMap<String, usize>,
 ) {
-    let mut up = environment.command("up").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let up = environment.command("up").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut up = Running(up);
     let count = |kind: &str| census(environment, management).get(kind).copied().unwrap_or_default();
     soon("etcd is there", || count("statefulset.apps") == 1);
     environment.kill_manager();
@@ -220,7 +231,7 @@ fn killed_again_and_again(
     let ready = "jsonpath={.status.readyReplicas}";
     let ready = management.succeed(&["get", "machinedeployment", "demo-workers", "-o", ready]);
     assert!(ready.is_empty() || ready == "0", "the kill came in the middle of making the worker: {ready}");
-    assert!(up.wait().unwrap().success(), "{}", environment.describe(CLUSTER));
+    assert!(up.0.wait().unwrap().success(), "{}", environment.describe(CLUSTER));
     eventually("all is as without the kills", || {
         let found = census(environment, management);
         is(found == *undisturbed, || format!("{found:?}\nnot {undisturbed:?}"))

@@ -12,6 +12,7 @@ pub struct Objects {
 }
 
 /// What a reference leads to.
+#[derive(Clone, Copy)]
 pub(super) enum Found<'objects> {
     Object(&'objects Value),
     Missing { kind: &'objects str, name: &'objects str },
