@@ -12,6 +12,7 @@ mod events;
 mod find;
 mod gates;
 mod outcome;
+mod owned;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,7 @@ pub(crate) use find::{
     find_flavor, find_group, find_image, find_network, find_router, find_server_group, find_subnet, read_all,
 };
 pub(crate) use outcome::{created, done};
+pub(crate) use owned::Owned;
 
 use crate::context::{Parts, WRITE_LIMIT};
 use gates::{Counted, Fence};

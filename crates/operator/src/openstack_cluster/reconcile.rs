@@ -1,6 +1,6 @@
 //! Observe, plan, run, write the status.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterStatus};
@@ -9,20 +9,18 @@ use hangar_kit::controller::{Reconcile, Settled};
 use hangar_kit::event::Recorder;
 use hangar_kit::execute::{Workbench, execute};
 use hangar_kit::watch::Kept;
-use hangar_kit::{Error, ObjectKey, finalizer};
-use hangar_openstack::Session;
+use hangar_kit::{Error, ObjectKey};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Outcome, Plan, Read};
-use hangar_plan::openstack::OWNER_ID_ANNOTATION;
 use hangar_plan::openstack_cluster::{Observed, Step, fold, plan};
-use kube::{Api, Resource as _};
-use serde_json::json;
+use kube::Resource as _;
 
 use super::{observe, run};
+use crate::clouds::{self, Owned};
 use crate::context::{Context, WRITE_LIMIT};
-use crate::{clouds, outcome, patch};
+use crate::outcome;
 
-/// Two groups with the rules of the seeds are about forty calls.
+/// Two groups with the rules that users give are about forty calls.
 const ROUNDS: usize = 64;
 
 /// The controller's own part.
@@ -41,8 +39,7 @@ impl Reconcile for Reconciler {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Settled, Error> {
-        let watch = self.context.watches.openstack_clusters();
-        let object = match watch.get(key) {
+        let object = match self.context.watches.openstack_clusters().get(key) {
             Read::One(object) => object,
             Read::Unknown(unknown) => {
                 return Err(Error::Undecidable { what: format!("OpenStackCluster {key}"), unknown });
@@ -51,16 +48,9 @@ impl Reconcile for Reconciler {
         };
         let bench = Bench::new(&self.context, &object);
         let pass = execute(&bench, &self.context.parts.leadership, WRITE_LIMIT, ROUNDS).await?;
-        let now = bench.object().clone();
+        let now = bench.owned.object().clone();
         clouds::record(&self.recorder, &now.object_ref(&()), &pass.ran).await;
-        let is_released =
-            now.metadata.deletion_timestamp.is_some() && !finalizer::has(&now, OPENSTACK_CLUSTER_FINALIZER);
-        if !is_released {
-            let written = patch::status(&bench.api(), &now, now.status.as_ref(), &pass.plan.status).await?;
-            if let Some(changed) = written {
-                watch.written(changed);
-            }
-        }
+        bench.owned.write_status(now.status.as_ref(), &pass.plan.status).await?;
         Ok(outcome::settled(&pass))
     }
 }
@@ -68,69 +58,14 @@ impl Reconcile for Reconciler {
 /// One object's reads and effects.
 struct Bench<'a> {
     context: &'a Context,
-    seen: Arc<Kept<OpenStackCluster>>,
-    /// As our own writes left it.
-    object: Mutex<OpenStackCluster>,
-    session: Mutex<Option<Session>>,
+    owned: Owned<'a, OpenStackCluster>,
 }
 
 impl<'a> Bench<'a> {
     fn new(context: &'a Context, seen: &Arc<Kept<OpenStackCluster>>) -> Self {
-        let object = Mutex::new(seen.value.clone());
-        Self { context, seen: Arc::clone(seen), object, session: Mutex::new(None) }
-    }
-
-    fn api(&self) -> Api<OpenStackCluster> {
-        Api::namespaced(self.context.client(), self.seen.key.namespace_or_empty())
-    }
-
-    fn object(&self) -> MutexGuard<'_, OpenStackCluster> {
-        self.object.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn session(&self) -> Option<Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    async fn claim(&self, owner_id: &str) -> Outcome {
-        let object = self.object().clone();
-        let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
-        if !finalizer::has(&object, OPENSTACK_CLUSTER_FINALIZER) {
-            finalizers.push(OPENSTACK_CLUSTER_FINALIZER.to_owned());
-        }
-        let fields = json!({"metadata": {
-            "annotations": {OWNER_ID_ANNOTATION: owner_id},
-            "finalizers": finalizers,
-        }});
-        let answer = patch::merge(&self.api(), &object, fields).await;
-        self.keep(answer)
-    }
-
-    async fn release(&self) -> Outcome {
-        let object = self.object().clone();
-        match finalizer::remove(&self.api(), &object, OPENSTACK_CLUSTER_FINALIZER).await {
-            Ok(changed) => {
-                let left = changed.as_ref().and_then(|changed| changed.metadata.finalizers.as_ref());
-                if left.is_none_or(Vec::is_empty) {
-                    self.context.watches.openstack_clusters().removed(&self.seen.key, &self.seen.uid);
-                }
-                let mut object = self.object();
-                object.metadata.finalizers = left.cloned();
-                Outcome::Done
-            }
-            Err(error) => outcome::of_kit::<()>(Err(error)),
-        }
-    }
-
-    fn keep(&self, answer: Result<Option<OpenStackCluster>, Error>) -> Outcome {
-        match answer {
-            Ok(Some(changed)) => {
-                self.context.watches.openstack_clusters().written(changed.clone());
-                *self.object() = changed;
-                Outcome::Done
-            }
-            other => outcome::of_kit(other),
-        }
+        let watch = context.watches.openstack_clusters();
+        let owned = Owned::new(context.client(), watch, seen, OPENSTACK_CLUSTER_FINALIZER);
+        Self { context, owned }
     }
 }
 
@@ -142,9 +77,8 @@ impl Workbench for Bench<'_> {
     type Error = Error;
 
     async fn observe(&self) -> Result<Observed, Error> {
-        let mut observed = observe::from_stores(self.context, &self.seen);
-        let session = observe::complete(self.context, &mut observed).await;
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        let mut observed = observe::from_stores(self.context, self.owned.seen());
+        self.owned.set_session(observe::complete(self.context, &mut observed).await);
         Ok(observed)
     }
 
@@ -154,16 +88,12 @@ impl Workbench for Bench<'_> {
 
     async fn run(&self, step: &Step, _limit: Duration) -> Outcome {
         match step {
-            Step::Claim { owner_id } => self.claim(owner_id).await,
-            Step::Release => self.release().await,
-            _ => {
-                let owner_id = hangar_plan::openstack::owner_id(self.object().metadata.annotations.as_ref());
-                match (self.session(), owner_id) {
-                    (Some(session), Some(owner_id)) => run::run(&session, &owner_id, step).await,
-                    // The plan asks the cloud only after it was asked for facts.
-                    _ => Outcome::Lost,
-                }
-            }
+            Step::Claim { owner_id } => self.owned.claim(owner_id).await,
+            Step::Release => self.owned.release().await,
+            _ => match self.owned.access() {
+                Some((session, owner_id)) => run::run(&session, &owner_id, step).await,
+                None => Outcome::Lost,
+            },
         }
     }
 

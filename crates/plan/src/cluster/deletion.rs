@@ -4,7 +4,7 @@ use hangar_api::conditions::{Actor, Waiting};
 use kube::core::ObjectMeta;
 
 use super::{Observed, Part, Step, Worker, is_control_plane};
-use crate::flow::{Actor as ReportActor, Read, Unknown, Wait};
+use crate::flow::{Read, Unknown, Wait};
 use crate::referred;
 
 /// Names that are listed in a message; the rest is counted.
@@ -18,14 +18,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn wait(&self) -> Wait {
-        let who = match self.waiting.actor {
-            Actor::Hangar => ReportActor::Hangar,
-            Actor::ClusterOwner => ReportActor::ClusterOwner,
-            Actor::Operator => ReportActor::PlatformOperator,
-            Actor::Cloud => ReportActor::Cloud,
-            Actor::Controller(_) => ReportActor::Kubernetes,
-        };
-        Wait { what: self.waiting.on.clone(), since: None, who }
+        Wait { what: self.waiting.on.clone(), since: None, who: (&self.waiting.actor).into() }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use hangar_api::conditions;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,19 @@ impl fmt::Display for Actor {
             Self::Kubernetes => "kubernetes",
             Self::Tenant => "tenant",
         })
+    }
+}
+
+/// Who acts, as conditions say it.
+impl From<&conditions::Actor> for Actor {
+    fn from(actor: &conditions::Actor) -> Self {
+        match actor {
+            conditions::Actor::Hangar => Self::Hangar,
+            conditions::Actor::ClusterOwner => Self::ClusterOwner,
+            conditions::Actor::Operator => Self::PlatformOperator,
+            conditions::Actor::Cloud => Self::Cloud,
+            conditions::Actor::Controller(_) => Self::Kubernetes,
+        }
     }
 }
 

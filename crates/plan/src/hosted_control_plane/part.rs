@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 use super::step::Step;
-use crate::flow::{self, Report, Wake};
+use crate::flow::{Report, Wake};
 
 /// What one concern contributes.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Part {
             Some(detail) => format!("{}: {detail}", waiting.on),
             None => waiting.on.clone(),
         };
-        self.report.wait(what, since, actor(&waiting.actor));
+        self.report.wait(what, since, (&waiting.actor).into());
     }
 
     /// Appends another part.
@@ -51,16 +51,6 @@ impl Part {
         self.report.absorb(other.report);
         self.findings.extend(other.findings);
         self.wake = self.wake.sooner(other.wake);
-    }
-}
-
-fn actor(actor: &Actor) -> flow::Actor {
-    match actor {
-        Actor::Hangar => flow::Actor::Hangar,
-        Actor::ClusterOwner => flow::Actor::ClusterOwner,
-        Actor::Operator => flow::Actor::PlatformOperator,
-        Actor::Cloud => flow::Actor::Cloud,
-        Actor::Controller(_) => flow::Actor::Kubernetes,
     }
 }
 

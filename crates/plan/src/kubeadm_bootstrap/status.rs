@@ -109,13 +109,7 @@ impl Wait {
 
     /// Who can end it, in the report's words.
     pub(super) fn actor(&self) -> flow::Actor {
-        match &self.waiting.actor {
-            Actor::Hangar => flow::Actor::Hangar,
-            Actor::ClusterOwner => flow::Actor::ClusterOwner,
-            Actor::Operator => flow::Actor::PlatformOperator,
-            Actor::Cloud => flow::Actor::Cloud,
-            Actor::Controller(_) => flow::Actor::Kubernetes,
-        }
+        (&self.waiting.actor).into()
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::drain::{self, Drain};
 use super::node::{self, NodeFacts};
 use super::{DRAIN_INTERVAL, Look, MISSING_INTERVAL, NODE_SICK_INTERVAL, NodeView, Observed, Part, Step};
-use crate::flow::{Actor as ReportActor, Read, StepId, Wait, Wake};
+use crate::flow::{Read, StepId, Wait, Wake};
 
 /// How long to try to delete a Node that cannot be reached, if the Machine does not say.
 const NODE_DELETION_SECONDS: i32 = 10;
@@ -40,14 +40,7 @@ impl Stage {
     }
 
     pub(super) fn wait(&self) -> Wait {
-        let who = match self.waiting.actor {
-            Actor::Hangar => ReportActor::Hangar,
-            Actor::ClusterOwner => ReportActor::ClusterOwner,
-            Actor::Operator => ReportActor::PlatformOperator,
-            Actor::Cloud => ReportActor::Cloud,
-            Actor::Controller(_) => ReportActor::Kubernetes,
-        };
-        Wait { what: self.waiting.on.clone(), since: None, who }
+        Wait { what: self.waiting.on.clone(), since: None, who: (&self.waiting.actor).into() }
     }
 }
 

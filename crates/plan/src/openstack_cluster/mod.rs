@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
             Access::Trouble(trouble) => {
                 let waiting = Waiting::new(trouble.actor.clone(), "access to the cloud")
                     .because(trouble.message.clone());
-                self.report.wait(trouble.message.clone(), None, reported(&trouble.actor));
+                self.report.wait(trouble.message.clone(), None, flow::Actor::from(&trouble.actor));
                 self.noted.push(Noted::fails(TYPE, trouble.reason, &waiting));
                 self.wake = self.wake.sooner(Wake::after(self.now(), POLL));
             }
@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
     }
 
     fn wait(&mut self, type_: &str, reason: &str, actor: Actor, on: &str) {
-        self.report.wait(on, None, reported(&actor));
+        self.report.wait(on, None, flow::Actor::from(&actor));
         self.noted.push(Noted::waits(type_, reason, &Waiting::new(actor, on)));
     }
 
@@ -178,15 +178,5 @@ impl<'a> Draft<'a> {
             report: self.report,
             wake: self.wake,
         }
-    }
-}
-
-fn reported(actor: &Actor) -> flow::Actor {
-    match actor {
-        Actor::Hangar => flow::Actor::Hangar,
-        Actor::ClusterOwner => flow::Actor::ClusterOwner,
-        Actor::Operator => flow::Actor::PlatformOperator,
-        Actor::Cloud => flow::Actor::Cloud,
-        Actor::Controller(_) => flow::Actor::Kubernetes,
     }
 }

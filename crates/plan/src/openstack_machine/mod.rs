@@ -109,7 +109,7 @@ impl<'a> Draft<'a> {
             Access::Trouble(trouble) => {
                 let waiting = Waiting::new(trouble.actor.clone(), "access to the cloud")
                     .because(trouble.message.clone());
-                self.report.wait(trouble.message.clone(), None, reported(&trouble.actor));
+                self.report.wait(trouble.message.clone(), None, flow::Actor::from(&trouble.actor));
                 self.noted.push(Noted::fails(TYPE, trouble.reason, &waiting));
                 self.again(POLL);
             }
@@ -118,7 +118,7 @@ impl<'a> Draft<'a> {
     }
 
     fn wait(&mut self, reason: &str, actor: Actor, on: &str) {
-        self.report.wait(on, None, reported(&actor));
+        self.report.wait(on, None, flow::Actor::from(&actor));
         self.noted.push(Noted::waits(TYPE, reason, &Waiting::new(actor, on)));
     }
 
@@ -127,7 +127,7 @@ impl<'a> Draft<'a> {
         match &self.observed.trouble {
             None => self.wait(reason, Actor::Hangar, on),
             Some(trouble) => {
-                self.report.wait(trouble.message.clone(), None, reported(&trouble.actor));
+                self.report.wait(trouble.message.clone(), None, flow::Actor::from(&trouble.actor));
                 let waiting = Waiting::new(trouble.actor.clone(), on).because(trouble.message.clone());
                 self.noted.push(Noted::fails(TYPE, trouble.reason, &waiting));
                 self.again(POLL);
@@ -159,15 +159,5 @@ impl<'a> Draft<'a> {
             report: self.report,
             wake: self.wake,
         }
-    }
-}
-
-fn reported(actor: &Actor) -> flow::Actor {
-    match actor {
-        Actor::Hangar => flow::Actor::Hangar,
-        Actor::ClusterOwner => flow::Actor::ClusterOwner,
-        Actor::Operator => flow::Actor::PlatformOperator,
-        Actor::Cloud => flow::Actor::Cloud,
-        Actor::Controller(_) => flow::Actor::Kubernetes,
     }
 }
