@@ -123,8 +123,12 @@ impl Environment {
         let mut child = self.command("up").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         // Open until the kill: it must be the kill that ends it.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let reached = lines.any(|line| line.contains(&format!("s  {step}: ")));
-        assert!(reached, "up ended before {step}");
+        let mut said = Vec::new();
+        let reached = lines.any(|line| {
+            said.push(line);
+            said.last().is_some_and(|line| line.contains(&format!("s  {step}: ")))
+        });
+        assert!(reached, "up ended before {step}:\n{}", said.join("\n"));
         // Into the middle of a later step.
         std::thread::sleep(Duration::from_millis(milliseconds));
         assert!(child.try_wait().unwrap().is_none(), "up ended before the kill");
