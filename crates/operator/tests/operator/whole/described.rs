@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::discovery::{ApiResource, Scope, verbs};
-use kube::discovery::Discovery;
+use kube::discovery::{ApiGroup, Discovery};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::strikes::stable;
 
 /// Written all the time by whoever is there, and no part of a state.
-const NOISE: [&str; 4] = ["Event", "Lease", "ComponentStatus", "Endpoints"];
+const NOISE: [&str; 3] = ["Event", "Lease", "ComponentStatus"];
 
 /// Made by the controller-manager from what we make, under names or as often as it likes.
-const DERIVED: [&str; 4] = ["Pod", "ReplicaSet", "ControllerRevision", "EndpointSlice"];
+const DERIVED: [&str; 5] = ["Pod", "ReplicaSet", "ControllerRevision", "Endpoints", "EndpointSlice"];
 
 /// Kept by an API server for itself.
 const OWN_GROUPS: [&str; 2] = ["flowcontrol.apiserver.k8s.io", "apiregistration.k8s.io"];
@@ -26,7 +26,7 @@ pub(super) struct Catalog {
 impl Catalog {
     pub(super) async fn of(client: &Client) -> Self {
         let all = Discovery::new(client.clone()).run_aggregated().await.unwrap();
-        let kinds = all.groups().flat_map(|group| group.recommended_resources());
+        let kinds = all.groups().flat_map(ApiGroup::recommended_resources);
         let kinds = kinds
             .filter(|(kind, can)| {
                 can.supports_operation(verbs::LIST)
@@ -97,12 +97,9 @@ fn identity(kind: &ApiResource, object: &DynamicObject) -> String {
 }
 
 fn line(kind: &ApiResource, object: &DynamicObject) -> String {
-    let owners: Vec<String> = object
-        .owner_references()
-        .iter()
-        .map(|owner| format!("{} {}", owner.kind, owner.name))
-        .collect();
-    let mut line = format!("{} {}, owners {owners:?}", kind.kind, object.name_any());
+    let owners: Vec<String> =
+        object.owner_references().iter().map(|owner| format!("{} {}", owner.kind, owner.name)).collect();
+    let line = format!("{} {}, owners {owners:?}", kind.kind, object.name_any());
     if !kind.group.ends_with("cluster.x-k8s.io") {
         return line;
     }
@@ -110,18 +107,19 @@ fn line(kind: &ApiResource, object: &DynamicObject) -> String {
     let conditions: BTreeSet<String> = array("/status/conditions")
         .unwrap_or_default()
         .iter()
-        .map(|found| format!("{}={}({})", text(&found["type"]), text(&found["status"]), text(&found["reason"])))
+        .map(|found| {
+            format!("{}={}({})", text(&found["type"]), text(&found["status"]), text(&found["reason"]))
+        })
         .collect();
     let count = |field: &str| object.data["status"][field].to_string();
-    line.push_str(&format!(
-        ", finalizers {:?}, replicas {}/{}, phase {}, endpoint {}, {conditions:?}",
+    format!(
+        "{line}, finalizers {:?}, replicas {}/{}, phase {}, endpoint {}, {conditions:?}",
         object.finalizers(),
         count("readyReplicas"),
         count("replicas"),
         count("phase"),
         object.data["spec"]["controlPlaneEndpoint"],
-    ));
-    line
+    )
 }
 
 fn text(value: &serde_json::Value) -> &str {

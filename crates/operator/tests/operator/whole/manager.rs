@@ -46,15 +46,8 @@ impl Manager {
         Self { runtime: Some(runtime), metrics, strikes: strikes.clone() }
     }
 
-    /// True when it has looked at something, has nothing to do, and called nobody for that long.
+    /// True when it has nothing to do and called nobody for that long.
     pub(super) fn has_rested(&self, length: Duration) -> bool {
-        let total = |controller: &Controller| {
-            let count = |result| {
-                let labels = ReconcileLabels { controller: controller.name(), result };
-                self.metrics.reconcile.total.get_or_create(&labels).get()
-            };
-            ["done", "waiting", "error"].map(count).iter().sum::<u64>()
-        };
         let queue = &self.metrics.queue;
         let is_idle = |controller: &Controller| {
             let labels = ControllerLabels { controller: controller.name() };
@@ -62,9 +55,19 @@ impl Manager {
                 .iter()
                 .all(|family| family.get_or_create(&labels).get() == 0)
         };
-        self.strikes.quiet() >= length
-            && Controller::ALL.iter().all(is_idle)
-            && Controller::ALL.iter().any(|controller| total(controller) > 0)
+        self.strikes.quiet() >= length && Controller::ALL.iter().all(is_idle)
+    }
+
+    /// True when it has looked at something.
+    pub(super) fn has_looked(&self) -> bool {
+        let total = |controller: &Controller| {
+            let count = |result| {
+                let labels = ReconcileLabels { controller: controller.name(), result };
+                self.metrics.reconcile.total.get_or_create(&labels).get()
+            };
+            ["done", "waiting", "error"].map(count).iter().sum::<u64>()
+        };
+        Controller::ALL.iter().any(|controller| total(controller) > 0)
     }
 
     /// Ends it as a crash would: no call leaves it any more, and none of its tasks goes on.

@@ -4,6 +4,7 @@
 //! Real are the API server of the management cluster with its controller-manager, the tenant's etcd and API server, and
 //! the cloud over HTTP. Played are kubelets, load balancers and machines.
 
+mod choice;
 mod crash;
 mod described;
 mod manager;

@@ -9,8 +9,8 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
-use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -76,9 +76,8 @@ impl<'a> Stage<'a> {
             return goal == Half::Death;
         };
         let conditions = cluster.status.unwrap_or_default().conditions.unwrap_or_default();
-        let is_available = |type_: &str| {
-            conditions.iter().any(|found| found.type_ == type_ && found.status == "True")
-        };
+        let is_available =
+            |type_: &str| conditions.iter().any(|found| found.type_ == type_ && found.status == "True");
         goal == Half::Birth && is_available("Available") && is_available("WorkersAvailable")
     }
 
@@ -116,7 +115,9 @@ impl<'a> Stage<'a> {
     /// ready once it answers, and a server that runs in the cloud joins as a Node, once.
     pub(super) async fn play(&self) {
         let client = self.served().await;
-        ["api-server", "controller-manager", "scheduler"].iter().for_each(|part| self.actor.run(part));
+        for part in ["api-server", "controller-manager", "scheduler"] {
+            self.actor.run(part);
+        }
         self.tenant.get_or_init(async || client.clone()).await;
         let mut joined = BTreeSet::new();
         loop {
@@ -188,20 +189,23 @@ async fn apply(world: &World, object: Value) {
 
 /// What a person applies, as `up` does it.
 fn manifests(clouds_yaml: &str, port: u16) -> Vec<Value> {
+    // Which the webhook adds that does not run here.
+    let worker =
+        json!({"cluster.x-k8s.io/cluster-name": "demo", "cluster.x-k8s.io/deployment-name": "demo-workers"});
     let identity = json!({"name": "demo-cloud-config", "cloudName": "openstack"});
     let reference = |group: &str, kind: &str, name: &str| json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": name});
     vec![
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "demo-cloud-config"},
             "stringData": {"clouds.yaml": clouds_yaml}}),
         json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "demo"},
-            "spec": {
-                "clusterNetwork": {
-                    "pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]},
-                    "serviceDomain": "cluster.local",
-                },
-                "controlPlaneRef": reference("controlplane", "HostedControlPlane", "demo"),
-                "infrastructureRef": reference("infrastructure", "OpenStackCluster", "demo"),
-            }}),
+        "spec": {
+            "clusterNetwork": {
+                "pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]},
+                "serviceDomain": "cluster.local",
+            },
+            "controlPlaneRef": reference("controlplane", "HostedControlPlane", "demo"),
+            "infrastructureRef": reference("infrastructure", "OpenStackCluster", "demo"),
+        }}),
         // A name, since a load balancer would have another address; it leads to the tenant of this test.
         json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
             "metadata": {"name": "demo"},
@@ -213,18 +217,20 @@ fn manifests(clouds_yaml: &str, port: u16) -> Vec<Value> {
                 "externalNetwork": {"filter": {"name": "public"}}, "disableAPIServerFloatingIP": true,
                 "managedSecurityGroups": {"allowAllInClusterTraffic": true}}}),
         json!({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfigTemplate",
-            "metadata": {"name": "demo-workers"},
-            "spec": {"template": {"spec": {"joinConfiguration": {"nodeRegistration": {
-                "name": "{{ local_hostname }}",
-                "kubeletExtraArgs": [{"name": "provider-id", "value": "openstack:///{{ instance_id }}"}],
-            }}}}}}),
+        "metadata": {"name": "demo-workers"},
+        "spec": {"template": {"spec": {"joinConfiguration": {"nodeRegistration": {
+            "name": "{{ local_hostname }}",
+            "kubeletExtraArgs": [{"name": "provider-id", "value": "openstack:///{{ instance_id }}"}],
+        }}}}}}),
         json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "OpenStackMachineTemplate",
             "metadata": {"name": "demo-workers"},
             "spec": {"template": {"spec": {"identityRef": identity, "flavor": "small",
                 "image": {"filter": {"name": "node-v1.34.10"}}}}}}),
         json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
-            "metadata": {"name": "demo-workers"},
-            "spec": {"clusterName": "demo", "replicas": 1, "template": {"spec": {
+        "metadata": {"name": "demo-workers"},
+        "spec": {
+            "clusterName": "demo", "replicas": 1, "selector": {"matchLabels": worker},
+            "template": {"metadata": {"labels": worker}, "spec": {
                 "clusterName": "demo", "version": "v1.34.10",
                 "bootstrap": {"configRef": reference("bootstrap", "KubeadmConfigTemplate", "demo-workers")},
                 "infrastructureRef": reference("infrastructure", "OpenStackMachineTemplate", "demo-workers"),
@@ -248,7 +254,10 @@ pub(super) async fn clear(client: &Client) {
 
 async fn release<K>(client: &Client)
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
 {
     let all: Api<K> = Api::all(client.clone());
     for left in all.list(&ListParams::default()).await.unwrap() {

@@ -1,6 +1,6 @@
-//! Where managers are struck: one gate for the three transports, and which strikes are tried.
+//! Where managers are struck: one gate for the three transports.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,6 +15,12 @@ pub(super) struct Point {
     pub(super) occurrence: usize,
 }
 
+impl fmt::Display for Point {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} #{}", self.name, self.occurrence)
+    }
+}
+
 /// A kill right after a write was committed, with or without its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
@@ -25,13 +31,18 @@ pub(super) struct Case {
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answer = if self.is_answered { "answered" } else { "answer lost" };
-        write!(formatter, "{} #{} ({answer})", self.point.name, self.point.occurrence)
+        write!(formatter, "{} ({answer})", self.point)
     }
 }
 
 /// Names as they are in every world: without the namespace and the random ends of MachineSets, Machines and tokens.
 pub(super) fn stable(name: &str, namespace: &str) -> String {
     let name = name.replace(namespace, "ns");
+    // Named by the controller-manager.
+    if let Some((verb, pod)) = name.split_once(" pods ns/") {
+        let mut parts = pod.rsplitn(3, '-').skip(2);
+        return format!("{verb} pods ns/{}-POD", parts.next().unwrap_or(pod));
+    }
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '-';
     let mut whole = String::new();
     for piece in name.split_inclusive(|character| !is_part(character)) {
@@ -56,7 +67,7 @@ fn stable_word(word: &str) -> String {
     word.to_owned()
 }
 
-/// What one manager did, and where it dies. Cloning shares it.
+/// What managers did in one half of a life, and where the present one dies. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Strikes {
     armed: Option<Case>,
@@ -64,9 +75,12 @@ pub(super) struct Strikes {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Clone)]
 struct State {
     seen: Vec<Point>,
     counts: BTreeMap<String, usize>,
+    /// Writes that were sent and not answered yet.
+    in_flight: BTreeSet<String>,
     is_dead: bool,
     has_fired: bool,
     last_call: Instant,
@@ -77,15 +91,30 @@ impl Strikes {
         let state = State {
             seen: Vec::new(),
             counts: BTreeMap::new(),
+            in_flight: BTreeSet::new(),
             is_dead: false,
             has_fired: false,
             last_call: Instant::now(),
         };
-        Self {
-            armed: armed.cloned(),
-            namespace: namespace.to_owned(),
-            state: Arc::new(Mutex::new(state)),
-        }
+        Self { armed: armed.cloned(), namespace: namespace.to_owned(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Those of the next manager, which goes on counting where the last one died.
+    pub(super) fn next(&self, armed: Option<&Case>) -> Self {
+        let before = self.state.lock().unwrap().clone();
+        let state = State { is_dead: false, has_fired: false, last_call: Instant::now(), ..before };
+        Self { armed: armed.cloned(), namespace: self.namespace.clone(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Whether it may be too late to strike there: it was committed, or was on its way when its manager died.
+    pub(super) fn may_have_passed(&self, point: &Point) -> bool {
+        let state = self.state.lock().unwrap();
+        state.seen.contains(point) || state.in_flight.contains(&point.name)
+    }
+
+    /// Where it should have struck and did not.
+    pub(super) fn missed(&self) -> Option<&Case> {
+        self.armed.as_ref().filter(|_| !self.has_fired())
     }
 
     pub(super) fn gate(&self, transport: &'static str) -> Gate {
@@ -98,10 +127,6 @@ impl Strikes {
 
     pub(super) fn has_fired(&self) -> bool {
         self.state.lock().unwrap().has_fired
-    }
-
-    pub(super) fn is_armed(&self) -> bool {
-        self.armed.is_some()
     }
 
     pub(super) fn seen(&self) -> Vec<Point> {
@@ -121,10 +146,25 @@ impl Strikes {
         self.state.lock().unwrap().last_call = Instant::now();
     }
 
+    fn sent(&self, name: &str) -> Result<(), &'static str> {
+        let name = stable(name, &self.namespace);
+        let mut state = self.state.lock().unwrap();
+        if state.is_dead {
+            return Err(DEAD);
+        }
+        state.in_flight.insert(name);
+        Ok(())
+    }
+
+    fn refused(&self, name: &str) {
+        self.state.lock().unwrap().in_flight.remove(&stable(name, &self.namespace));
+    }
+
     /// An answered write: none for an answer that arrives, else why it does not.
     fn written(&self, name: &str) -> Option<&'static str> {
         let name = stable(name, &self.namespace);
         let mut state = self.state.lock().unwrap();
+        state.in_flight.remove(&name);
         let count = state.counts.entry(name.clone()).or_default();
         *count += 1;
         let point = Point { occurrence: *count, name };
@@ -148,9 +188,44 @@ pub(super) struct Gate {
     strikes: Strikes,
 }
 
+impl Gate {
+    fn before(&self, write: Option<String>) -> Result<(), &'static str> {
+        match write {
+            Some(name) => self.strikes.sent(&name),
+            None if self.strikes.is_dead() => Err(DEAD),
+            None => Ok(()),
+        }
+    }
+
+    /// Why an answer does not arrive, if it does not.
+    fn after(&self, write: Option<String>, is_success: bool) -> Option<&'static str> {
+        if self.strikes.is_dead() {
+            return Some(DEAD);
+        }
+        match write {
+            // A refused write committed nothing, and how often one is refused (a conflict) differs from run to run.
+            Some(name) if !is_success => self.strikes.refused(&name),
+            Some(name) => return self.strikes.written(&name),
+            None => {}
+        }
+        None
+    }
+
+    fn kubernetes_write(&self, call: &kubernetes::Call) -> Option<String> {
+        // Events tell people something; nothing is built on them.
+        let is_event = call.resource.starts_with("events");
+        let is_write = call.verb.is_write() && !call.is_dry_run && !is_event;
+        is_write.then(|| format!("{}: {call}", self.transport))
+    }
+
+    fn cloud_write(&self, call: &openstack::Call) -> Option<String> {
+        call.verb.is_write().then(|| format!("{}: {}", self.transport, call.without_id()))
+    }
+}
+
 impl kubernetes::CallGate for Gate {
-    fn before(&self, _call: &kubernetes::Call) -> Result<(), &'static str> {
-        if self.strikes.is_dead() { Err(DEAD) } else { Ok(()) }
+    fn before(&self, call: &kubernetes::Call) -> Result<(), &'static str> {
+        self.before(self.kubernetes_write(call))
     }
 
     fn after(
@@ -159,18 +234,10 @@ impl kubernetes::CallGate for Gate {
         answer: kubernetes::Answer,
         _took: Duration,
     ) -> kubernetes::Delivery {
-        if self.strikes.is_dead() {
-            return kubernetes::Delivery::Withhold(DEAD);
-        }
         if call.verb != kubernetes::Verb::Watch {
             self.strikes.called();
         }
-        // Events tell people something; nothing is built on them.
-        let is_event = call.resource.starts_with("events");
-        if !call.verb.is_write() || call.is_dry_run || is_event || !answer.is_success() {
-            return kubernetes::Delivery::Deliver;
-        }
-        match self.strikes.written(&format!("{}: {call}", self.transport)) {
+        match self.after(self.kubernetes_write(call), answer.is_success()) {
             None => kubernetes::Delivery::Deliver,
             Some(why) => kubernetes::Delivery::Withhold(why),
         }
@@ -182,8 +249,8 @@ impl kubernetes::CallGate for Gate {
 }
 
 impl openstack::CallGate for Gate {
-    fn before(&self, _call: &openstack::Call, _limit: Duration) -> Result<(), &'static str> {
-        if self.strikes.is_dead() { Err(DEAD) } else { Ok(()) }
+    fn before(&self, call: &openstack::Call, _limit: Duration) -> Result<(), &'static str> {
+        self.before(self.cloud_write(call))
     }
 
     fn after(
@@ -192,62 +259,57 @@ impl openstack::CallGate for Gate {
         answer: openstack::Answer,
         _took: Duration,
     ) -> openstack::Delivery {
-        if self.strikes.is_dead() {
-            return openstack::Delivery::Withhold(DEAD);
-        }
         self.strikes.called();
-        if !call.verb.is_write() || !answer.is_success() {
-            return openstack::Delivery::Deliver;
-        }
-        match self.strikes.written(&format!("{}: {}", self.transport, call.without_id())) {
+        match self.after(self.cloud_write(call), answer.is_success()) {
             None => openstack::Delivery::Deliver,
             Some(why) => openstack::Delivery::Withhold(why),
         }
     }
 }
 
-/// Why a point is not struck: whether a run reaches it depends on what happens to be seen together, not on the manager.
-pub(super) fn by_chance(point: &Point) -> Option<&'static str> {
-    let is_status = point.name.contains("/status ");
-    if is_status && point.occurrence > 1 {
-        return Some("how many statuses are written depends on how many changes are seen together");
-    }
-    None
-}
-
-/// Every case of the points, in an order that is the same every time: by a digest of its name, the transports in turn.
-pub(super) fn cases(points: &[Point]) -> Vec<Case> {
-    let mut by_transport: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
-    for point in points.iter().filter(|point| by_chance(point).is_none()) {
-        let transport = point.name.split(':').next().unwrap_or_default();
-        let both = [true, false].map(|is_answered| Case { point: point.clone(), is_answered });
-        by_transport.entry(transport).or_default().extend(both);
-    }
-    let mut queues: Vec<VecDeque<Case>> = by_transport
-        .into_values()
-        .map(|mut cases| {
-            cases.sort_by_cached_key(|case| digest(&case.to_string()));
-            cases.into()
-        })
-        .collect();
-    let mut all = Vec::new();
-    while queues.iter().any(|queue| !queue.is_empty()) {
-        all.extend(queues.iter_mut().filter_map(VecDeque::pop_front));
-    }
-    all
-}
-
-/// FNV-1a: the same in every build.
-fn digest(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[test]
 fn names_are_the_same_in_every_world() {
     let name = |text: &str| stable(text, "whole-x1");
-    assert_eq!(name("create machines whole-x1/demo-workers-2bcdf-x9z2k"), "create machines ns/demo-workers-SET-MACHINE");
-    assert_eq!(name("create network port demo-workers-2bcdf-x9z2k-0"), "create network port demo-workers-SET-MACHINE-0");
-    assert_eq!(name("apply machinesets whole-x1/demo-workers-2bcdf"), "apply machinesets ns/demo-workers-SET");
-    assert_eq!(name("create secrets kube-system/bootstrap-token-abcdef"), "create secrets kube-system/bootstrap-token-ID");
-    assert_eq!(name("patch machinedeployments whole-x1/demo-workers"), "patch machinedeployments ns/demo-workers");
+    assert_eq!(
+        name("create machines whole-x1/demo-workers-2bcdf-x9z2k"),
+        "create machines ns/demo-workers-SET-MACHINE"
+    );
+    assert_eq!(
+        name("create network port demo-workers-2bcdf-x9z2k-0"),
+        "create network port demo-workers-SET-MACHINE-0"
+    );
+    assert_eq!(
+        name("apply machinesets whole-x1/demo-workers-2bcdf"),
+        "apply machinesets ns/demo-workers-SET"
+    );
+    assert_eq!(
+        name("create secrets kube-system/bootstrap-token-abcdef"),
+        "create secrets kube-system/bootstrap-token-ID"
+    );
+    assert_eq!(
+        name("patch pods whole-x1/demo-apiserver-54b6cc5cc6-cbzgx"),
+        "patch pods ns/demo-apiserver-POD"
+    );
+    assert_eq!(
+        name("patch machinedeployments whole-x1/demo-workers"),
+        "patch machinedeployments ns/demo-workers"
+    );
+}
+
+#[test]
+fn a_strike_kills_every_transport_and_one_that_missed_says_so() {
+    let point = |occurrence| Point { name: "cloud: create x".to_owned(), occurrence };
+    let case = Case { point: point(2), is_answered: false };
+    let strikes = Strikes::new("whole-x1", Some(&case));
+    assert_eq!(strikes.written("cloud: create x"), None);
+    assert_eq!(strikes.missed(), Some(&case));
+    assert!(!strikes.is_dead());
+    assert_eq!(strikes.written("cloud: create x"), Some("the answer was lost"));
+    assert_eq!(strikes.missed(), None);
+    assert!(strikes.is_dead() && strikes.gate("tenant").strikes.is_dead());
+    let next = strikes.next(None);
+    assert!(!next.is_dead() && next.may_have_passed(&point(2)) && !next.may_have_passed(&point(3)));
+    next.sent("cloud: create x").unwrap();
+    assert!(next.may_have_passed(&point(3)), "nobody knows whether it was committed");
+    assert_eq!(next.seen(), [point(1), point(2)]);
 }

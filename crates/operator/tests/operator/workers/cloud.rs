@@ -58,7 +58,7 @@ pub(crate) fn inventory(cloud: &Handle) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-pub(crate) fn managed() -> Value {
+pub(super) fn managed() -> Value {
     json!({
         "identityRef": {"name": "cloud", "cloudName": "openstack"},
         "managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}],
@@ -72,7 +72,7 @@ pub(crate) fn managed() -> Value {
     })
 }
 
-pub(crate) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value) -> OpenStackCluster {
+pub(super) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value) -> OpenStackCluster {
     world
         .create(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
@@ -87,11 +87,11 @@ pub(crate) async fn infrastructure(world: &World, cluster: &Cluster, spec: Value
         .await
 }
 
-pub(crate) async fn status_of(world: &World) -> OpenStackClusterStatus {
+pub(super) async fn status_of(world: &World) -> OpenStackClusterStatus {
     world.get::<OpenStackCluster>("demo").await.status.unwrap_or_default()
 }
 
-pub(crate) fn reason(status: &OpenStackClusterStatus, type_: &str) -> String {
+pub(super) fn reason(status: &OpenStackClusterStatus, type_: &str) -> String {
     let found = status.conditions.iter().find(|condition| condition.r#type == type_);
     found
         .map(|condition| condition.reason.clone().unwrap_or_else(|| condition.status.clone()))
@@ -168,7 +168,7 @@ async fn credentials_are_said_to_be_wrong_and_count_at_once_when_replaced() {
     eventually("it is ready", async || status_of(&world).await.ready).await;
 }
 
-pub(crate) async fn touch(world: &World) {
+pub(super) async fn touch(world: &World) {
     let now = jiff::Timestamp::now().to_string();
     world.merge::<OpenStackCluster>("demo", json!({"metadata": {"annotations": {"touched": now}}})).await;
 }
