@@ -3,6 +3,7 @@
 //! Absolute numbers are shown for orientation; only ratios are worth comparing between machines and days. Nothing here
 //! fails because something was slow.
 
+mod cluster;
 mod process;
 mod shell;
 mod up;
@@ -22,6 +23,8 @@ enum What {
     Shell(shell::Shell),
     /// A warm `hangar up` beside the same programs started one after another; needs root
     Up(up::Up),
+    /// A cluster from apply to a Ready worker, beside the same objects and server made by hand; needs root
+    Cluster(cluster::Cluster),
 }
 
 impl Bench {
@@ -29,6 +32,7 @@ impl Bench {
         match &self.what {
             What::Shell(shell) => shell.run(),
             What::Up(up) => up.run(),
+            What::Cluster(cluster) => cluster.run(),
         }
     }
 }
