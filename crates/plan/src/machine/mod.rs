@@ -30,8 +30,10 @@ use crate::referred::{self, Claim, Claiming, Referred};
 pub use drain::{PodFacts, PodKey};
 pub use node::{NodeFacts, NodePatch, NodeView};
 
-/// A Node registers within a minute or two of its server; nothing else tells us.
-const NODE_SEARCH_INTERVAL: Duration = Duration::from_secs(5);
+/// A Node registers and becomes Ready within a minute or two of its server; nothing else tells us, and somebody waits.
+const NODE_START_INTERVAL: Duration = Duration::from_secs(2);
+/// What takes longer than this to start does not start, and is looked at as rarely as what is sick.
+const NODE_START: Duration = Duration::from_mins(10);
 /// A Node that is not well is looked at more often than one that is.
 const NODE_SICK_INTERVAL: Duration = Duration::from_secs(10);
 const NODE_WELL_INTERVAL: Duration = Duration::from_secs(60);
@@ -349,14 +351,23 @@ fn wake(observed: &Observed) -> Wake {
     } else {
         Wake::OnChange
     };
+    let sick = if is_starting(observed) { NODE_START_INTERVAL } else { NODE_SICK_INTERVAL };
     let node = match &observed.node {
         NodeView::NotLooked => Wake::OnChange,
         NodeView::Found(node) if node::is_healthy(node) && !node::is_uninitialized(node) => {
             after(NODE_WELL_INTERVAL)
         }
-        NodeView::Found(_) | NodeView::Unreachable(_) | NodeView::Several(_) => after(NODE_SICK_INTERVAL),
+        NodeView::Found(_) | NodeView::Unreachable(_) | NodeView::Several(_) => after(sick),
         NodeView::Absent if observed.node_name().is_some() => after(NODE_WELL_INTERVAL),
-        NodeView::Absent => after(NODE_SEARCH_INTERVAL),
+        NodeView::Absent => after(sick),
     };
     missing.sooner(node).sooner(status::available_at(observed))
+}
+
+fn is_starting(observed: &Observed) -> bool {
+    let created = observed.machine.metadata.creation_timestamp.as_ref();
+    created.is_some_and(|created| {
+        let age = observed.now.duration_since(created.0);
+        Duration::try_from(age).is_ok_and(|age| age < NODE_START)
+    })
 }

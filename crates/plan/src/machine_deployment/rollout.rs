@@ -104,8 +104,15 @@ impl Counts {
         (self.available - self.going()).clamp(0, self.wanted.max(0))
     }
 
-    fn broken(self) -> i32 {
+    /// Machines that may not be available once those that go are gone: at most.
+    fn doubtful(self) -> i32 {
         (self.wanted - self.staying()).max(0)
+    }
+
+    /// Machines that are not available, whichever of the set's go: at least. To take more for broken would take ones
+    /// that work.
+    fn broken(self) -> i32 {
+        (self.wanted - self.available).max(0)
     }
 }
 
@@ -133,7 +140,7 @@ fn shrink(limits: &Limits, new: Counts, others: &[Counts], intents: &mut Intents
     let wanted: i32 =
         others.iter().map(|counts| counts.wanted).sum::<i32>() + new.wanted.min(intents.current);
     // What is asked for and not there yet in the current set may still come: it is not to be replaced twice.
-    let mut budget = wanted - limits.min_available() - new.broken().min(intents.current);
+    let mut budget = wanted - limits.min_available() - new.doubtful().min(intents.current);
     for (counts, intent) in others.iter().zip(&mut intents.others) {
         let removed = counts.broken().min(budget).max(0);
         *intent -= removed;
