@@ -108,7 +108,11 @@ impl<'arguments> Place<'arguments> {
 
     fn up(&self) -> anyhow::Result<Taken> {
         let start = Instant::now();
-        let output = self.command("up", NAME).args(["--range", self.range]).output().context("hangar up")?;
+        let output = self
+            .command("up", NAME)
+            .args(["--no-cluster", "--range", self.range])
+            .output()
+            .context("hangar up")?;
         let seconds = start.elapsed().as_secs_f64();
         let words =
             [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].join("\n");

@@ -39,8 +39,20 @@ pub use token::{
 
 use crate::flow::{Actor, Frontier, Outcome, Plan, Read, Report, Step as FlowStep, StepId, Wake};
 
-/// Nothing wakes us when a Secret that carries no label of the cluster appears.
+/// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
 const POLL: Duration = Duration::from_secs(30);
+/// A worker that is just being made is waited for: its tenant often answers a moment before it knows our rights.
+const EARLY_POLL: Duration = Duration::from_secs(2);
+/// What is older than this is not just being made.
+const EARLY: Duration = Duration::from_mins(10);
+
+/// When to look again at what nothing tells us of.
+fn poll(observed: &Observed) -> Wake {
+    let created = observed.config.metadata.creation_timestamp.as_ref();
+    let age = created.and_then(|created| Duration::try_from(observed.now.duration_since(created.0)).ok());
+    let is_early = age.is_some_and(|age| age < EARLY);
+    Wake::after(observed.now, if is_early { EARLY_POLL } else { POLL })
+}
 
 /// One call.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +102,7 @@ pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus, Secret> {
     let finding = match observed.stage() {
         Stage::Paused | Stage::Leave => status::Data::Untouched,
         Stage::Wait(wait) => {
-            drawn.wait(&wait, observed.now);
+            drawn.wait(&wait, observed);
             status::Data::Waiting(wait)
         }
         Stage::Render => drawn.render(observed),
@@ -152,15 +164,15 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn wait(&mut self, wait: &status::Wait, now: Timestamp) {
+    fn wait(&mut self, wait: &status::Wait, observed: &Observed) {
         self.report.wait(wait.waiting.on.clone(), None, wait.actor());
         if wait.needs_polling {
-            self.wake = self.wake.sooner(Wake::after(now, POLL));
+            self.wake = self.wake.sooner(poll(observed));
         }
     }
 
-    fn waits(&mut self, wait: status::Wait, now: Timestamp) -> status::Data {
-        self.wait(&wait, now);
+    fn waits(&mut self, wait: status::Wait, observed: &Observed) -> status::Data {
+        self.wait(&wait, observed);
         status::Data::Waiting(wait)
     }
 
@@ -168,10 +180,10 @@ impl Drawn {
     fn render(&mut self, observed: &Observed) -> status::Data {
         let refused = refusals::refusals(observed);
         if !refused.is_empty() {
-            return self.waits(status::Wait::unsupported(&refused), observed.now);
+            return self.waits(status::Wait::unsupported(&refused), observed);
         }
         if let Some(wait) = observed.missing_content() {
-            return self.waits(wait, observed.now);
+            return self.waits(wait, observed);
         }
         let token = match token_for(observed) {
             TokenNeed::Given => None,
@@ -180,16 +192,16 @@ impl Drawn {
                 self.report
                     .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
                 self.steps.push(Step::CreateToken(token));
-                return self.waits(status::Wait::token(observed.trouble.as_deref()), observed.now);
+                return self.waits(status::Wait::token(observed.trouble.as_deref()), observed);
             }
-            TokenNeed::Unknown(why) => return self.waits(status::Wait::tenant(&why), observed.now),
+            TokenNeed::Unknown(why) => return self.waits(status::Wait::tenant(&why), observed),
         };
         match data_secret(observed, token.as_ref()) {
             Ok(secret) => {
                 self.steps.push(Step::CreateData(Box::new(secret)));
-                self.waits(status::Wait::data(observed.trouble.as_deref()), observed.now)
+                self.waits(status::Wait::data(observed.trouble.as_deref()), observed)
             }
-            Err(problem) => self.waits(status::Wait::unrenderable(&problem), observed.now),
+            Err(problem) => self.waits(status::Wait::unrenderable(&problem), observed),
         }
     }
 
@@ -213,7 +225,7 @@ impl Drawn {
             }
             Read::Absent => {}
             Read::One(_) | Read::Many(_) => self.steps.push(Step::DeleteToken { id: id.to_owned() }),
-            Read::Unknown(_) => self.wake = Wake::after(observed.now, POLL),
+            Read::Unknown(_) => self.wake = poll(observed),
         }
     }
 
@@ -229,7 +241,7 @@ impl Drawn {
                 let token = Token { expires: Some(token::expiry(observed.now)), ..recorded.clone() };
                 self.steps.push(Step::CreateToken(token));
             }
-            (Read::Unknown(_), _) => self.wake = Wake::after(observed.now, POLL),
+            (Read::Unknown(_), _) => self.wake = poll(observed),
             _ => {}
         }
     }

@@ -357,9 +357,10 @@ fn wake(observed: &Observed) -> Wake {
         NodeView::Found(node) if node::is_healthy(node) && !node::is_uninitialized(node) => {
             after(NODE_WELL_INTERVAL)
         }
-        NodeView::Found(_) | NodeView::Unreachable(_) | NodeView::Several(_) => after(sick),
         NodeView::Absent if observed.node_name().is_some() => after(NODE_WELL_INTERVAL),
-        NodeView::Absent => after(sick),
+        NodeView::Found(_) | NodeView::Unreachable(_) | NodeView::Several(_) | NodeView::Absent => {
+            after(sick)
+        }
     };
     missing.sooner(node).sooner(status::available_at(observed))
 }
