@@ -19,6 +19,7 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::Value;
 
+use crate::addons;
 use crate::error::{Error, Result, Trying};
 
 /// Who applies, in managed fields.
@@ -122,11 +123,14 @@ pub(crate) async fn unready_pods(
     expected: &BTreeSet<String>,
     since: Timestamp,
 ) -> Result<Option<String>> {
-    let api = Api::<Pod>::namespaced(client.clone(), crate::addons::NAMESPACE);
-    let pods = api.list(&ListParams::default()).await.trying("list the pods")?;
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
+    let is_own = |pod: &&Pod| {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        namespace == addons::NAMESPACE || namespace == addons::gateway::NAMESPACE
+    };
     let mut missing = expected.clone();
     let mut waiting = Vec::new();
-    for pod in &pods {
+    for pod in pods.iter().filter(is_own) {
         if pod.metadata.deletion_timestamp.is_some() {
             continue;
         }
