@@ -4,7 +4,7 @@
 //!   ([`Testbed::namespace`]) and runs in parallel with the others.
 //! - [`Testbed::start`] gives a private instance, for tests that stop or restart the API server, and for those that
 //!   need a controller-manager or a scheduler.
-//! - [`one_host`] gives a whole cluster with real pods on this host, one for a test binary.
+//! - `one_host` gives a whole cluster with real pods on this host, one for a test binary.
 //! - [`sweep`] kills a whole manager after each of its writes and compares where it ends.
 //!
 //! Nothing outlives the test binary: a guardian process that was started first ends everything when the binary is

@@ -7,7 +7,7 @@
 //! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps the API server busy
 //! at first, even before that is ready for others, and needs a Ready node only in the end.
 //!
-//! A further step is a variant of [`Step`] with a name, a function here that returns [`Done`](crate::steps::Done), and
+//! A further step is a variant of `Step` with a name, a function here that returns `Done`, and
 //! a line in the chain it belongs to, behind what it needs.
 
 mod ground;

@@ -1,7 +1,7 @@
 //! Cluster: claims its infrastructure and control plane, says where its API server is, and goes away in order.
 //!
 //! Everything is read through contracts, so any provider works. Facts that were reached once stay reached
-//! (`status.initialization`). Deletion is a chain of stages ([`deletion`]), derived anew from what still exists, so
+//! (`status.initialization`). Deletion is a chain of stages (`deletion`), derived anew from what still exists, so
 //! nothing is remembered: workers, then the control plane, then the infrastructure, then the finalizer.
 
 mod deletion;

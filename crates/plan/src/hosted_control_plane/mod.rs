@@ -4,7 +4,7 @@
 //! Observed -> validate -> concerns, each alone -> Plan { objects, steps, status, report, wake }
 //! ```
 //!
-//! Concerns ([`certificates`], [`etcd`], [`api_server`] and so on) are independent functions over one observation: none
+//! Concerns (`certificates`, `etcd`, `api_server` and so on) are independent functions over one observation: none
 //! sees another's result, so one that waits or complains stops no other. What depends on something else reads it from
 //! the observation, where it is after it happened.
 //!

@@ -5,7 +5,7 @@
 //! asked live, for as little as the moment needs ([`look`]), and not being reachable is said and waited out, never taken
 //! for an absence.
 //!
-//! Deletion ([`deletion`]): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
+//! Deletion (`deletion`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
 //! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.
 
 mod deletion;

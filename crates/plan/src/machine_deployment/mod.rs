@@ -1,7 +1,7 @@
 //! MachineDeployment: one MachineSet per template, and the way from one to the next.
 //!
-//! The set of a template is named from the deployment's uid and the template ([`revision`]), so a second attempt to make
-//! it finds the first. How many Machines each set may have follows from the counts alone ([`rollout`]): nothing is
+//! The set of a template is named from the deployment's uid and the template (`revision`), so a second attempt to make
+//! it finds the first. How many Machines each set may have follows from the counts alone (`rollout`): nothing is
 //! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
 //! is there.
 

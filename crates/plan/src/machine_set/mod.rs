@@ -1,6 +1,6 @@
 //! MachineSet: a number of Machines of one template, with the objects they refer to.
 //!
-//! A Machine is named from the set's uid and a slot ([`naming`]), so that a planner that does not see the latest Machine
+//! A Machine is named from the set's uid and a slot (`naming`), so that a planner that does not see the latest Machine
 //! yet names it again and collides with it instead of making one too many. The Machine is made first; its bootstrap
 //! configuration and its server are cloned from their templates under the Machine's name and are the Machine's from
 //! their first moment. Whatever is missing after a crash is found missing and made; a Machine that goes away takes

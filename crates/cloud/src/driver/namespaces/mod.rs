@@ -11,7 +11,7 @@
 //! deleting namespaces. All of it belongs to one environment of `hangar_machine`: who removes the environment removes
 //! this too, also when the driver's process is gone.
 //!
-//! Passes ([`work`]) compare with what exists, so a driver that was killed half way, or a host that was restarted, needs
+//! Passes (`work`) compare with what exists, so a driver that was killed half way, or a host that was restarted, needs
 //! no path of its own. When a pass succeeds, nothing is left of servers, routers and networks that were not in it.
 
 pub mod cloud_init;
