@@ -47,6 +47,8 @@ const NEEDED_MEBIBYTES: u64 = 4096;
 const NEEDED_FOR_OWN_MEBIBYTES: u64 = 1024;
 /// The throw-away machine's containerd starts once this is there.
 const FILLED: &str = "/etc/hangar-filled";
+/// Enough to see why a supervisor ended.
+const LAST_LINES: usize = 5;
 
 /// Images, imported once.
 #[derive(Debug, Clone)]
@@ -169,12 +171,14 @@ impl Maker {
             only_if_missing: false,
         });
         let machine = environment.create_machine(spec)?;
-        let imported = fill_and_import(&machine, base, images).and_then(|content| {
-            fs::create_dir_all(&store.directory).at("create", &store.directory)?;
-            fs::rename(&content, store.directory.join("content")).at("move", &content)?;
-            let complete = store.directory.join(COMPLETE);
-            fs::write(&complete, "").at("write", &complete)
-        });
+        let imported = fill_and_import(&machine, base, images)
+            .map_err(|error| explained(&machine, error))
+            .and_then(|content| {
+                fs::create_dir_all(&store.directory).at("create", &store.directory)?;
+                fs::rename(&content, store.directory.join("content")).at("move", &content)?;
+                let complete = store.directory.join(COMPLETE);
+                fs::write(&complete, "").at("write", &complete)
+            });
         machine.delete()?;
         environment.delete_all()?;
         remove(&work)?;
@@ -190,6 +194,26 @@ impl Maker {
             hasher.update(image.fingerprint(&self.parts, &self.packages)?);
         }
         Ok(short(hasher))
+    }
+}
+
+/// The error with the last words of the machine, which is removed together with its logs.
+fn explained(machine: &Machine, error: Error) -> Error {
+    let log = fs::read_to_string(machine.directory().join("logs/supervisor.log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
+    if last.is_empty() {
+        return error;
+    }
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    Error::Program {
+        program: "the machine that makes images".to_owned(),
+        message: format!("{message}; it said: {last}"),
     }
 }
 
