@@ -1,0 +1,102 @@
+//! Certificates and keys.
+
+use super::*;
+
+#[test]
+fn default_lifetimes_outlive_a_holiday() {
+    let mut observed = created(&json!({}));
+    settle(&mut observed);
+    let left = |facts: &SecretFacts| {
+        super::super::fixture::now().duration_until(facts.not_after.unwrap()).as_hours() / 24
+    };
+    assert_eq!(left(secret(&mut observed, Material::ClusterAuthority)), 3650);
+    assert_eq!(left(secret(&mut observed, Material::ApiServer)), 365);
+    // And are given back as written, however long: ten years are no overflow.
+    let spec = json!({"certificates": {"rootCaCertificateDuration": "175200h", "leafCertificateDuration": "87600h"}});
+    let mut observed = created(&spec);
+    settle(&mut observed);
+    assert_eq!(left(secret(&mut observed, Material::ClusterAuthority)), 7300);
+    assert_eq!(left(secret(&mut observed, Material::Scheduler)), 3650);
+}
+
+#[test]
+fn a_renewal_restarts_nobody() {
+    let mut observed = all_ready(&json!({}));
+    let before = checked(&observed).objects;
+    for material in Material::ALL.into_iter().filter(|material| material.issuer().is_some()) {
+        if material == Material::KonnectivityServer {
+            // The one that is read only at the start.
+            continue;
+        }
+        let facts = secret(&mut observed, material);
+        facts.fingerprint = format!("renewed {material}");
+    }
+    let plan = checked(&observed);
+    assert_eq!(plan.objects, before);
+    // The running pod is told, by an annotation of its own.
+    assert_eq!(plan.steps.len(), 1);
+    assert!(matches!(plan.steps.iter().next(), Some(Step::RefreshPod { .. })));
+    secret(&mut observed, Material::KonnectivityServer).fingerprint = "renewed".to_owned();
+    assert_ne!(checked(&observed).objects, before);
+}
+
+#[test]
+fn token_and_encryption_keys_are_for_life() {
+    let mut observed = all_ready(&json!({}));
+    for material in
+        [Material::ServiceAccountKeys, Material::EncryptionConfiguration, Material::ClusterAuthority]
+    {
+        let facts = secret(&mut observed, material);
+        facts.intent = Some("of another Hangar".to_owned());
+    }
+    observed.now = observed.now.checked_add(days(30)).unwrap();
+    assert_eq!(mints(&checked(&observed)), []);
+}
+
+#[test]
+fn a_leaf_that_ends_with_its_authority_is_not_renewed_for_ever() {
+    let mut observed = all_ready(&json!({}));
+    let end = observed.now.checked_add(days(1)).unwrap();
+    let start = observed.now.checked_sub(days(300)).unwrap();
+    for material in [Material::ClusterAuthority, Material::Scheduler] {
+        let facts = secret(&mut observed, material);
+        (facts.not_before, facts.not_after) = (Some(start), Some(end));
+    }
+    let plan = checked(&observed);
+    assert_eq!(mints(&plan), []);
+    assert!(plan.report.waits.iter().any(|wait| wait.what.contains("demo-ca")), "{:?}", plan.report);
+    observed.now = end;
+    assert_eq!(condition_status(&checked(&observed), condition::CERTIFICATES_VALID), "False Expired");
+}
+
+#[test]
+fn people_may_bring_their_own_authority() {
+    let mut observed = created(&json!({}));
+    let given = SecretFacts { fingerprint: "theirs".to_owned(), ..SecretFacts::default() };
+    observed.secrets.insert(Material::ClusterAuthority, Read::One(given));
+    settle(&mut observed);
+    assert_eq!(secret(&mut observed, Material::ApiServer).issuer.as_deref(), Some("theirs"));
+    // And it stays theirs in the end.
+    observed.control_plane.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    let deletes = checked(&observed).steps.iter().filter(|step| matches!(step, Step::Delete { .. })).count();
+    assert_eq!(deletes, Material::ALL.len() - 2, "all but theirs and the one that is not published yet");
+}
+
+#[test]
+fn somebody_elses_secret_is_left_alone() {
+    let mut observed = created(&json!({}));
+    observed.secrets.insert(Material::Scheduler, Read::One(SecretFacts::default()));
+    settle(&mut observed);
+    let plan = checked(&observed);
+    assert_eq!(condition_status(&plan, condition::CERTIFICATES_VALID), "False NameTaken");
+    assert!(!mints(&plan).contains(&Material::Scheduler));
+}
+
+#[test]
+fn another_authority_means_other_leaves() {
+    let mut observed = all_ready(&json!({}));
+    secret(&mut observed, Material::EtcdAuthority).fingerprint = "another".to_owned();
+    let expected = [Material::ApiServerEtcdClient, Material::EtcdServer, Material::EtcdPeer];
+    assert_eq!(mints(&checked(&observed)), expected);
+}

@@ -1,0 +1,64 @@
+//! What went wrong elsewhere, one test each.
+
+mod certificates;
+mod order;
+mod reads;
+mod rest;
+mod tenant;
+mod trust;
+mod values;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use hangar_api::contract::Endpoint;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::checker::checked;
+use super::fixture::{
+    ADDRESS, all_ready, api_server_ready, created, days, etcd_started, pod, reach_tenant, secret, settle,
+    workload,
+};
+use crate::flow::{Outcome, Read, Wake};
+use crate::hosted_control_plane::material::Content;
+use crate::hosted_control_plane::*;
+
+fn kinds(plan: &Plan, kind: &str) -> Vec<String> {
+    let objects = plan.objects.iter().map(ObjectIdentity::of);
+    objects.filter(|object| object.kind == kind).map(|object| object.name).collect()
+}
+
+fn object<'plan>(plan: &'plan Plan, kind: &str, name: &str) -> &'plan Value {
+    let wanted = |object: &&DynamicObject| {
+        let identity = ObjectIdentity::of(object);
+        identity.kind == kind && identity.name == name
+    };
+    &plan.objects.iter().find(wanted).unwrap_or_else(|| panic!("no {kind} {name}")).data
+}
+
+fn tenant_object(observed: &Observed, kind: &str, name: &str) -> Option<Value> {
+    let wanted = |object: &DynamicObject| {
+        let identity = ObjectIdentity::of(object);
+        identity.kind == kind && identity.name == name
+    };
+    tenant_objects(observed).into_iter().find(wanted).map(|object| object.data)
+}
+
+fn arguments(plan: &Plan, name: &str) -> BTreeSet<String> {
+    let containers = &object(plan, "Deployment", name)["spec"]["template"]["spec"]["containers"];
+    containers[0]["args"].as_array().unwrap().iter().map(|flag| flag.as_str().unwrap().to_owned()).collect()
+}
+
+fn condition_status(plan: &Plan, type_: &str) -> String {
+    let found = plan.status.conditions.iter().find(|condition| condition.type_ == type_);
+    found.map(|condition| format!("{} {}", condition.status, condition.reason)).unwrap_or_default()
+}
+
+fn mints(plan: &Plan) -> Vec<Material> {
+    let mint = |step: &Step| match step {
+        Step::Mint(mint) => Some(mint.material),
+        _ => None,
+    };
+    plan.steps.iter().filter_map(mint).collect()
+}

@@ -1,0 +1,110 @@
+//! At rest, at the end, and after any read or answer.
+
+use super::*;
+
+#[test]
+fn at_rest_nothing_is_done_until_the_first_renewal() {
+    let mut observed = all_ready(&json!({}));
+    let plan = checked(&observed);
+    assert!(plan.steps.is_empty());
+    let renewal = secret(&mut observed, Material::ApiServer).renew_at().unwrap();
+    assert_eq!(plan.wake, Wake::At(renewal));
+    observed.control_plane.status = Some(plan.status.clone());
+    observed.now = observed.now.checked_add(days(10)).unwrap();
+    assert_eq!(checked(&observed).status, plan.status, "time alone writes nothing");
+    observed.now = renewal;
+    assert!(!checked(&observed).steps.is_empty());
+}
+
+#[test]
+fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
+    let mut observed = created(&json!({}));
+    observed.cluster = Read::Absent;
+    observed.control_plane.metadata.owner_references = None;
+    observed.control_plane.metadata.finalizers =
+        Some(vec![hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER.to_owned()]);
+    assert_eq!(condition_status(&checked(&observed), condition::AVAILABLE), "False NoOwner");
+    observed.control_plane.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    let plan = checked(&observed);
+    assert!(matches!(plan.steps.iter().next(), Some(Step::Release { .. })));
+}
+
+#[test]
+fn facts_of_a_secret_survive_its_annotations() {
+    let mut observed = all_ready(&json!({}));
+    let facts = secret(&mut observed, Material::ClusterAuthority).clone();
+    let metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        uid: facts.uid.clone(),
+        annotations: Some(facts.annotations()),
+        ..Default::default()
+    };
+    assert_eq!(SecretFacts::of(&metadata), Some(facts));
+    assert_eq!(SecretFacts::of(&k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::default()), None);
+}
+
+/// Everything ready, by API servers and members.
+static READY: std::sync::LazyLock<Vec<Observed>> = std::sync::LazyLock::new(|| {
+    let sizes = [(1, 1), (2, 3), (3, 5)];
+    sizes
+        .map(|(replicas, members)| all_ready(&json!({"replicas": replicas, "etcd": {"replicas": members}})))
+        .into()
+});
+
+fn change<T>(read: &mut Read<T>, state: u8) {
+    match state {
+        0 => *read = Read::Absent,
+        1 => *read = Read::unknown("not read"),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever is absent, unknown or there: plans are made, and pass every check.
+    #[test]
+    fn every_observation_has_a_plan(
+        states in proptest::collection::vec(0_u8..3, 30),
+        size in 0_usize..3,
+        is_deleting: bool,
+    ) {
+        let mut observed = READY[size].clone();
+        let mut states = states.into_iter();
+        let mut next = || states.next().unwrap_or_default();
+        for read in observed.secrets.values_mut() {
+            change(read, next());
+        }
+        for read in [&mut observed.etcd, &mut observed.api_server, &mut observed.controller_manager, &mut observed.scheduler] {
+            let state = next();
+            // A workload that exists mounts Secrets that may be gone: that is no plan's fault.
+            change(read, state.min(1));
+        }
+        change(&mut observed.etcd_pods, next());
+        change(&mut observed.api_server_pods, next());
+        change(&mut observed.service, next());
+        change(&mut observed.infrastructure, next());
+        if next() == 0 {
+            observed.tenant = Read::unknown("not reached");
+        }
+        if is_deleting {
+            observed.control_plane.metadata.deletion_timestamp =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+        }
+        checked(&observed);
+    }
+}
+
+#[test]
+fn a_lost_answer_changes_nothing_that_is_known() {
+    let mut observed = created(&json!({}));
+    let plan = checked(&observed);
+    let step = plan.steps.iter().next().unwrap();
+    let before = format!("{observed:?}");
+    for outcome in [Outcome::Lost, Outcome::Refused("no".to_owned())] {
+        observed.fold(step, &outcome);
+        assert_eq!(format!("{observed:?}"), before);
+    }
+    assert!(matches!(step, Step::Claim(_)));
+    assert!(Content::ServiceAccountKeys.is_irreplaceable());
+}

@@ -1,0 +1,72 @@
+//! Trust and rights.
+
+use super::*;
+
+#[test]
+fn three_roots_know_nothing_of_each_other() {
+    let mut observed = created(&json!({}));
+    let mut roots = BTreeSet::new();
+    settle(&mut observed);
+    for material in Material::ALL.into_iter().filter(|material| material.is_authority()) {
+        assert_eq!(material.issuer(), None);
+        roots.insert(secret(&mut observed, material).fingerprint.clone());
+    }
+    assert_eq!(roots.len(), 3);
+    let mut observed = etcd_started(&json!({}));
+    observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
+    let plan = checked(&observed);
+    let etcd = object(&plan, "StatefulSet", "demo-etcd").to_string();
+    // etcd trusts its own authority, and nothing of the kubernetes authority is near it.
+    assert!(etcd.contains("demo-etcd\"") && !etcd.contains("demo-ca\""));
+}
+
+#[test]
+fn only_api_servers_of_this_cluster_reach_etcd() {
+    let plan = checked(&etcd_started(&json!({})));
+    let ingress = &object(&plan, "NetworkPolicy", "demo-etcd")["spec"]["ingress"];
+    let from = &ingress[0]["from"][0];
+    assert_eq!(from["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "api-server");
+    assert_eq!(from["podSelector"]["matchLabels"]["cluster.x-k8s.io/cluster-name"], "demo");
+    assert!(from.get("namespaceSelector").is_none());
+}
+
+#[test]
+fn a_node_renews_its_own_certificate_only() {
+    let observed = all_ready(&json!({}));
+    let binding =
+        |name: &str| tenant_object(&observed, "ClusterRoleBinding", name).unwrap()["roleRef"]["name"].clone();
+    assert!(
+        binding("kubeadm:node-autoapprove-certificate-rotation")
+            .as_str()
+            .unwrap()
+            .ends_with(":selfnodeclient")
+    );
+    assert!(binding("kubeadm:node-autoapprove-bootstrap").as_str().unwrap().ends_with(":nodeclient"));
+    assert!(
+        arguments(&checked(&observed), "demo-apiserver")
+            .contains("--enable-admission-plugins=NodeRestriction")
+    );
+}
+
+#[test]
+fn the_tunnel_is_nobodys_master() {
+    let mut observed = created(&json!({}));
+    let mut groups = Vec::new();
+    loop {
+        let plan = checked(&observed);
+        let Some(step) = plan.steps.iter().next().cloned() else { break };
+        if let Step::Mint(mint) = &step
+            && let Some(intent) = mint.content.intent()
+        {
+            groups.push((mint.material, intent.organizations.clone()));
+        }
+        observed.fold(&step, &super::super::fixture::outcome(&step));
+    }
+    let masters: Vec<_> =
+        groups.iter().filter(|(_, groups)| groups.iter().any(|group| group == "system:masters")).collect();
+    assert_eq!(masters.len(), 1, "{masters:?}");
+    assert_eq!(masters[0].0, Material::OperatorAccess);
+    let delegator =
+        tenant_object(&all_ready(&json!({})), "ClusterRoleBinding", "system:konnectivity-server").unwrap();
+    assert_eq!(delegator["subjects"][0]["kind"], "User");
+}
