@@ -8,7 +8,7 @@
 //! Invariants:
 //! * The host is left alone: beside one link per private network nothing in its network namespace changes, and none
 //!   of its settings, filter rules, mounts (except the names of our network namespaces under /run/hangar) or
-//!   programs.
+//!   programs. On cgroup v2 the root group hands down the controllers that kubelet needs, where it did not.
 //! * All that exists of an environment follows from its state directory and name: any process can list and remove
 //!   it, also when the creator was killed at any moment, also after a restart of the host.
 //! * A process is signalled only when it is proven to be ours (start time, boot, control group; pinned by a pidfd).
@@ -33,6 +33,7 @@ mod machine;
 mod name;
 pub mod net;
 mod process;
+mod readable;
 mod record;
 mod root;
 mod service;

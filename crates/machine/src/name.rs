@@ -21,6 +21,11 @@ const LONGEST: usize = 48;
 /// Longest name of a link: the kernel's IFNAMSIZ without its terminating zero.
 pub(crate) const LONGEST_LINK: usize = 15;
 
+/// What the files of machines' network namespaces begin with.
+pub(crate) const MACHINE_NETNS: &str = "machine.";
+/// What those of private networks begin with.
+pub(crate) const FABRIC_NETNS: &str = "fabric.";
+
 /// Name of an environment, machine, fabric or service: lower case letters, digits and inner hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -143,11 +148,11 @@ impl Identity {
     }
 
     pub(crate) fn machine_netns(&self, machine: &Name) -> PathBuf {
-        self.netns_directory().join(format!("machine.{machine}"))
+        self.netns_directory().join(format!("{MACHINE_NETNS}{machine}"))
     }
 
     pub(crate) fn fabric_netns(&self, fabric: &Name) -> PathBuf {
-        self.netns_directory().join(format!("fabric.{fabric}"))
+        self.netns_directory().join(format!("{FABRIC_NETNS}{fabric}"))
     }
 
     /// One flat name per machine, so that machines share no parent whose removal could race.

@@ -5,19 +5,21 @@
 //! between reading the record and sending the signal cannot be hit.
 
 use std::{
-    fs,
+    fs, io,
     os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Doing, Result};
+use crate::{
+    error::{Doing, Result},
+    readable,
+};
 
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,10 +35,23 @@ pub struct ProcessIdentity {
 impl ProcessIdentity {
     /// Identity of a running process; `None` when it is gone or a zombie.
     pub fn of(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (state, start_time) = parse_stat(&stat)?;
-        (!matches!(state, 'Z' | 'X')).then_some(())?;
-        Some(Self { pid, start_time, boot_id: boot_id().ok()? })
+        Self::look(pid).ok().flatten()
+    }
+
+    /// The same for those who act on "gone": not being able to look is an error.
+    pub(crate) fn look(pid: i32) -> Result<Option<Self>> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = match fs::read(&path) {
+            Ok(stat) => stat,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // It ended between opening and reading.
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
+            Err(error) => return Err(error).doing(|| format!("read {path}")),
+        };
+        match parse_stat(&String::from_utf8_lossy(&stat)) {
+            None | Some(('Z' | 'X', _)) => Ok(None),
+            Some((_, start_time)) => Ok(Some(Self { pid, start_time, boot_id: boot_id()? })),
+        }
     }
 
     /// Whether exactly this process still runs.
@@ -65,19 +80,7 @@ impl ProcessIdentity {
     pub fn wait_gone(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let Some(pidfd) = self.pin() else { return true };
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec {
-                tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
-                Ok(0) => return !self.is_alive(),
-                Ok(_) => return true,
-                Err(Errno::INTR) => {}
-                Err(_) => return !self.is_alive(),
-            }
-        }
+        matches!(readable::by(pidfd, deadline), Ok(true)) || !self.is_alive()
     }
 }
 
@@ -120,6 +123,11 @@ mod tests {
             assert!(stale.pin().is_none());
             assert!(!stale.kill(), "a stale identity must never be signalled");
         }
+    }
+
+    #[test]
+    fn a_number_without_a_process_is_nobody() {
+        assert_eq!(ProcessIdentity::look(i32::MAX).unwrap(), None);
     }
 
     #[test]

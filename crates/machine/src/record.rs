@@ -91,10 +91,13 @@ impl Files {
         self.read_record()?.ok_or_else(|| Error::Record { path, message: "no such file".to_owned() })
     }
 
-    /// The first process, if it still runs. A file that a crash of the host left unreadable names nobody alive.
-    pub(crate) fn first_process(&self) -> Option<ProcessIdentity> {
-        let known: Option<ProcessIdentity> = json_file::read(&self.running()).ok().flatten();
-        known.filter(ProcessIdentity::is_alive)
+    /// The first process, if it still runs. Half a file names nobody alive: it is of a host that crashed.
+    pub(crate) fn first_process(&self) -> Result<Option<ProcessIdentity>> {
+        let Some(known) = json_file::read_if_whole::<ProcessIdentity>(&self.running())? else {
+            return Ok(None);
+        };
+        let found = ProcessIdentity::look(known.pid)?;
+        Ok(found.filter(|found| *found == known))
     }
 }
 

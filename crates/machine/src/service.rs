@@ -187,6 +187,17 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 mod tests {
     use super::*;
 
+    /// Without `CAP_SYS_RESOURCE` containerd must not try to lower scores; with it, it must, or pods lose their order.
+    #[test]
+    fn scores_are_restricted_only_where_they_must_be() {
+        for (lower_oom_score, line) in
+            [(false, "restrict_oom_score_adj = true"), (true, "restrict_oom_score_adj = false")]
+        {
+            let config = containerd_config("registry.k8s.io/pause:3.10", lower_oom_score);
+            assert!(config.lines().any(|other| other.trim() == line), "{config}");
+        }
+    }
+
     #[test]
     fn known_services_are_well_formed() {
         for service in [Service::containerd(), Service::kubelet()] {

@@ -170,6 +170,31 @@ mod tests {
         assert_eq!(error.to_string(), "cgroup controllers missing on this host: cpu, cpuacct, cpuset");
     }
 
+    /// On v2 the root group itself says what there is.
+    #[test]
+    fn says_what_is_missing_on_a_unified_host() {
+        let place = tempfile::tempdir().unwrap();
+        let line = format!("28 23 0:26 / {} rw - cgroup2 cgroup2 rw", place.path().display());
+        let found = Hierarchies::parse(&line).unwrap();
+        let controllers = place.path().join("cgroup.controllers");
+        fs::write(&controllers, "cpu io memory\n").unwrap();
+        let error = found.check().unwrap_err();
+        assert_eq!(error.to_string(), "cgroup controllers missing on this host: cpuset, pids");
+        fs::write(&controllers, "cpuset cpu io memory hugetlb pids rdma misc\n").unwrap();
+        found.check().unwrap();
+    }
+
+    /// A named v1 hierarchy without controllers, or one of somebody's own, does not make a v2 host a v1 host.
+    #[test]
+    fn leftovers_of_v1_on_a_unified_host() {
+        let lines = format!(
+            "{V2}40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n50 31 0:40 / /run/net_cls rw - cgroup net_cls rw,net_cls\n"
+        );
+        let found = Hierarchies::parse(&lines).unwrap();
+        assert!(found.is_unified());
+        assert_eq!(found.all.len(), 3, "groups are made in all of them, so that processes are found by each");
+    }
+
     #[test]
     fn unescapes_mount_points() {
         assert_eq!(unescape("/a\\040b\\134c"), Path::new("/a b\\c"));

@@ -5,6 +5,9 @@
 //!   live in the leaf `supervisor`, and kubelet makes its groups beside it.
 //! * Hybrid hosts have both; the v2 side then only tracks processes.
 //!
+//! On v2 a controller reaches a group only if every group above enables it for those below. So the host's root group gets
+//! those that kubelet needs and that it lacks. They stay when the last machine is gone: others may use them by then.
+//!
 //! Membership is also how a machine's processes are found when nothing else is known: the launcher enters the
 //! group before it makes anything. Groups are made anew at each start, because a v2 group that already has
 //! children with controllers cannot be entered.
@@ -109,27 +112,31 @@ impl Group {
     }
 
     /// Every process in the group or below, by the host's numbers.
-    pub(crate) fn processes(&self) -> BTreeSet<i32> {
+    pub(crate) fn processes(&self) -> Result<BTreeSet<i32>> {
         let mut found = BTreeSet::new();
         for (_, directory) in self.directories() {
-            for below in tree(&directory) {
-                let text = fs::read_to_string(below.join("cgroup.procs")).unwrap_or_default();
+            for below in tree(&directory).doing(|| on("list", &directory))? {
+                let file = below.join("cgroup.procs");
+                let text = match fs::read_to_string(&file) {
+                    Err(error) if has_no_list(&error) => continue,
+                    text => text.doing(|| on("read", &file))?,
+                };
                 // 0 stands for a process that this process namespace cannot see.
                 found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
             }
         }
-        found
+        Ok(found)
     }
 
     /// Sends SIGKILL to everything in the group. Nothing else can be hit: each process is pinned, then checked.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill(&self) -> Result<()> {
         for (hierarchy, directory) in self.directories() {
             if hierarchy.version == Version::Two {
                 // Missing before Linux 5.14; the loop below does the same, only not at one instant.
                 let _ = fs::write(directory.join("cgroup.kill"), "1");
             }
         }
-        for number in self.processes() {
+        for number in self.processes()? {
             let Some(pid) = Pid::from_raw(number) else {
                 continue;
             };
@@ -140,6 +147,7 @@ impl Group {
                 let _ = pidfd_send_signal(&pidfd, Signal::KILL);
             }
         }
+        Ok(())
     }
 
     fn holds(&self, pid: i32) -> bool {
@@ -153,14 +161,22 @@ impl Group {
     /// Kills until nothing is left.
     pub(crate) fn kill_all(&self, patience: Duration) -> Result<()> {
         let deadline = Instant::now() + patience;
-        while !self.processes().is_empty() {
-            self.kill();
+        loop {
+            let left = self.processes()?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            self.kill()?;
             if Instant::now() >= deadline {
-                return Err(Error::Busy(PathBuf::from(&self.name)));
+                let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+                let (list, name) = (left.join(", "), &self.name);
+                return Err(Error::Invalid(format!(
+                    "the processes {list} of the control group {name} were killed and do not end: the kernel waits, for a \
+                     disk or a network file system most likely (see /proc/PID/stack)"
+                )));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(())
     }
 
     /// Removes the group and everything below it. Its processes must be gone; their last traces are waited for.
@@ -184,38 +200,63 @@ fn enter(directory: &Path) -> Result<()> {
 }
 
 fn hand_down(directory: &Path) -> Result<()> {
-    let file = directory.join("cgroup.controllers");
-    let available = fs::read_to_string(&file).doing(|| on("read", &file))?;
-    let file = directory.join("cgroup.subtree_control");
-    for controller in available.split_ascii_whitespace().filter(|name| HANDED_DOWN.contains(name)) {
-        fs::write(&file, format!("+{controller}"))
-            .doing(|| format!("enable the {controller} controller below {}", directory.display()))?;
+    let read = |name: &str| {
+        let file = directory.join(name);
+        fs::read_to_string(&file).doing(|| on("read", &file))
+    };
+    let (available, enabled) = (read("cgroup.controllers")?, read("cgroup.subtree_control")?);
+    for controller in to_hand_down(&available, &enabled) {
+        let written = fs::write(directory.join("cgroup.subtree_control"), format!("+{controller}"));
+        written.doing(|| cannot_enable(controller, directory))?;
     }
     Ok(())
 }
 
+/// Controllers that are there, are wanted below and are not there yet.
+fn to_hand_down<'a>(available: &'a str, enabled: &str) -> Vec<&'a str> {
+    let is_enabled = |name: &str| enabled.split_ascii_whitespace().any(|other| other == name);
+    let available = available.split_ascii_whitespace();
+    available.filter(|name| HANDED_DOWN.contains(name) && !is_enabled(name)).collect()
+}
+
+fn cannot_enable(controller: &str, directory: &Path) -> String {
+    let directory = directory.display();
+    // What the kernel's answers mean is not in their words.
+    let causes = "busy: processes live in that group, as in a container that is not given the host's control groups; \
+                  invalid: real-time processes live in groups below it";
+    format!("enable the {controller} controller below {directory} ({causes})")
+}
+
+/// A group that was removed meanwhile, or one of threads, whose processes the group above lists.
+fn has_no_list(error: &io::Error) -> bool {
+    let expected = [Errno::NOENT, Errno::NODEV, Errno::OPNOTSUPP];
+    expected.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// The directory and all below it, parents first. Nothing when it does not exist.
-fn tree(directory: &Path) -> Vec<PathBuf> {
+fn tree(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];
     while let Some(next) = waiting.pop() {
-        let Ok(entries) = fs::read_dir(&next) else {
-            continue;
+        let entries = match fs::read_dir(&next) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
         };
-        waiting.extend(
-            entries
-                .flatten()
-                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-                .map(|entry| entry.path()),
-        );
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.file_type()?, entry.path()))) {
+                Ok((kind, path)) if kind.is_dir() => waiting.push(path),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         found.push(next);
     }
-    found
+    Ok(found)
 }
 
 fn remove_tree(directory: &Path) -> io::Result<()> {
     // Children come after their parents in the list, so backwards removes leaves first.
-    for next in tree(directory).iter().rev() {
+    for next in tree(directory)?.iter().rev() {
         match fs::remove_dir(next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

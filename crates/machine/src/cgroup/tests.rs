@@ -45,7 +45,7 @@ fn unified_groups_keep_processes_in_a_leaf() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.into_iter().find(|line| line.starts_with("settled")).unwrap_or_default();
     assert!(line.contains("/machine/supervisor "), "{line:?}");
-    assert_eq!(group.processes(), BTreeSet::from([child.id().cast_signed()]));
+    assert_eq!(group.processes().unwrap(), BTreeSet::from([child.id().cast_signed()]));
     assert!(group.holds(child.id().cast_signed()));
     assert!(!group.holds(std::process::id().cast_signed()));
     // As kubelet does: groups beside the leaf.
@@ -55,4 +55,43 @@ fn unified_groups_keep_processes_in_a_leaf() {
     group.remove(Duration::from_secs(10)).unwrap();
     assert!(!group.exists());
     fs::remove_dir(&place).unwrap();
+}
+
+/// A host with systemd: its root group hands down some controllers, and what is handed down already is left alone.
+#[test]
+fn only_what_is_missing_is_handed_down() {
+    let available = "cpuset cpu io memory hugetlb pids rdma misc\n";
+    assert_eq!(to_hand_down(available, "cpu io memory pids\n"), ["cpuset", "hugetlb"]);
+    assert_eq!(
+        to_hand_down(available, ""),
+        ["cpuset", "cpu", "io", "memory", "hugetlb", "pids"],
+        "neither rdma nor misc is anything to kubelet"
+    );
+    assert_eq!(to_hand_down("cpu", "cpu"), [""; 0]);
+    assert_eq!(to_hand_down("", ""), [""; 0]);
+}
+
+/// The files of a group are made by the kernel; where they are missing nothing is taken for done.
+#[test]
+fn a_controller_that_cannot_be_handed_down_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    assert!(hand_down(place.path()).unwrap_err().to_string().contains("cgroup.controllers"));
+    fs::write(place.path().join("cgroup.controllers"), "cpu pids").unwrap();
+    fs::write(place.path().join("cgroup.subtree_control"), "cpu").unwrap();
+    hand_down(place.path()).unwrap();
+    assert_eq!(fs::read_to_string(place.path().join("cgroup.subtree_control")).unwrap(), "+pids");
+    let words = cannot_enable("cpu", place.path());
+    assert!(words.contains("the cpu controller") && words.contains("container"), "{words}");
+}
+
+/// A path that is no directory stands for one that cannot be listed.
+#[test]
+fn a_group_that_cannot_be_listed_is_not_empty() {
+    let place = tempfile::tempdir().unwrap();
+    let group = unified(place.path());
+    assert!(group.processes().unwrap().is_empty(), "one that does not exist has none");
+    fs::write(place.path().join("machine"), "").unwrap();
+    assert!(group.processes().is_err());
+    assert!(group.kill_all(Duration::ZERO).is_err());
+    assert!(group.remove(Duration::ZERO).is_err());
 }

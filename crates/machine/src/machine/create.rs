@@ -2,12 +2,12 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::Read,
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
 
-use super::{Machine, PATIENCE};
+use super::{Machine, PATIENCE, logs::last_words};
 use crate::{
     environment::Environment,
     error::{Doing, Error, Result, on},
@@ -16,7 +16,7 @@ use crate::{
     record::Record,
     root::make_directory,
     spec::MachineSpec,
-    supervisor::READY,
+    supervisor::report::{self, READY},
 };
 
 impl Environment {
@@ -39,8 +39,14 @@ impl Environment {
         host::check(self.state())?;
         let machine = self.machine(&spec.name);
         let lock = Lock::acquire(&machine.files.directory, PATIENCE, || Ok(()))?;
-        if machine.files.read_record()?.is_some() {
-            let hint = format!(" in environment {}: start or delete it", self.name());
+        let remedy = match machine.files.read_record() {
+            Ok(None) => None,
+            Ok(Some(_)) => Some("start or delete it"),
+            Err(Error::Record { .. }) => Some("its record cannot be read, delete it"),
+            Err(error) => return Err(error),
+        };
+        if let Some(remedy) = remedy {
+            let hint = format!(" in environment {}: {remedy}", self.name());
             return Err(Error::NameTaken { what: "machine", name: spec.name.to_string(), hint });
         }
         let made = machine.make(spec, &lock);
@@ -57,6 +63,8 @@ impl Machine {
     fn make(&self, spec: MachineSpec, lock: &Lock) -> Result<()> {
         // A creator that was killed before it wrote a record may have left processes of an older life.
         self.end_processes()?;
+        // And a deleter that was killed half way some of its data, which is not this machine's.
+        Lock::clear_directory(&self.files.directory)?;
         let identity = self.environment.identity();
         let record = Record {
             environment: self.environment.name().clone(),
@@ -66,7 +74,7 @@ impl Machine {
             netns: identity.machine_netns(&self.name),
             spec,
         };
-        json_file::write(&self.files.record(), &record)?;
+        json_file::write_durably(&self.files.record(), &record)?;
         self.start_locked(lock)
     }
 
@@ -74,8 +82,8 @@ impl Machine {
     pub fn start(&self) -> Result<()> {
         self.record()?;
         host::check(self.environment.state())?;
-        let lock = Lock::acquire(&self.files.directory, PATIENCE, || Ok(()))?;
-        if self.files.first_process().is_some() {
+        let (lock, _) = self.lock(PATIENCE)?;
+        if self.files.first_process()?.is_some() {
             return Err(Error::AlreadyRunning(self.name.to_string()));
         }
         self.start_locked(&lock)
@@ -116,6 +124,8 @@ impl Machine {
     fn launch(&self, lock: &Lock) -> Result<()> {
         let log = self.files.logs().join("supervisor.log");
         let errors = OpenOptions::new().create(true).append(true).open(&log).doing(|| on("open", &log))?;
+        // What is in it so far is of earlier starts.
+        let before = errors.metadata().map_or(0, |metadata| metadata.len());
         let supervisor = self.environment.supervisor();
         let mut command = Command::new(&supervisor.program);
         command
@@ -129,24 +139,29 @@ impl Machine {
             .stdout(Stdio::piped())
             .stderr(Stdio::from(errors));
         let mut launcher = command.spawn().doing(|| format!("start {}", supervisor.program.display()))?;
-        let mut report = String::new();
-        if let Some(mut output) = launcher.stdout.take() {
-            // Ends when both the launcher and the first process have closed it.
-            output.read_to_string(&mut report).doing(|| "read the supervisor's report")?;
-        }
+        // Ends when both the launcher and the first process have closed it.
+        let report = launcher.stdout.take().map(|output| report::read(output, report::PATIENCE));
+        let Some(report) = report.transpose()?.flatten() else {
+            let _ = launcher.kill();
+            let _ = launcher.wait();
+            let seconds = report::PATIENCE.as_secs();
+            let why = format!("it was not up after {seconds} s; {}", last_words(&log, before));
+            return Err(Error::Boot { machine: self.name.to_string(), message: why });
+        };
         let status = launcher.wait().doing(|| "wait for the launcher")?;
-        if status.success() && report.lines().any(|line| line == READY) {
+        let is_ready = status.success() && report.lines().any(|line| line == READY);
+        if is_ready && self.files.first_process()?.is_some() {
             return Ok(());
         }
         let reason = report.lines().find(|line| *line != READY).map_or_else(
-            || format!("its first process ended without a word; see {}", log.display()),
+            || format!("its first process ended without a word; {}", last_words(&log, before)),
             str::to_owned,
         );
         Err(Error::Boot { machine: self.name.to_string(), message: reason })
     }
 
     /// Waits until a file exists inside, such as a service's socket. `false` when it does not in time.
-    pub fn wait_for_file(&self, path: impl AsRef<std::path::Path>, patience: Duration) -> Result<bool> {
+    pub fn wait_for_file(&self, path: impl AsRef<Path>, patience: Duration) -> Result<bool> {
         let deadline = std::time::Instant::now() + patience;
         loop {
             if self.has_file(path.as_ref())? {

@@ -82,7 +82,7 @@ impl Machine {
             });
             child.wait_with_output().doing(|| "wait for a command in the machine")
         })?;
-        if output.status.code() == Some(i32::from(OUR_FAULT)) && self.files.first_process().is_none() {
+        if output.status.code() == Some(i32::from(OUR_FAULT)) && self.files.first_process()?.is_none() {
             return Err(Error::NotRunning(self.name.to_string()));
         }
         Ok(output)

@@ -21,6 +21,7 @@ use crate::{
     cgroup::{Group, Hierarchies},
     environment::Environment,
     error::{Error, Result},
+    json_file,
     lock::Lock,
     name::Name,
     net::{Netns, Nic},
@@ -77,7 +78,7 @@ impl Environment {
     /// All machines, whoever made them.
     pub fn machines(&self) -> Result<Vec<MachineStatus>> {
         // One that is being deleted may vanish while we look.
-        Ok(self.names_in("machines")?.iter().filter_map(|name| self.machine(name).look()).collect())
+        self.names_in("machines")?.iter().filter_map(|name| self.machine(name).look().transpose()).collect()
     }
 }
 
@@ -103,24 +104,26 @@ impl Machine {
 
     /// What it is doing.
     pub fn status(&self) -> Result<MachineStatus> {
-        self.look().ok_or_else(|| self.not_found())
+        self.look()?.ok_or_else(|| self.not_found())
     }
 
-    fn look(&self) -> Option<MachineStatus> {
-        // One that a crash of the host left unreadable can only be deleted, like one that was never written.
-        let record = self.files.read_record().ok().flatten();
+    fn look(&self) -> Result<Option<MachineStatus>> {
+        // Half a record can only be deleted, like one that was never written. One that cannot be read now is an error:
+        // callers delete what is incomplete.
+        let record: Option<Record> = json_file::read_if_whole(&self.files.record())?;
         if record.is_none() && !self.files.directory.exists() {
-            return None;
+            return Ok(None);
         }
-        let is_changing = Lock::is_held(&self.files.directory);
-        let state = match (self.files.first_process(), &record) {
+        let is_changing = Lock::is_held(&self.files.directory)?;
+        let state = match (self.files.first_process()?, &record) {
             (_, _) if is_changing => MachineState::Changing,
             (Some(first), _) => MachineState::Running(first),
             (None, Some(_)) => MachineState::Stopped,
             (None, None) => MachineState::Incomplete,
         };
         let nics = record.map(|record| record.spec.nics).unwrap_or_default();
-        Some(MachineStatus { name: self.name.clone(), state, nics, directory: self.files.directory.clone() })
+        let directory = self.files.directory.clone();
+        Ok(Some(MachineStatus { name: self.name.clone(), state, nics, directory }))
     }
 
     fn not_found(&self) -> Error {
@@ -137,7 +140,14 @@ impl Machine {
 
     fn first_process(&self) -> Result<ProcessIdentity> {
         self.record()?;
-        self.files.first_process().ok_or_else(|| Error::NotRunning(self.name.to_string()))
+        self.files.first_process()?.ok_or_else(|| Error::NotRunning(self.name.to_string()))
+    }
+
+    /// Takes the lock of a machine that exists, and still does once nobody else changes it.
+    fn lock(&self, patience: Duration) -> Result<(Lock, Record)> {
+        self.record()?;
+        let lock = Lock::acquire_existing(&self.files.directory, patience)?;
+        Ok((lock.ok_or_else(|| self.not_found())?, self.record()?))
     }
 
     fn ask(&self, request: &Request) -> Result<Vec<ServiceStatus>> {
@@ -172,20 +182,19 @@ impl Machine {
 
     /// Stops the machine: services get `grace` to end, then everything ends. Its data and links stay.
     pub fn stop(&self, grace: Duration) -> Result<()> {
-        self.record()?;
-        let lock = Lock::acquire(&self.files.directory, PATIENCE + grace, || Ok(()))?;
+        let (lock, _) = self.lock(PATIENCE.saturating_add(grace))?;
         let stopped = self.stop_locked(grace);
         drop(lock);
         stopped
     }
 
     fn stop_locked(&self, grace: Duration) -> Result<()> {
-        if let Some(first) = self.files.first_process() {
+        if let Some(first) = self.files.first_process()? {
             let grace_milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
             let asked = ask(&self.name, &first, &Request::Stop { grace_milliseconds });
             // A supervisor that does not answer gets no grace.
             if asked.is_ok() {
-                first.wait_gone(grace + Duration::from_secs(1));
+                first.wait_gone(grace.saturating_add(Duration::from_secs(1)));
             }
         }
         self.end_processes()
@@ -193,8 +202,7 @@ impl Machine {
 
     /// Stops the machine and starts it again, with its data.
     pub fn restart(&self, grace: Duration) -> Result<()> {
-        self.record()?;
-        let lock = Lock::acquire(&self.files.directory, PATIENCE + grace, || Ok(()))?;
+        let (lock, _) = self.lock(PATIENCE.saturating_add(grace))?;
         self.stop_locked(grace)?;
         self.start_locked(&lock)
     }

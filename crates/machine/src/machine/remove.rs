@@ -1,6 +1,6 @@
 //! Ending and removing a machine, whatever state it is in.
 
-use std::{fs, io, time::Duration};
+use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
 use super::Machine;
 use crate::{
@@ -8,16 +8,18 @@ use crate::{
     error::{Doing, Result, on},
     host,
     lock::Lock,
+    name::{FABRIC_NETNS, MACHINE_NETNS, Name},
 };
 
 /// Killed processes are gone in milliseconds; only a hanging kernel takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Environment {
-    /// Removes all machines, private networks and other namespaces. Goes on after a failure and returns the first.
+    /// Removes all machines, private networks and other namespaces, also those whose files somebody removed by hand. Goes
+    /// on after a failure and returns the first.
     pub fn delete_all(&self) -> Result<()> {
         let mut first = Ok(());
-        for name in self.names_in("machines")? {
+        for name in self.known("machines", MACHINE_NETNS)? {
             let done = self.machine(&name).delete().map(drop);
             first = first.and(done);
         }
@@ -25,11 +27,16 @@ impl Environment {
             let done = self.delete_netns(&name).map(drop);
             first = first.and(done);
         }
-        for name in self.fabrics()? {
+        for name in self.known("fabrics", FABRIC_NETNS)? {
             let done = self.delete_fabric(&name).map(drop);
             first = first.and(done);
         }
         first
+    }
+
+    /// Names with files or with a network namespace.
+    fn known(&self, kind: &str, prefix: &str) -> Result<BTreeSet<Name>> {
+        Ok(self.names_in(kind)?.into_iter().chain(self.netns_names_of(prefix)?).collect())
     }
 }
 
@@ -54,16 +61,15 @@ impl Machine {
 
     fn kill(&self) -> Result<()> {
         // The first process takes all others with it.
-        if let Some(first) = self.files.first_process() {
+        if let Some(first) = self.files.first_process()? {
             first.kill();
         }
-        self.group()?.kill();
-        Ok(())
+        self.group()?.kill()
     }
 
     /// Ends every process and removes the control groups. The lock is held.
     pub(super) fn end_processes(&self) -> Result<()> {
-        if let Some(first) = self.files.first_process() {
+        if let Some(first) = self.files.first_process()? {
             first.kill();
             first.wait_gone(PATIENCE);
         }
@@ -72,12 +78,7 @@ impl Machine {
             group.kill_all(PATIENCE)?;
             group.remove(PATIENCE)?;
         }
-        match fs::remove_file(self.files.running()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).doing(|| on("remove", &self.files.running()))
-            }
-            _ => Ok(()),
-        }
+        remove_file(&self.files.running())
     }
 
     /// Removes everything. The lock is held. `true` when something besides the directory was there.
@@ -91,13 +92,16 @@ impl Machine {
             }
         }
         let had_netns = self.netns().delete()?;
-        let directory = &self.files.directory;
-        match fs::remove_dir_all(directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).doing(|| on("remove", directory));
-            }
-            _ => {}
-        }
+        // Before its data: without a record nobody starts what is left, should we be killed half way.
+        remove_file(&self.files.record())?;
+        Lock::remove_directory(&self.files.directory)?;
         Ok(had_group || had_netns)
+    }
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).doing(|| on("remove", path)),
+        _ => Ok(()),
     }
 }

@@ -5,7 +5,6 @@ use std::{fs, path::Path};
 use super::{Machine, PATIENCE};
 use crate::{
     error::{Doing, Error, Result, on},
-    lock::Lock,
     tree::fill_tree,
 };
 
@@ -32,8 +31,7 @@ impl Machine {
 
     /// Makes the links of a running machine again, where the network they were attached to was made anew.
     pub fn reconnect(&self) -> Result<()> {
-        let record = self.record()?;
-        let lock = Lock::acquire(&self.files.directory, PATIENCE, || Ok(()))?;
+        let (lock, record) = self.lock(PATIENCE)?;
         let connected = self.connect(&record);
         drop(lock);
         connected

@@ -23,6 +23,11 @@ impl Environment {
 
     /// Names of all such namespaces, also of those that a restart of the host left as mere files.
     pub fn netns_names(&self) -> Result<Vec<Name>> {
+        self.netns_names_of(PREFIX)
+    }
+
+    /// The same for those of machines or private networks, whose files begin otherwise.
+    pub(crate) fn netns_names_of(&self, prefix: &str) -> Result<Vec<Name>> {
         let directory = self.identity().netns_directory();
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
@@ -31,7 +36,7 @@ impl Environment {
         };
         let mut names: Vec<Name> = entries
             .flatten()
-            .filter_map(|entry| Name::new(entry.file_name().to_str()?.strip_prefix(PREFIX)?).ok())
+            .filter_map(|entry| Name::new(entry.file_name().to_str()?.strip_prefix(prefix)?).ok())
             .collect();
         names.sort();
         Ok(names)

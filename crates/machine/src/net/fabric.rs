@@ -6,7 +6,6 @@
 //! the host has one, is in [`super::outside`].
 
 use std::{
-    fs, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Attachment, Netns, Network, Nic, Route, VethEnd, names, outside, overlap};
 use crate::{
     environment::Environment,
-    error::{Doing, Error, Result, on},
+    error::{Error, Result},
     host, json_file,
     lock::Lock,
     name::{Name, mac},
@@ -213,8 +212,8 @@ impl Environment {
         let directory = self.fabric_directory(&spec.name);
         let lock = Lock::acquire(&directory, PATIENCE, || Ok(()))?;
         let record = directory.join("fabric.json");
-        // A record that a crash of the host left unreadable is written anew.
-        let known: Option<FabricSpec> = json_file::read(&record).ok().flatten();
+        // Half a record, of a host that crashed, is written anew.
+        let known: Option<FabricSpec> = json_file::read_if_whole(&record)?;
         if known.as_ref().is_some_and(|known| *known != spec) {
             let hint = " with other values: delete it first".to_owned();
             return Err(Error::NameTaken { what: "fabric", name: spec.name.to_string(), hint });
@@ -294,11 +293,8 @@ impl Environment {
         let mut existed = ours && host.delete(&link)?;
         existed |= Netns::at(self.identity().fabric_netns(name)).delete()?;
         let directory = self.fabric_directory(name);
-        match fs::remove_dir_all(&directory) {
-            Ok(()) => existed = true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).doing(|| on("remove", &directory)),
-        }
+        existed |= directory.exists();
+        Lock::remove_directory(&directory)?;
         Ok(existed)
     }
 }

@@ -19,6 +19,7 @@ pub mod nft;
 mod nic;
 pub(crate) mod outside;
 mod overlap;
+mod threads;
 
 pub use fabric::{Fabric, FabricSpec};
 pub use link::{LinkState, Network, VethEnd};

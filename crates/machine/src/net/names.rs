@@ -8,10 +8,11 @@ use std::{
     fs,
     io::{self, Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
-    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
+
+use super::threads::Threads;
 
 /// Where questions are answered on the gateway, by UDP and TCP.
 pub(super) const PORT: u16 = 3153;
@@ -29,7 +30,7 @@ const HEADER: usize = 12;
 
 /// Answers questions that arrive by UDP, for ever.
 pub(super) fn serve_datagrams(socket: &UdpSocket, may_ask: fn(IpAddr) -> bool) {
-    static QUESTIONS: AtomicUsize = AtomicUsize::new(0);
+    static QUESTIONS: Threads = Threads::new(MOST_QUESTIONS);
     let mut buffer = vec![0; LARGEST];
     loop {
         let Ok((length, client)) = socket.recv_from(&mut buffer) else {
@@ -38,30 +39,21 @@ pub(super) fn serve_datagrams(socket: &UdpSocket, may_ask: fn(IpAddr) -> bool) {
         };
         let Some(question) = buffer.get(..length).map(<[u8]>::to_vec) else { continue };
         let Ok(socket) = socket.try_clone() else { continue };
-        if QUESTIONS.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
-            QUESTIONS.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        thread::spawn(move || {
+        QUESTIONS.start(move || {
             let _ = socket.send_to(&answer(&question, &servers(may_ask)), client);
-            QUESTIONS.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
 
 /// Answers questions that arrive by TCP, for ever.
 pub(super) fn serve_connections(listener: &TcpListener, may_ask: fn(IpAddr) -> bool) {
-    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    static CONNECTIONS: Threads = Threads::new(MOST_QUESTIONS);
     for stream in listener.incoming() {
         let Ok(mut stream) = stream else {
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if CONNECTIONS.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
-            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        thread::spawn(move || {
+        CONNECTIONS.start(move || {
             let _ = stream.set_read_timeout(Some(Duration::from_secs(30)));
             while let Ok(question) = read_message(&mut stream) {
                 let reply = whole_answer(&question, &servers(may_ask));
@@ -69,7 +61,6 @@ pub(super) fn serve_connections(listener: &TcpListener, may_ask: fn(IpAddr) -> b
                     break;
                 }
             }
-            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }

@@ -10,29 +10,31 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Write},
     net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
 
 use ipnet::Ipv4Net;
 use rustix::{
-    net::sockopt::ip_original_dst,
+    net::sockopt::{self, ip_original_dst},
     stdio::{dup2_stdin, dup2_stdout},
 };
 
-use super::{Netns, Network, names, nft::Nft};
+use super::{Netns, Network, names, nft::Nft, threads::Threads};
 use crate::{
     environment::SupervisorCommand,
     error::{Doing, Error, Result, on},
     json_file,
     lock::Lock,
     process::ProcessIdentity,
-    supervisor::READY,
+    supervisor::{
+        raise_open_files,
+        report::{self, READY, note},
+    },
 };
 
 /// Where the relay listens inside the network's namespace.
@@ -52,7 +54,8 @@ fn record(directory: &Path) -> PathBuf {
 
 /// Why there is no way out, or nothing.
 pub(super) fn obstacle(nft: &Nft) -> Result<Option<&'static str>> {
-    let has_default = Network::here()?.routes()?.iter().any(|(_, net)| net.prefix_len() == 0);
+    // A VPN may have halves of the whole space instead.
+    let has_default = Network::here()?.routes()?.iter().any(|(_, net)| net.prefix_len() <= 1);
     Ok(if !has_default {
         Some("this host has no default route")
     } else if !nft.is_usable() {
@@ -88,7 +91,7 @@ pub(super) fn open(
          }}\n"
     );
     nft.apply(netns, &rules)?;
-    let known: Option<ProcessIdentity> = json_file::read(&record(directory))?;
+    let known: Option<ProcessIdentity> = json_file::read_if_whole(&record(directory))?;
     if known.is_some_and(|relay| relay.is_alive()) {
         return Ok(());
     }
@@ -109,20 +112,21 @@ fn start(directory: &Path, netns: &Netns, supervisor: &SupervisorCommand, lock: 
         .stdout(Stdio::piped())
         .stderr(errors);
     let mut relay = command.spawn().doing(|| format!("start {}", supervisor.program.display()))?;
-    let mut report = String::new();
-    if let Some(mut output) = relay.stdout.take() {
-        output.read_to_string(&mut report).doing(|| "read the relay's report")?;
-    }
+    let report = relay.stdout.take().map(|output| report::read(output, report::PATIENCE));
+    let _ = relay.kill();
     relay.wait().doing(|| "wait for the relay's starter")?;
-    if report.trim() == READY {
-        return Ok(());
-    }
-    Err(Error::Program { program: "the relay".to_owned(), message: report.trim().to_owned() })
+    let message = match report.transpose()?.flatten().as_deref().map(str::trim) {
+        Some(READY) => return Ok(()),
+        Some("") => format!("it ended without a word; see {}", log.display()),
+        Some(reason) => reason.to_owned(),
+        None => format!("it was not up after {} s; see {}", report::PATIENCE.as_secs(), log.display()),
+    };
+    Err(Error::Program { program: "the relay".to_owned(), message })
 }
 
 /// Ends the relay of a network.
 pub(super) fn close(directory: &Path) -> Result<()> {
-    let known: Option<ProcessIdentity> = json_file::read(&record(directory))?;
+    let known: Option<ProcessIdentity> = json_file::read_if_whole(&record(directory))?;
     if let Some(relay) = known
         && relay.kill()
     {
@@ -135,6 +139,7 @@ pub(super) fn close(directory: &Path) -> Result<()> {
 pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"hangar-relay");
+    raise_open_files();
     let netns = Netns::at(netns);
     let listener = netns.listen_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)))?;
     let names = SocketAddr::from((Ipv4Addr::UNSPECIFIED, names::PORT));
@@ -153,29 +158,27 @@ pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
     thread::spawn(move || names::serve_connections(&callers, is_outside));
     loop {
         thread::sleep(LOOK);
-        if json_file::read::<ProcessIdentity>(&record).ok().flatten().as_ref() != Some(&own) {
+        // Not being able to look (no descriptor left for it) says nothing.
+        if json_file::read_if_whole::<ProcessIdentity>(&record)
+            .is_ok_and(|known| known.as_ref() != Some(&own))
+        {
             return Ok(());
         }
     }
 }
 
 fn serve(listener: &TcpListener) {
-    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    static CONNECTIONS: Threads = Threads::new(MOST_CONNECTIONS);
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Out of descriptors, most likely: others have to end first.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if CONNECTIONS.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        thread::spawn(move || {
+        CONNECTIONS.start(move || {
             if let Err(error) = relay(&stream) {
-                eprintln!("{error}");
+                note(&error);
             }
-            CONNECTIONS.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
@@ -189,11 +192,23 @@ fn relay(inside: &TcpStream) -> Result<()> {
     }
     let outside =
         TcpStream::connect_timeout(&target.into(), CONNECT).doing(|| format!("connect to {target}"))?;
+    for side in [inside, &outside] {
+        notice_when_gone(side).doing(|| format!("watch the connection to {target}"))?;
+    }
     thread::scope(|scope| {
         scope.spawn(|| pump(inside, &outside));
         pump(&outside, inside);
     });
     Ok(())
+}
+
+/// A machine that is deleted says no farewell, and neither does a lost outside: without questions of ours an idle
+/// connection of theirs would hold its place for ever.
+fn notice_when_gone(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(stream, 4)?;
+    sockopt::set_socket_keepalive(stream, true)
 }
 
 /// A resolver on a private network of this host would ask us in turn.

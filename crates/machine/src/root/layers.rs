@@ -51,6 +51,13 @@ fn mount_one(files: &Files, record: &Record, name: &str, extra: &[PathBuf]) -> R
         .map_err(|_| Error::Invalid(format!("a layer of /{name} has a zero byte in its path")))?;
     match mount_at("overlay", &target, "overlay", MountFlags::empty(), options.as_c_str()) {
         Err(Errno::NODEV) => Err(Error::NoOverlay),
+        Err(error @ Errno::INVAL) => Err(error).doing(|| {
+            let state = record.state.display();
+            format!(
+                "mount the overlay of /{name} ({state} must lie on a file system that overlayfs can write to, such as \
+                 ext4, xfs or btrfs, not on another overlay)"
+            )
+        }),
         done => done.doing(|| format!("mount the overlay of /{name}")),
     }
 }

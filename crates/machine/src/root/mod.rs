@@ -24,7 +24,10 @@ use std::{
     path::Path,
 };
 
-use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
+use rustix::{
+    mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount},
+    thread::{UnshareFlags, unshare_unsafe},
+};
 
 use self::binds::OpenBind;
 use crate::{
@@ -39,8 +42,10 @@ pub(crate) const LOGS: &str = "/var/log/hangar";
 /// machine has one.
 pub(crate) const CLEAN_PROC: &str = "/mnt/proc";
 
-/// Builds the root and moves into it. Must run as the first process of fresh namespaces.
+/// Builds the root in a mount namespace of its own and moves into it. Must run as the first process of a machine, before
+/// it has threads.
 pub(crate) fn enter(files: &Files, record: &Record) -> Result<()> {
+    leave_mounts()?;
     let everything = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", everything).doing(|| "make the mounts private")?;
     let root = files.root();
@@ -48,7 +53,9 @@ pub(crate) fn enter(files: &Files, record: &Record) -> Result<()> {
     // pivot_root wants a mount point.
     mount_bind(&root, &root).doing(|| on("mount", &root))?;
     let hierarchies = Hierarchies::discover()?;
-    let is_first_start = !files.overlay("etc", "upper").join("machine-id").exists();
+    // An empty one is what a host that crashed may have left of the last file.
+    let machine_id = files.overlay("etc", "upper").join("machine-id");
+    let is_first_start = !fs::metadata(machine_id).is_ok_and(|found| found.len() > 0);
     layers::mount(files, record)?;
     let binds = open_binds(files, record)?;
     let sysctls = open_sysctls(files, record)?;
@@ -74,6 +81,13 @@ pub(crate) fn enter(files: &Files, record: &Record) -> Result<()> {
     // kubelet and containers pass mounts on to each other.
     let everything = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     mount_change("/", everything).doing(|| "share the mounts")
+}
+
+fn leave_mounts() -> Result<()> {
+    // SAFETY: no other thread exists yet, so none can hold a view of the file system that this would silently change;
+    // neither descriptors nor memory are unshared.
+    #[allow(unsafe_code)]
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.doing(|| "make a mount namespace")
 }
 
 /// Plain directories and the links of a merged /usr.

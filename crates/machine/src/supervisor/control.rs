@@ -12,6 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::report::note;
 use crate::{
     error::{Doing, Error, Result},
     name::Name,
@@ -23,6 +24,9 @@ use crate::{
 pub(super) const SOCKET: &str = "/run/hangar-supervisor.sock";
 /// The supervisor never works long before it answers.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Who asks waits longer: others may be asked first, and on a busy host everything takes its time. Who gives up asks no
+/// more, and then [`crate::Machine::stop`] leaves services no time to end.
+const ASKER_PATIENCE: Duration = Duration::from_secs(15);
 /// More than any service definition needs.
 const LARGEST_REQUEST: u64 = 1 << 20;
 
@@ -69,7 +73,7 @@ pub(super) fn serve(listener: UnixListener, events: Sender<Event>) {
                 // A caller that went away is no concern of ours.
                 Ok(stream) => drop(serve_one(&stream, &events)),
                 Err(error) => {
-                    eprintln!("control socket: {error}");
+                    note(format_args!("control socket: {error}"));
                     std::thread::sleep(Duration::from_secs(1));
                 }
             }
@@ -100,8 +104,12 @@ fn serve_one(stream: &UnixStream, events: &Sender<Event>) -> std::io::Result<()>
 pub(crate) fn ask(machine: &Name, first: &ProcessIdentity, request: &Request) -> Result<Vec<ServiceStatus>> {
     let failed = |message: String| Error::Supervisor { machine: machine.to_string(), message };
     let path = format!("/proc/{}/root{SOCKET}", first.pid);
-    let stream = UnixStream::connect(path).map_err(|error| failed(error.to_string()))?;
-    converse(stream, request, failed)
+    let stream = UnixStream::connect(path);
+    // The number could have been reused between the check and the connection.
+    if !first.is_alive() {
+        return Err(Error::NotRunning(machine.to_string()));
+    }
+    converse(stream.map_err(|error| failed(error.to_string()))?, request, failed)
 }
 
 /// Asks the supervisor of the machine that the calling process is in.
@@ -116,8 +124,8 @@ fn converse(
     request: &Request,
     failed: impl Fn(String) -> Error,
 ) -> Result<Vec<ServiceStatus>> {
-    stream.set_read_timeout(Some(PATIENCE)).doing(|| "set a timeout")?;
-    stream.set_write_timeout(Some(PATIENCE)).doing(|| "set a timeout")?;
+    stream.set_read_timeout(Some(ASKER_PATIENCE)).doing(|| "set a timeout")?;
+    stream.set_write_timeout(Some(ASKER_PATIENCE)).doing(|| "set a timeout")?;
     let mut text = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;
     text.push('\n');
     stream.write_all(text.as_bytes()).map_err(|error| failed(error.to_string()))?;

@@ -19,6 +19,7 @@ use rustix::{
     thread::{ThreadNameSpaceType, move_into_thread_name_spaces},
 };
 
+use super::report::note;
 use crate::{
     cgroup::{Group, Hierarchies},
     error::{Doing, Error, Result, on},
@@ -32,7 +33,7 @@ const NOT_FOUND: u8 = 127;
 
 pub(super) fn run(directory: &Path, working_directory: &Path, command: &[OsString]) -> ExitCode {
     if let Err(error) = enter(directory, working_directory) {
-        eprintln!("{error}");
+        note(&error);
         return ExitCode::from(OUR_FAULT);
     }
     let Some((program, arguments)) = command.split_first() else {
@@ -52,7 +53,7 @@ pub(super) fn run(directory: &Path, working_directory: &Path, command: &[OsStrin
             ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
         }
         Err(error) => {
-            eprintln!("{}: {error}", program.to_string_lossy());
+            note(format_args!("{}: {error}", program.to_string_lossy()));
             let missing = error.kind() == io::ErrorKind::NotFound;
             ExitCode::from(if missing { NOT_FOUND } else { CANNOT_RUN })
         }
@@ -63,7 +64,7 @@ fn enter(directory: &Path, working_directory: &Path) -> Result<()> {
     let files = Files::new(directory);
     let record = files.expect_record()?;
     let not_running = || Error::NotRunning(record.spec.name.to_string());
-    let first = files.first_process().ok_or_else(not_running)?;
+    let first = files.first_process()?.ok_or_else(not_running)?;
     let pidfd = first.pin().ok_or_else(not_running)?;
     // First, so that a deleter finds us.
     Group::new(Hierarchies::discover()?, &record.cgroup).visit()?;

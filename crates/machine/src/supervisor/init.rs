@@ -10,14 +10,15 @@ use std::{
 };
 
 use rustix::{
-    process::{Resource, Rlimit, Signal, getpid, getrlimit, setrlimit},
+    process::{Signal, getpid},
     stdio::{dup2_stdin, dup2_stdout},
 };
 
 use super::{
-    READY,
     control::{self, Event, Request, Response},
+    raise_open_files,
     reaper::Reaper,
+    report::READY,
     units::Units,
 };
 use crate::{
@@ -127,12 +128,6 @@ fn stop(units: &mut Units, events: &Receiver<Event>, grace: Duration) {
             }
         }
     }
-}
-
-/// containerd and kubelet want many open files; the hard limit is what we may use without privileges.
-fn raise_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Opens a log for appending. One that grew large in an earlier life is put aside.

@@ -31,6 +31,8 @@ pub(super) fn run(directory: &Path) -> Result<()> {
     unshare()?;
     group.settle()?;
 
+    // The mount namespace is the child's own to make: were we in it, its change of the root directory would be ours
+    // too, and whoever is late here could find neither the child in /proc nor the place for its record.
     let mut child = again("init", 2);
     child.arg0(format!("hangar-supervisor {}/{}", record.environment, record.spec.name));
     let child = child.spawn().doing(|| "start the first process")?;
@@ -42,11 +44,7 @@ pub(super) fn run(directory: &Path) -> Result<()> {
 }
 
 fn unshare() -> Result<()> {
-    let flags = UnshareFlags::NEWNS
-        | UnshareFlags::NEWUTS
-        | UnshareFlags::NEWIPC
-        | UnshareFlags::NEWCGROUP
-        | UnshareFlags::NEWPID;
+    let flags = UnshareFlags::NEWUTS | UnshareFlags::NEWIPC | UnshareFlags::NEWCGROUP | UnshareFlags::NEWPID;
     // SAFETY: no other thread exists yet, so no thread can hold a view of the file system or of descriptors that
     // this would silently change; neither descriptors nor memory are unshared.
     #[allow(unsafe_code)]

@@ -17,24 +17,23 @@ mod enter;
 mod init;
 mod launch;
 mod reaper;
+pub(crate) mod report;
 mod systemctl;
 mod units;
 
 use std::{
     ffi::OsString,
-    io::Write,
     path::Path,
     process::{Command, ExitCode},
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 pub(crate) use self::enter::OUR_FAULT;
 use crate::{
-    error::{Doing, Error, Result},
+    error::{Doing, Error},
     net::outside,
 };
-
-/// First word of a good report.
-pub(crate) const READY: &str = "ready";
 
 /// Runs one of this crate's own processes with the arguments after the (hidden) subcommand. Must be called before
 /// the program starts any thread.
@@ -42,19 +41,21 @@ pub fn supervise_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let verb = arguments.first().and_then(|verb| verb.to_str()).unwrap_or_default();
     match (verb, &arguments[..]) {
-        ("launch", [_, directory]) => report(launch::run(Path::new(directory))),
-        ("init", [_, directory]) => report(init::run(Path::new(directory))),
+        ("launch", [_, directory]) => report::end(launch::run(Path::new(directory))),
+        ("init", [_, directory]) => report::end(init::run(Path::new(directory))),
         ("enter", [_, directory, working_directory, command @ ..]) if !command.is_empty() => {
             enter::run(Path::new(directory), Path::new(working_directory), command)
         }
         ("systemctl", [_, words @ ..]) => systemctl::run(words),
-        ("relay", [_, _, _]) => report(again("relay-serve", 3).spawn().map(drop).doing(|| "start the relay")),
+        ("relay", [_, _, _]) => {
+            report::end(again("relay-serve", 3).spawn().map(drop).doing(|| "start the relay"))
+        }
         ("relay-serve", [_, directory, netns]) => {
-            report(outside::run(Path::new(directory), Path::new(netns)))
+            report::end(outside::run(Path::new(directory), Path::new(netns)))
         }
         _ => {
             let usage = "launch, init, enter or relay, with a directory";
-            report(Err(Error::Invalid(format!("the supervisor is started by its own program: {usage}"))))
+            report::end(Err(Error::Invalid(format!("the supervisor is started by its own program: {usage}"))))
         }
     }
 }
@@ -72,13 +73,9 @@ fn again(verb: &str, length: usize) -> Command {
     command
 }
 
-fn report(result: Result<()>) -> ExitCode {
-    let Err(error) = result else {
-        return ExitCode::SUCCESS;
-    };
-    // Whoever started us reads standard output; the log has standard error.
-    // It may be dead, which is no reason to panic.
-    let _ = writeln!(std::io::stdout(), "{error}");
-    let _ = writeln!(std::io::stderr(), "{error}");
-    ExitCode::FAILURE
+/// containerd and kubelet want many open files, and so do many connections through a relay; the hard limit is what may
+/// be used without privileges.
+pub(crate) fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{init::open_log, reaper::Reaper};
+use super::{init::open_log, reaper::Reaper, report::note};
 use crate::{
     error::{Error, Result},
     name::Name,
@@ -118,7 +118,7 @@ impl Units {
                         unit.state = ServiceState::Restarting;
                     }
                     Err(error) => {
-                        eprintln!("{error}");
+                        note(&error);
                         unit.ended(NOT_RUN, now);
                     }
                 }
@@ -151,7 +151,7 @@ impl Units {
     pub(super) fn exited(&mut self, pid: i32, code: i32, now: Instant) {
         let pid = Pid::from_raw(pid);
         if let Some(unit) = self.units.iter_mut().find(|unit| unit.running.is_some() && unit.running == pid) {
-            eprintln!("service {} ended with {code}", unit.service.name);
+            note(format_args!("service {} ended with {code}", unit.service.name));
             unit.ended(code, now);
         }
     }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use hangar_machine::{Environment, MachineState};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Bench, PROGRAM, bench, fabric, name, sh, spec};
 
@@ -128,6 +129,109 @@ fn then_it_can_be_made_or_started() {
         assert!(crate::ping::answers_here([100, 120, 61, 10].into()), "killed when {}", stage.0);
         machine.delete().unwrap();
     }
+    environment.delete_all().unwrap();
+    bench.finish();
+}
+
+/// The children of a process's first thread.
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+    // It may be through already.
+    let _ = kill_process(pid, signal);
+}
+
+/// Starts a creator whose launcher stands still from the moment it has started the first process until that is up, as
+/// on a very busy host. `None` when the launcher was faster.
+fn create_with_late_launcher(bench: &Bench) -> Option<bool> {
+    let mut child = creator(bench);
+    let (mut launcher, mut first) = (None, None);
+    while first.is_none() && child.try_wait().unwrap().is_none() {
+        launcher = launcher.or_else(|| children(child.id()).first().copied());
+        first = launcher.and_then(|launcher| children(launcher).first().copied());
+    }
+    signal(launcher?, Signal::STOP);
+    let socket = PathBuf::from(format!("/proc/{}/root/run/hangar-supervisor.sock", first?));
+    crate::support::eventually("the first process is up", || {
+        socket.exists() || child.try_wait().unwrap().is_some()
+    });
+    let was_late = !machine_directory(bench).join("running.json").exists();
+    signal(launcher?, Signal::CONT);
+    let is_good = child.wait().unwrap().success();
+    was_late.then_some(is_good)
+}
+
+#[test]
+fn a_late_launcher_still_records_what_it_started() {
+    let bench = bench();
+    let environment = bench.environment("killed");
+    fabric(&environment, 61);
+    let machine = environment.machine(&name("w1"));
+    let mut landed = 0;
+    for _ in 0..50 {
+        let good = create_with_late_launcher(&bench);
+        if let Some(good) = good {
+            landed += 1;
+            assert!(good, "it was not made");
+            assert!(matches!(machine.status().unwrap().state, MachineState::Running(_)));
+            assert_eq!(sh(&machine, "hostname"), "w1");
+        }
+        machine.delete().unwrap();
+        if landed == 3 {
+            break;
+        }
+    }
+    assert!(landed > 0, "no launcher could be held");
+    environment.delete_all().unwrap();
+    bench.finish();
+}
+
+/// A deleter removes the record first, then the data.
+#[test]
+fn data_of_a_half_deleted_machine_is_not_the_next_ones() {
+    let bench = bench();
+    let environment = bench.environment("killed");
+    let fabric = fabric(&environment, 61);
+    let machine = environment.create_machine(spec("w1", &fabric, 10)).unwrap();
+    sh(&machine, "echo old > /etc/hostname; echo old > /var/lib/old");
+    machine.stop(std::time::Duration::ZERO).unwrap();
+    fs::remove_file(machine.directory().join("machine.json")).unwrap();
+    assert_eq!(machine.status().unwrap().state, MachineState::Incomplete);
+    environment.create_machine(spec("w1", &fabric, 11)).unwrap();
+    assert_eq!(sh(&machine, "cat /etc/hostname; ls /var/lib/old 2>/dev/null || true"), "w1");
+    assert!(sh(&machine, "cat /etc/hosts").contains("100.120.61.11 w1"));
+
+    // Half a record, as a host that lost its power may leave one: said, listed, and deleted.
+    fs::write(machine.directory().join("machine.json"), "{\"environ").unwrap();
+    let error = environment.create_machine(spec("w1", &fabric, 10)).unwrap_err().to_string();
+    assert!(error.contains("its record cannot be read, delete it"), "{error}");
+    assert_eq!(environment.machines().unwrap().len(), 1);
+    assert!(machine.delete().unwrap());
+
+    // The same of a network, and of its relay.
+    let directory = environment.directory().join("fabrics/private");
+    for file in ["fabric.json", "relay.json"] {
+        fs::write(directory.join(file), "{\"na").unwrap();
+    }
+    crate::support::fabric(&environment, 61);
+    fs::write(directory.join("relay.json"), "").unwrap();
+    environment.delete_all().unwrap();
+    bench.finish();
+}
+
+/// Somebody removes the state directory by hand while machines run.
+#[test]
+fn what_lost_its_files_is_removed_too() {
+    let bench = bench();
+    let environment = bench.environment("killed");
+    let fabric = fabric(&environment, 61);
+    environment.create_machine(spec("w1", &fabric, 10)).unwrap();
+    fs::remove_dir_all(environment.directory()).unwrap();
+    assert!(bench.processes() > 0);
     environment.delete_all().unwrap();
     bench.finish();
 }

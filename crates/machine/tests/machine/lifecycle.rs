@@ -106,6 +106,28 @@ fn services_start_restart_and_wait() {
     bench.finish();
 }
 
+/// A disk without space, as far as the log is concerned.
+#[test]
+fn a_log_that_cannot_be_written_does_not_end_the_machine() {
+    let bench = bench();
+    let environment = bench.environment("full");
+    let mut spec = MachineSpec::new(name("w1"));
+    spec.services = vec![
+        Service { restart_delay_milliseconds: 10, ..Service::new(name("failing"), ["/bin/false"]) },
+        Service::new(name("missing"), ["/no/such/program"]),
+    ];
+    let machine = environment.create_machine(spec).unwrap();
+    machine.stop(GRACE).unwrap();
+    let log = machine.directory().join("logs/supervisor.log");
+    fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    machine.start().unwrap();
+    eventually("restarts", || state_of(&machine, "failing").1 > 3);
+    assert!(matches!(machine.status().unwrap().state, MachineState::Running(_)));
+    machine.delete().unwrap();
+    bench.finish();
+}
+
 #[test]
 fn stopping_gives_services_their_time() {
     let bench = bench();
@@ -134,6 +156,7 @@ fn deleting_ends_what_does_not_want_to_end() {
     spec.services = vec![Service::new(name("stubborn"), ["/bin/sh", "-c", line])];
     let machine = environment.create_machine(spec).unwrap();
     eventually("its children", || sh(&machine, "ls -d /proc/[0-9]* | wc -l").parse::<u32>().unwrap() > 6);
+    assert!(bench.processes() > 6, "what runs in a machine is not found");
     // Also one that came in by hand and one in a group of its own.
     let mut visitor = machine.command("/".as_ref(), ["sleep", "1000"]).unwrap().spawn().unwrap();
     if !hangar_machine::host::abilities().unwrap().cgroup_v2 {
@@ -200,6 +223,7 @@ fn another_process_lists_and_removes() {
     let environment = bench.environment("others");
     let fabric = fabric(&environment, 23);
     environment.create_machine(spec("one", &fabric, 10)).unwrap();
+    bench.sees_what_is_there();
     environment.create_machine(spec("two", &fabric, 11)).unwrap().stop(GRACE).unwrap();
     let state = bench.state.path().to_str().unwrap();
     let call = |arguments: &[&str]| {

@@ -203,6 +203,7 @@ fn names_are_asked_on_the_gateway_by_udp() {
     let bench = bench();
     let place = tempfile::tempdir_in("/run").unwrap();
     let (host, world) = host_and_world(place.path());
+    let environment = bench.environment("names");
     host.network(|network| network.add_route(&Route::default_via("203.0.113.1".parse().unwrap()))).unwrap();
     // A resolver that speaks UDP alone, as many small networks have.
     let server = world.bind_udp("203.0.113.1:53".parse().unwrap()).unwrap();
@@ -230,7 +231,8 @@ fn names_are_asked_on_the_gateway_by_udp() {
     command
         .args(["--mount", "--propagation", "private", "bash", "-c", script, "bash"])
         .arg(&configuration)
-        .args([PROGRAM, "--state", bench.state.path().to_str().unwrap(), "--environment", "names"])
+        .args([PROGRAM, "--state", bench.state.path().to_str().unwrap()])
+        .args(["--environment", environment.name().as_str()])
         .envs(packages::nft_environment());
     let output = host.output(&mut command).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
 //! What every test starts from.
 
 use std::{
+    cell::RefCell,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +13,7 @@ use hangar_machine::{
 };
 use tempfile::TempDir;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Marks, Snapshot, processes_of};
 
 /// The program with the hidden subcommand.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hangar-machine");
@@ -22,6 +23,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// A state directory and the host as it was. Dropping it checks that the host is the same again.
 pub(crate) struct Bench {
     pub(crate) state: TempDir,
+    marks: RefCell<Marks>,
     before: Option<Snapshot>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -33,18 +35,37 @@ pub(crate) fn bench() -> Bench {
         "these tests make real machines and need root: run them as root, they do not pass without"
     );
     let state = tempfile::Builder::new().prefix("hangar-machine-").tempdir_in("/var/tmp").unwrap();
-    Bench { before: Some(Snapshot::take()), state, _alone: alone }
+    let mark = state.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let marks = Marks { state: mark, ..Marks::default() };
+    Bench { before: Some(Snapshot::take(&marks)), marks: RefCell::new(marks), state, _alone: alone }
 }
 
 impl Bench {
     pub(crate) fn environment(&self, name: &str) -> Environment {
         let supervisor = SupervisorCommand { program: PROGRAM.into(), arguments: vec!["supervise".into()] };
-        Environment::new(self.state.path(), self::name(name), supervisor).unwrap()
+        let environment = Environment::new(self.state.path(), self::name(name), supervisor).unwrap();
+        let netns = environment.netns(&self::name("any"));
+        let directory = netns.path().ancestors().nth(2).and_then(Path::file_name).unwrap();
+        let mut marks = self.marks.borrow_mut();
+        marks.environments.insert(name.to_owned());
+        marks.directories.insert(directory.to_str().unwrap().to_owned());
+        environment
+    }
+
+    /// How many processes of its machines and networks run now.
+    pub(crate) fn processes(&self) -> usize {
+        processes_of(&self.marks.borrow().state).len()
+    }
+
+    /// A machine on a private network runs: the comparison must see each kind of thing it is made of.
+    pub(crate) fn sees_what_is_there(&self) {
+        let now = Snapshot::take(&self.marks.borrow());
+        assert_eq!(self.before.as_ref().unwrap().same_kinds(&now), ["settings", "/etc"]);
     }
 
     /// The host is as it was, now.
     pub(crate) fn check(&self) {
-        self.before.as_ref().unwrap().assert_same();
+        self.before.as_ref().unwrap().assert_same(&self.marks.borrow());
     }
 
     /// The host is as it was; called at the end of each test.
@@ -52,7 +73,7 @@ impl Bench {
         let left: Vec<_> =
             std::fs::read_dir(self.state.path()).unwrap().flatten().map(|e| e.path()).collect();
         assert_eq!(left, Vec::<std::path::PathBuf>::new(), "files were left in the state directory");
-        self.before.take().unwrap().assert_same();
+        self.before.take().unwrap().assert_same(&self.marks.borrow());
     }
 }
 
