@@ -1,7 +1,10 @@
 //! Starting and ending a cloud.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
@@ -114,7 +117,8 @@ impl Handle {
         self.shared.lock().faults.clear();
     }
 
-    /// Ends the cloud and waits until no task of it runs. All that was answered is in the state file.
+    /// Ends the cloud and waits until nothing of it runs and nothing more is written. All that was answered is in the
+    /// state file, also what only reads have shown.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
         for task in std::mem::take(&mut self.tasks) {
@@ -122,13 +126,24 @@ impl Handle {
             // An aborted task ends with an error that says so.
             drop(task.await);
         }
+        if let Some(path) = self.shared.config.state_file.clone()
+            && let Err(failure) = self.shared.write(path.clone()).await
+        {
+            tracing::error!(%failure, path = %path.display(), "state file not written");
+        }
     }
 
-    /// Waits until the cloud ends by itself, which it does only when it fails.
+    /// Waits until a part of the cloud ends by itself, which it does only when it fails. An API without what stands
+    /// behind it would promise servers that never come.
     pub async fn ended(&mut self) {
-        if let Some(task) = self.tasks.last_mut() {
-            drop(task.await);
-        }
+        let tasks = &mut self.tasks;
+        let ended = poll_fn(|context| {
+            let is_over = |task: &mut JoinHandle<()>| Pin::new(task).poll(context).is_ready();
+            tasks.iter_mut().position(is_over).map_or(Poll::Pending, Poll::Ready)
+        });
+        // It must not be waited for again.
+        let ended = ended.await;
+        drop(self.tasks.remove(ended));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What all calls and the engine share: the model behind one lock, held only for pure work.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) changed: Notify,
     dirty: Notify,
     persisted: watch::Sender<Persisted>,
+    /// Held while the state file is written, by the thread that does it: whoever waited for that thread may be gone.
+    writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Shared {
@@ -70,6 +72,7 @@ impl Shared {
             changed: Notify::new(),
             dirty: Notify::new(),
             persisted: watch::Sender::new(Persisted::default()),
+            writing: Arc::default(),
         }
     }
 
@@ -108,9 +111,9 @@ impl Shared {
         state.calls.push_back(call);
     }
 
-    /// Writes the state file whenever the model changed, for ever.
+    /// Writes the state file, where there is one, whenever the model changed, for ever.
     pub(crate) async fn keep_written(&self) {
-        let Some(path) = self.config.state_file.clone() else { return };
+        let Some(path) = self.config.state_file.clone() else { return std::future::pending().await };
         loop {
             self.dirty.notified().await;
             if let Err(failure) = self.write(path.clone()).await {
@@ -123,14 +126,19 @@ impl Shared {
         }
     }
 
-    /// Writes the state file as it is now.
+    /// Writes the state file as it is now, after any write that still goes on.
     pub(crate) async fn write(&self, path: std::path::PathBuf) -> Result<(), String> {
+        let writing = Arc::clone(&self.writing).lock_owned().await;
         let (generation, bytes) = {
             let state = self.lock();
             (state.generation, store::encode(&state.model))
         };
         let bytes = bytes.map_err(|error| error.to_string())?;
-        let written = tokio::task::spawn_blocking(move || store::replace(&path, &bytes)).await;
+        let written = tokio::task::spawn_blocking(move || {
+            let _writing = writing;
+            store::replace(&path, &bytes)
+        })
+        .await;
         written.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         self.persisted.send_modify(|it| *it = Persisted { generation, failure: None });
         Ok(())

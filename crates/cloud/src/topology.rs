@@ -105,10 +105,10 @@ pub struct SecurityRule {
     pub ingress: bool,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
-    /// `tcp`, `udp`, `icmp` or a number; any without.
-    pub protocol: Option<String>,
-    /// First and last port, for protocols that have ports.
-    pub ports: Option<(u16, u16)>,
+    /// Its number: not every host knows every name. Any without.
+    pub protocol: Option<u8>,
+    /// First and last port, for protocols that have ports; ICMP's type and code, which may be any.
+    pub ports: Option<(u16, Option<u16>)>,
     /// The other side by address.
     pub remote: Option<IpNet>,
     /// The other side by group.

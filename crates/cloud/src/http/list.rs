@@ -33,6 +33,12 @@ pub(crate) fn network_list(
     check_filters(request, views.first())?;
     views.retain(|view| fits(request, view) && fits_tags(request, view));
     sort(request, &mut views);
+    if let Some(marker) = request.parameter("marker").filter(|it| views.iter().all(|view| view["id"] != **it))
+    {
+        // Neutron looks for the object first, whatever its kind.
+        let words = format!("{collection} {marker} could not be found.");
+        return Err(Refusal::not_found("ObjectNotFound", words));
+    }
     let (mut page, next) = page(request, views, "id", usize::MAX)?;
     let fields: Vec<&String> =
         request.query.iter().filter(|(key, _)| key == "fields").map(|(_, it)| it).collect();
@@ -71,9 +77,13 @@ fn check_filters(request: &Request, sample: Option<&Value>) -> Result<(), Refusa
 /// Whether every filter has a value that the view has; of one filter given twice, either will do.
 fn fits(request: &Request, view: &Value) -> bool {
     let filters = request.query.iter().filter(|(key, _)| !CONTROLS.contains(&key.as_str()));
-    filters.map(|(key, _)| key).all(|key| {
+    filters.clone().all(|(key, wanted)| {
         let Some(have) = view.get(key) else { return true };
-        request.query.iter().any(|(other, wanted)| other == key && is_equal(have, wanted))
+        // `fixed_ips=ip_address=10.0.0.5&fixed_ips=subnet_id=...` are two filters.
+        let part = |value: &str| value.split_once('=').map(|(part, _)| part.to_owned());
+        let is_about_the_same = |value: &str| key != "fixed_ips" || part(value) == part(wanted);
+        let mut rivals = filters.clone().filter(|(other, value)| other == key && is_about_the_same(value));
+        rivals.any(|(_, wanted)| is_equal(have, wanted))
     })
 }
 

@@ -6,6 +6,10 @@ use super::reply::Reply;
 use super::request::Request;
 use crate::model::Refusal;
 
+/// Of a refusal that no controller speaks but the web framework: nobody answers at this path. A client must not take it
+/// for an object that does not exist.
+pub(crate) const NO_SUCH_PATH: &str = "NoSuchPath";
+
 /// Keystone, and the middleware of all others where a token is missing.
 pub(crate) fn identity(refusal: &Refusal) -> Reply {
     let title = title(refusal.status);
@@ -17,6 +21,9 @@ pub(crate) fn identity(refusal: &Refusal) -> Reply {
 
 /// Nova names the status.
 pub(crate) fn compute(refusal: &Refusal) -> Reply {
+    if refusal.kind == NO_SUCH_PATH {
+        return framework(refusal);
+    }
     let name = match refusal.status {
         400 => "badRequest",
         401 => "unauthorized",
@@ -35,6 +42,9 @@ pub(crate) fn compute(refusal: &Refusal) -> Reply {
 
 /// Neutron names the exception.
 pub(crate) fn network(refusal: &Refusal) -> Reply {
+    if refusal.kind == NO_SUCH_PATH {
+        return framework(refusal);
+    }
     Reply::json(
         refusal.status,
         &json!({"NeutronError": {"type": refusal.kind, "message": refusal.message, "detail": ""}}),
@@ -54,14 +64,16 @@ pub(crate) fn image(refusal: &Refusal, request: &Request) -> Reply {
         return Reply::text(*status, "text/html; charset=UTF-8", page);
     }
     if accept.contains("json") {
-        let body = json!({
-            "message": format!("{}<br /><br />\n\n\n", escape(message)),
-            "code": format!("{status} {title}"),
-            "title": title,
-        });
-        return Reply::json(*status, &body);
+        return framework(refusal);
     }
     Reply::text(*status, "text/plain; charset=UTF-8", format!("{status} {title}\n\n{message}\n\n   "))
+}
+
+/// The web framework of all services, to clients that take JSON.
+fn framework(refusal: &Refusal) -> Reply {
+    let (status, title) = (refusal.status, title(refusal.status));
+    let message = format!("{}<br /><br />\n\n\n", escape(&refusal.message));
+    Reply::json(status, &json!({"message": message, "code": format!("{status} {title}"), "title": title}))
 }
 
 /// No service of OpenStack.

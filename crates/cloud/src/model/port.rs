@@ -198,6 +198,9 @@ impl Model {
         };
         for (subnet, address) in wanted {
             let subnet = match (subnet, address) {
+                (Some(id), _) if !self.subnets.contains_key(id) => {
+                    return Err(super::subnet::subnet_not_found(id));
+                }
                 (Some(id), _) => self.subnets_of(network).find(|subnet| subnet.id == *id).ok_or_else(|| {
                     let words = format!(
                         "Invalid input for operation: Failed to create port on network {network}, because fixed_ips included invalid subnet {id}."

@@ -67,32 +67,58 @@ impl NewSecurityRule {
         self.group == rule.group
             && self.ingress == rule.ingress
             && self.ipv6 == rule.ipv6
-            && protocol_number(self.protocol.as_deref()) == protocol_number(rule.protocol.as_deref())
+            && number_in(self.ipv6, self.protocol.as_deref())
+                == number_in(rule.ipv6, rule.protocol.as_deref())
             && self.port_min == rule.port_min
             && self.port_max == rule.port_max
-            && self.remote.map(|it| it.trunc()) == rule.remote.map(|it| it.trunc())
+            && restriction(self.remote) == restriction(rule.remote)
             && self.remote_group == rule.remote_group
+    }
+
+    /// As Neutron keeps it: every port is no ports, and ICMP over IPv6 has one name.
+    fn normalized(mut self) -> Self {
+        let number = number_in(self.ipv6, self.protocol.as_deref());
+        if matches!(number, Some(6 | 17 | 33 | 132 | 136))
+            && self.port_min == Some(1)
+            && self.port_max == Some(u16::MAX)
+        {
+            (self.port_min, self.port_max) = (None, None);
+        }
+        if self.ipv6 && matches!(self.protocol.as_deref(), Some("icmp" | "icmpv6")) {
+            self.protocol = Some("ipv6-icmp".into());
+        }
+        self
     }
 
     fn check(&self) -> Result<(), Refusal> {
         if self.remote.is_some() && self.remote_group.is_some() {
-            let words = "Only remote_ip_prefix or remote_group_id may be provided.";
-            return Err(Refusal::invalid("SecurityGroupRemoteGroupAndRemoteIpPrefix", words));
+            let words =
+                "Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.";
+            return Err(Refusal::invalid("SecurityGroupMultipleRemoteEntites", words));
         }
         if let Some(remote) = self.remote.filter(|remote| remote.addr().is_ipv6() != self.ipv6) {
             let family = if self.ipv6 { "IPv6" } else { "IPv4" };
             let words = format!("Conflicting value ethertype {family} for CIDR {remote}");
             return Err(Refusal::invalid("SecurityGroupRuleParameterConflict", words));
         }
-        let has_ports = self.port_min.is_some() || self.port_max.is_some();
-        if !has_ports {
-            return Ok(());
+        let is_of_ipv6 = |name: &&str| *name == "icmpv6" || name.starts_with("ipv6-");
+        if let Some(protocol) = self.protocol.as_deref().filter(is_of_ipv6).filter(|_| !self.ipv6) {
+            let words = format!("Invalid ethertype IPv4 for protocol {protocol}.");
+            return Err(Refusal::invalid("SecurityGroupEthertypeConflictWithProtocol", words));
         }
+        let has_ports = self.port_min.is_some() || self.port_max.is_some();
+        if has_ports { self.check_ports() } else { Ok(()) }
+    }
+
+    fn check_ports(&self) -> Result<(), Refusal> {
         let Some(protocol) = self.protocol.as_deref() else {
             let words = "Must also specify protocol if port range is given.";
             return Err(Refusal::invalid("SecurityGroupProtocolRequiredWithPorts", words));
         };
         match protocol_number(Some(protocol)) {
+            Some(6 | 17 | 33 | 132 | 136) if self.port_min == Some(0) || self.port_max == Some(0) => {
+                Err(Refusal::invalid("SecurityGroupInvalidPortValue", "Invalid value for port 0"))
+            }
             Some(6 | 17 | 33 | 132 | 136) => match (self.port_min, self.port_max) {
                 (Some(first), Some(last)) if first <= last => Ok(()),
                 _ => {
@@ -107,15 +133,37 @@ impl NewSecurityRule {
                 );
                 Err(Refusal::invalid("SecurityGroupMissingIcmpType", words))
             }
-            Some(1 | 58) => Ok(()),
+            Some(1 | 58) => {
+                let parts =
+                    [("type", "port_range_min", self.port_min), ("code", "port_range_max", self.port_max)];
+                let bad = parts.iter().find(|(_, _, value)| value.is_some_and(|value| value > 255));
+                bad.map_or(Ok(()), |(field, attribute, value)| {
+                    let words = format!(
+                        "Invalid value for ICMP {field} ({attribute}) {}. It must be 0 to 255.",
+                        value.unwrap_or_default()
+                    );
+                    Err(Refusal::invalid("SecurityGroupInvalidIcmpValue", words))
+                })
+            }
             _ => {
                 let words = format!(
-                    "Invalid port value for protocol {protocol}: ports are valid for TCP, UDP, SCTP, DCCP, UDPLITE and ICMP."
+                    "Ports cannot be specified for protocol {}. Ports are only supported for DCCP, SCTP, TCP, UDP, UDPLITE.",
+                    protocol_number(Some(protocol)).unwrap_or_default()
                 );
                 Err(Refusal::invalid("SecurityGroupInvalidProtocolForPort", words))
             }
         }
     }
+}
+
+/// Any address is no restriction.
+fn restriction(remote: Option<IpNet>) -> Option<IpNet> {
+    remote.filter(|range| range.prefix_len() > 0)
+}
+
+/// The same within a family: over IPv6 there is only one ICMP, whatever it is called.
+fn number_in(ipv6: bool, protocol: Option<&str>) -> Option<u16> {
+    protocol_number(protocol).map(|number| if ipv6 && number == 1 { 58 } else { number })
 }
 
 /// The number of a protocol by name or number. `None` is any, `Some(256)` one that nobody knows.
@@ -160,6 +208,7 @@ impl Model {
             return Err(Refusal::invalid("SecurityGroupRuleInvalidProtocol", words));
         }
         new.check()?;
+        let new = new.normalized();
         self.check_network_quota(&new.standard.project, "security_group_rule")?;
         if let Some(twin) = self.security_rules.values().find(|rule| new.is_same(rule)) {
             let words = format!("Security group rule already exists. Rule id is {}.", twin.id);

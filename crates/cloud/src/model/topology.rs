@@ -8,6 +8,7 @@ use base64::Engine as _;
 use ipnet::IpNet;
 use uuid::Uuid;
 
+use super::security_rule::protocol_number;
 use super::{FixedIp, Model, Router, SecurityRule, Server};
 use crate::topology::{self, Topology};
 
@@ -103,11 +104,8 @@ fn rule_of(rule: &SecurityRule) -> topology::SecurityRule {
     topology::SecurityRule {
         ingress: rule.ingress,
         ipv6: rule.ipv6,
-        protocol: rule
-            .protocol
-            .clone()
-            .filter(|it| super::security_rule::protocol_number(Some(it)).is_some()),
-        ports: rule.port_min.zip(rule.port_max.or(rule.port_min)),
+        protocol: protocol_number(rule.protocol.as_deref()).and_then(|number| u8::try_from(number).ok()),
+        ports: rule.port_min.map(|first| (first, rule.port_max)),
         remote: rule.remote,
         remote_group: rule.remote_group,
     }

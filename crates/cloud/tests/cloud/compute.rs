@@ -4,7 +4,7 @@ use hangar_cloud::Config;
 use hangar_cloud::driver::Record;
 use serde_json::{Value, json};
 
-use crate::client::{Bed, id, in_time, log_in, send, start, start_with};
+use crate::client::{Bed, id, in_time, log_in, neutron_error, send, start, start_with};
 
 async fn bed_with_port() -> (Bed, String) {
     let bed = start().await;
@@ -63,7 +63,8 @@ async fn what_a_server_names_must_exist() {
     let (bed, port) = bed_with_port().await;
     let nothing = "0b6a3dd1-9fe4-4bd7-9df2-7b8ff9b8d0d0";
     let long = "A".repeat(65_536);
-    let cases: [(Value, &str); 9] = [
+    let wide = "ä".repeat(65_536);
+    let cases: [(Value, &str); 12] = [
         (json!({"imageRef": nothing}), "Can not find requested image"),
         (json!({"flavorRef": "none"}), "Flavor none could not be found."),
         (json!({"key_name": "none"}), "Invalid key_name provided."),
@@ -71,8 +72,11 @@ async fn what_a_server_names_must_exist() {
         (json!({"networks": [{"uuid": nothing}]}), "could not be found"),
         (json!({"availability_zone": "mars"}), "The requested availability zone is not available"),
         (json!({"user_data": long}), "is too long"),
+        (json!({"user_data": format!("A{wide}")}), "is too long"),
         (json!({"user_data": "no base64!"}), "is not a 'base64'"),
         (json!({"colour": "red"}), "Additional properties are not allowed"),
+        (json!({"tags": ["x".repeat(61)]}), "is invalid"),
+        (json!({"tags": ["a/b"]}), "is invalid"),
     ];
     for (change, words) in cases {
         let mut body = bed.server_body("x", json!({"networks": [{"port": port}]})).await;
@@ -151,6 +155,24 @@ async fn shapes_follow_the_microversion() {
     assert_eq!((&current["min_version"], &current["version"]), (&json!("2.1"), &json!("2.90")));
 }
 
+/// A client that takes one for the other believes that its objects are gone.
+#[tokio::test]
+async fn a_path_that_leads_nowhere_is_no_missing_object() {
+    let bed = start().await;
+    for path in ["/compute/v2.1/nowhere", "/compute/v2.1/servers/x/nowhere", "/network/v2.0/extensions/x"] {
+        let error = bed.call("GET", path, None).await.expect(404);
+        assert_eq!(
+            (&error["code"], &error["title"]),
+            (&json!("404 Not Found"), &json!("Not Found")),
+            "{path}"
+        );
+    }
+    let answer = bed.call("GET", "/network/v2.0/nowhere", None).await;
+    assert_eq!(neutron_error(answer, 404), "HTTPNotFound");
+    let error = bed.call("GET", "/compute/v2.1/os-availability-zone/detail", None).await.expect(403);
+    assert!(error["forbidden"]["message"].as_str().unwrap().contains("os-availability-zone:detail"));
+}
+
 #[tokio::test]
 async fn servers_of_others_are_not_there() {
     let (bed, port) = bed_with_port().await;
@@ -162,9 +184,11 @@ async fn servers_of_others_are_not_there() {
     }
     let list = bed.call_as(&other, "GET", "/compute/v2.1/servers", None).await.expect(200);
     assert_eq!(list["servers"], json!([]));
+    let all = "/compute/v2.1/servers/detail?all_tenants=1";
+    let error = bed.call_as(&other, "GET", all, None).await.expect(403);
+    assert!(error["forbidden"]["message"].as_str().unwrap().contains("get_all_tenants"));
     let admin = log_in(&bed.cloud, "admin").await;
-    let list =
-        bed.call_as(&admin, "GET", "/compute/v2.1/servers/detail?all_tenants=1", None).await.expect(200);
+    let list = bed.call_as(&admin, "GET", all, None).await.expect(200);
     assert_eq!(list["servers"][0]["id"], json!(server));
 }
 

@@ -72,3 +72,23 @@ async fn a_server_that_fails_says_why_and_is_gone_only_when_it_is() {
     holds.store(false, Ordering::SeqCst);
     in_time(bed.wait_gone(&path)).await;
 }
+
+/// Ends the loop that it is called from.
+struct Broken;
+
+impl Driver for Broken {
+    async fn realise(&self, _: &Topology, _: &UnboundedSender<Event>) -> Result<(), String> {
+        panic!("on purpose");
+    }
+
+    async fn console(&self, _: Uuid) -> String {
+        String::new()
+    }
+}
+
+#[tokio::test]
+async fn a_cloud_whose_engine_died_is_over() {
+    let mut bed = start_with(Config::for_tests(), Broken).await;
+    in_time(bed.cloud.ended()).await;
+    in_time(bed.cloud.shutdown()).await;
+}

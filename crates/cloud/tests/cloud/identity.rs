@@ -67,14 +67,21 @@ async fn what_is_wrong_is_not_told() {
     wrong_password["auth"]["identity"]["password"]["user"]["password"] = json!("wrong");
     let mut foreign_project = password("demo");
     foreign_project["auth"]["scope"]["project"]["name"] = json!("other");
-    let mut no_domain = password("demo");
-    no_domain["auth"]["identity"]["password"]["user"]["domain"] = json!(null);
-    for body in [wrong_password, foreign_project, no_domain] {
+    for body in [wrong_password, foreign_project] {
         let answer = send(&bed.cloud, "POST", "/identity/v3/auth/tokens", &[], Some(&body)).await.unwrap();
         assert!(answer.header("www-authenticate").starts_with("Keystone uri="));
         let error = answer.expect(401)["error"].take();
         assert_eq!(error["title"], "Unauthorized");
         assert_eq!(error["message"], "The request you have made requires authentication.");
+    }
+    // What makes no sense at all is told.
+    let mut no_domain = password("demo");
+    no_domain["auth"]["identity"]["password"]["user"]["domain"] = json!(null);
+    let magic = json!({"auth": {"identity": {"methods": ["magic"]}}});
+    for (body, words) in [(no_domain, "find domain in user."), (magic, "find magic in identity.")] {
+        let answer = send(&bed.cloud, "POST", "/identity/v3/auth/tokens", &[], Some(&body)).await.unwrap();
+        assert!(answer.text.contains(words), "{}", answer.text);
+        answer.expect(400);
     }
 }
 

@@ -96,6 +96,9 @@ async fn other_projects_see_nothing() {
     bed.call_as(&other, "GET", &format!("/network/v2.0/networks/{external}"), None).await.expect(200);
     let answer = bed.call_as(&other, "DELETE", &format!("/network/v2.0/networks/{external}"), None).await;
     assert_eq!(neutron_error(answer, 403), "PolicyNotAuthorized");
+    let body = json!({"port": {"network_id": external}});
+    let answer = bed.call_as(&other, "POST", "/network/v2.0/ports", Some(body)).await;
+    assert_eq!(neutron_error(answer, 403), "HTTPForbidden");
     let subnets = bed.call_as(&other, "GET", "/network/v2.0/subnets", None).await.expect(200);
     assert_eq!(subnets["subnets"], json!([]), "subnets of the external network are hidden");
 }
@@ -143,6 +146,12 @@ async fn a_port_keeps_what_it_was_made_with() {
     ] {
         let found = bed.get(&format!("/network/v2.0/ports?{query}")).await;
         assert_eq!(found["ports"].as_array().unwrap().len(), 1, "{query}");
+    }
+    let subnet = port["fixed_ips"][0]["subnet_id"].as_str().unwrap();
+    for (other, count) in [(subnet, 1), ("0b6a3dd1-9fe4-4bd7-9df2-7b8ff9b8d0d0", 0)] {
+        let query = format!("fixed_ips=ip_address={address}&fixed_ips=subnet_id={other}");
+        let found = bed.get(&format!("/network/v2.0/ports?{query}")).await;
+        assert_eq!(found["ports"].as_array().unwrap().len(), count, "both must fit");
     }
     let change = json!({"port": {"port_security_enabled": false}});
     let answer = bed.call("PUT", &format!("/network/v2.0/ports/{}", id(&port)), Some(change)).await;

@@ -32,7 +32,8 @@ async fn every_network_is_in_exactly_one_page() {
     assert_eq!(names["networks"][0].as_object().unwrap().len(), 1);
     let sorted = bed.get("/network/v2.0/networks?sort_key=name&sort_dir=desc").await["networks"].take();
     assert_eq!(sorted[0]["name"], "public");
-    bed.call("GET", "/network/v2.0/networks?marker=none", None).await.expect(400);
+    bed.call("GET", "/network/v2.0/networks?marker=none", None).await.expect(404);
+    bed.call("GET", "/compute/v2.1/servers?marker=none", None).await.expect(400);
 }
 
 #[tokio::test]

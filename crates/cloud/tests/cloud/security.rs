@@ -45,16 +45,34 @@ async fn rules_are_checked_and_unique() {
         ),
         (json!({"port_range_min": 9, "port_range_max": 9}), "SecurityGroupProtocolRequiredWithPorts"),
         (json!({"protocol": "256"}), "SecurityGroupRuleInvalidProtocol"),
+        (json!({"protocol": "ipv6-icmp"}), "SecurityGroupEthertypeConflictWithProtocol"),
+        (
+            json!({"protocol": "tcp", "port_range_min": 0, "port_range_max": 0}),
+            "SecurityGroupInvalidPortValue",
+        ),
+        (json!({"protocol": "icmp", "port_range_min": 300}), "SecurityGroupInvalidIcmpValue"),
         (json!({"remote_ip_prefix": "fd00::/8"}), "SecurityGroupRuleParameterConflict"),
         (
             json!({"remote_ip_prefix": "10.0.0.0/8", "remote_group_id": group}),
-            "SecurityGroupRemoteGroupAndRemoteIpPrefix",
+            "SecurityGroupMultipleRemoteEntites",
         ),
     ] {
         let answer = bed.call("POST", path, Some(rule(more.clone()))).await;
         assert_eq!(neutron_error(answer, 400), name, "{more}");
     }
-    let listed = bed.get(&format!("{path}?security_group_id={group}&direction=ingress")).await;
+    let every = json!({"protocol": "udp", "port_range_min": 1, "port_range_max": 65535, "remote_ip_prefix": "0.0.0.0/0"});
+    let made = bed.call("POST", path, Some(rule(every))).await.expect(201)["security_group_rule"].take();
+    assert_eq!(made["port_range_max"], Value::Null, "every port is no ports");
+    let answer = bed.call("POST", path, Some(rule(json!({"protocol": "17"})))).await;
+    assert_eq!(neutron_error(answer, 409), "SecurityGroupRuleExists");
+    bed.delete(&format!("{path}/{}", id(&made))).await.expect(204);
+    let six = |protocol: &str| rule(json!({"ethertype": "IPv6", "protocol": protocol}));
+    let made = bed.call("POST", path, Some(six("icmp"))).await.expect(201);
+    assert_eq!(made["security_group_rule"]["protocol"], "ipv6-icmp", "it has one name");
+    let answer = bed.call("POST", path, Some(six("ipv6-icmp"))).await;
+    assert_eq!(neutron_error(answer, 409), "SecurityGroupRuleExists");
+    let query = format!("{path}?security_group_id={group}&direction=ingress&ethertype=IPv4");
+    let listed = bed.get(&query).await;
     assert_eq!(listed["security_group_rules"].as_array().unwrap().len(), 2);
 }
 

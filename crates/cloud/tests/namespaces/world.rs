@@ -33,7 +33,7 @@ pub(crate) fn rule(ingress: bool) -> SecurityRule {
 }
 
 pub(crate) fn tcp(port: u16) -> SecurityRule {
-    SecurityRule { protocol: Some("tcp".to_owned()), ports: Some((port, port)), ..rule(true) }
+    SecurityRule { protocol: Some(6), ports: Some((port, Some(port))), ..rule(true) }
 }
 
 /// A network behind a router whose external address is `100.121.<third>.50`.

@@ -125,7 +125,8 @@ pub struct Server {
 /// What a new server is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerNetwork {
-    /// A port that exists. A second server with the same port is refused: this guards a create whose answer was lost.
+    /// A port that exists. Once a server is bound to it, a second one is refused; while the first is being built, Nova
+    /// still takes a second, which fails.
     Port(PortId),
     /// A network on which Nova makes a port.
     Network(NetworkId),

@@ -152,7 +152,8 @@ impl Session {
             let response = self.send_read(&request).await?;
             let mut page = json(&request.call, &response)?;
             let next = next_query(&page, key, paging);
-            let Value::Array(found) = page[key].take() else {
+            // Not by index: a body that is no object at all would end us.
+            let Some(Value::Array(found)) = page.get_mut(key).map(Value::take) else {
                 let why = format!("no list {key:?} in it");
                 return Err(Error::Malformed { call: request.call, why });
             };

@@ -108,6 +108,17 @@ async fn pages_that_go_in_a_circle_end() {
     assert_eq!(cloud.lines().len(), 2);
 }
 
+/// What a proxy or a wrong address may say with a 200.
+#[tokio::test]
+async fn a_body_that_is_no_list_is_an_error() {
+    for body in [json!([]), json!("ok"), json!(null), json!({ "networks": null }), json!({ "ports": {} })] {
+        let cloud = Cloud::start().await;
+        cloud.on("GET /network", 1, 200, &body);
+        let error = cloud.session().network().list(&PortQuery::default()).await.unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }), "{body}: {error}");
+    }
+}
+
 /// A list with one page missing would make the rest look absent.
 #[tokio::test]
 async fn a_list_is_whole_or_an_error() {

@@ -1,8 +1,10 @@
 //! What is known of cloud objects: the part that decisions are made from.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use hangar_api::conditions::Actor;
+use ipnet::IpNet;
 
 /// Why a cloud cannot be asked at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,15 +130,70 @@ pub struct GroupRule {
 }
 
 impl GroupRule {
-    /// The same rule in one spelling: any address is no restriction, protocols have no capitals.
+    /// The same rule in one spelling. Neutron writes some of what it is given in another one, and refuses a second rule
+    /// that means the same: compared as text, such a rule would be deleted and made again for ever.
     #[must_use]
     pub fn normalized(&self) -> Self {
-        let mut rule = self.clone();
-        let is_any = |prefix: &String| ["0.0.0.0/0", "::/0"].contains(&prefix.as_str());
-        rule.remote_ip_prefix = rule.remote_ip_prefix.filter(|prefix| !is_any(prefix));
-        rule.protocol = rule.protocol.map(|protocol| protocol.to_lowercase()).filter(|name| name != "any");
-        rule
+        let is_six = self.ether_type == "IPv6";
+        let protocol = self.protocol.as_deref().and_then(|name| one_protocol(name, is_six));
+        let has_ports = protocol.as_deref().is_some_and(|number| WITH_PORTS.contains(&number));
+        let is_every_port = self.port_range_min == Some(1) && self.port_range_max == Some(u16::MAX);
+        let ports = |end: Option<u16>| end.filter(|_| !(has_ports && is_every_port));
+        Self {
+            remote_ip_prefix: self.remote_ip_prefix.as_deref().and_then(one_prefix),
+            port_range_min: ports(self.port_range_min),
+            port_range_max: ports(self.port_range_max),
+            protocol,
+            ..self.clone()
+        }
     }
+}
+
+/// Protocols that have ports: `tcp`, `udp`, `dccp`, `sctp`, `udplite`.
+const WITH_PORTS: [&str; 5] = ["6", "17", "33", "132", "136"];
+
+/// Any address is no restriction, one address is a range of one, and bits behind the prefix mean nothing.
+fn one_prefix(text: &str) -> Option<String> {
+    let range = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    match range {
+        Ok(range) if range.prefix_len() == 0 => None,
+        Ok(range) => Some(range.trunc().to_string()),
+        // Nobody knows what it means; the cloud will say.
+        Err(_) => Some(text.to_owned()),
+    }
+}
+
+/// The number of a protocol, where Neutron knows its name. Over IPv6 there is only one ICMP, whatever it is called.
+fn one_protocol(name: &str, is_six: bool) -> Option<String> {
+    let name = name.to_lowercase();
+    let number = match name.as_str() {
+        "any" => return None,
+        "icmp" | "1" if is_six => "58",
+        "icmp" => "1",
+        "igmp" => "2",
+        "ipip" => "4",
+        "tcp" => "6",
+        "egp" => "8",
+        "udp" => "17",
+        "dccp" => "33",
+        "ipv6-encap" => "41",
+        "ipv6-route" => "43",
+        "ipv6-frag" => "44",
+        "rsvp" => "46",
+        "gre" => "47",
+        "esp" => "50",
+        "ah" => "51",
+        "icmpv6" | "ipv6-icmp" => "58",
+        "ipv6-nonxt" => "59",
+        "ipv6-opts" => "60",
+        "ospf" => "89",
+        "vrrp" => "112",
+        "pgm" => "113",
+        "sctp" => "132",
+        "udplite" => "136",
+        other => other,
+    };
+    Some(number.to_owned())
 }
 
 /// A rule that exists.
@@ -220,5 +277,52 @@ impl Server {
     /// Gone as far as we are concerned, though the cloud may still show it.
     pub fn is_gone(&self) -> bool {
         matches!(self.status.as_str(), "DELETED" | "SOFT_DELETED")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(ether_type: &str, protocol: &str, prefix: &str) -> GroupRule {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        GroupRule {
+            direction: "ingress".to_owned(),
+            ether_type: ether_type.to_owned(),
+            protocol: given(protocol),
+            remote_ip_prefix: given(prefix),
+            ..GroupRule::default()
+        }
+        .normalized()
+    }
+
+    #[test]
+    fn rules_that_mean_the_same_are_the_same() {
+        for (one, other) in [
+            (("IPv4", "TCP", "0.0.0.0/0"), ("IPv4", "6", "")),
+            (("IPv4", "udp", "10.1.2.3"), ("IPv4", "17", "10.1.2.3/32")),
+            (("IPv4", "", "10.1.2.3/24"), ("IPv4", "any", "10.1.2.0/24")),
+            (("IPv4", "ipip", ""), ("IPv4", "4", "")),
+            (("IPv6", "icmp", "::/0"), ("IPv6", "ipv6-icmp", "")),
+            (("IPv6", "icmpv6", "2001:DB8::1"), ("IPv6", "58", "2001:db8:0::1/128")),
+        ] {
+            assert_eq!(rule(one.0, one.1, one.2), rule(other.0, other.1, other.2), "{one:?} {other:?}");
+        }
+        let every = |protocol: &str, first, last| {
+            let ports = GroupRule {
+                port_range_min: Some(first),
+                port_range_max: Some(last),
+                ..rule("IPv4", protocol, "")
+            };
+            ports.normalized() == rule("IPv4", protocol, "")
+        };
+        assert!(
+            every("tcp", 1, 65535) && every("udp", 1, 65535),
+            "Neutron keeps no ports where all are meant"
+        );
+        assert!(!every("tcp", 1, 65534) && !every("tcp", 2, 65535) && !every("icmp", 1, 65535));
+        assert_ne!(rule("IPv4", "icmp", ""), rule("IPv4", "ipv6-icmp", ""));
+        assert_ne!(rule("IPv4", "tcp", "10.1.2.0/24"), rule("IPv4", "tcp", "10.1.2.0/25"));
+        assert_ne!(rule("IPv4", "tcp", "nonsense"), rule("IPv4", "tcp", ""), "no restriction is lost");
     }
 }

@@ -1,5 +1,6 @@
 //! The network, its subnet and its router: made and kept, or found and recorded.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hangar_api::infrastructure::v1beta1::{
@@ -136,7 +137,7 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
         Picked::One(subnet, extras) => {
             remove_extras(draft, Kind::Subnet, extras.iter().map(|extra| extra.id.as_str()));
             tag(draft, Kind::Subnet, &subnet.name, &subnet.id, &subnet.tags);
-            if subnet.dns_nameservers != wanted.dns_nameservers {
+            if !is_same_list(&subnet.dns_nameservers, &wanted.dns_nameservers) {
                 draft.steps.push(Step::SetNameServers {
                     name: draft.observed.resource_name(),
                     id: subnet.id.clone(),
@@ -146,6 +147,14 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
             Some(subnet)
         }
     }
+}
+
+/// Whether two lists have the same addresses, however they are written.
+fn is_same_list(one: &[String], other: &[String]) -> bool {
+    let read = |list: &[String]| -> Vec<Result<IpAddr, String>> {
+        list.iter().map(|text| text.parse().map_err(|_| text.clone())).collect()
+    };
+    read(one) == read(other)
 }
 
 fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {

@@ -164,7 +164,18 @@ impl Observed {
 
     /// Whether network, subnet and router are made here.
     pub fn is_managed(&self) -> bool {
-        !self.object.spec.managed_subnets.is_empty()
+        !self.object.spec.managed_subnets.is_empty() || self.was_managed()
+    }
+
+    /// Whether what goes away had a managed network: one of our name is recorded, and the specification names none.
+    /// Somebody took `managedSubnets` out of it, which is no reason to leave the network behind.
+    fn was_managed(&self) -> bool {
+        let (meta, spec) = (&self.object.metadata, &self.object.spec);
+        let recorded = self.object.status.as_ref().and_then(|status| status.network.as_ref());
+        meta.deletion_timestamp.is_some()
+            && spec.network.is_none()
+            && spec.subnets.is_empty()
+            && recorded.is_some_and(|network| network.name == self.resource_name())
     }
 
     pub(super) fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {

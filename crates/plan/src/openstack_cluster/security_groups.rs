@@ -56,9 +56,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     let status = |group: &Group| Some(SecurityGroupStatus { id: group.id.clone(), name: group.name.clone() });
     draft.status.control_plane_security_group = groups.get(&Role::ControlPlane).and_then(status);
     draft.status.worker_security_group = groups.get(&Role::Worker).and_then(status);
-    if let Some(field) = unusable(&managed) {
-        let why = format!("{field} names the bastion's group, and there is no bastion");
-        return draft.broken(TYPE, "InvalidRule", "rules between existing groups", &why);
+    if let Some(why) = unusable(&managed) {
+        return draft.broken(TYPE, "InvalidRule", "rules that can be made", &why);
     }
     // Node ports are open to the cluster's own subnets; without them the rules would be half.
     let Some(network) = draft.status.network.clone() else {
@@ -267,18 +266,23 @@ fn given_rules(given: &SecurityGroupRule, ids: &BTreeMap<Role, String>) -> Vec<(
         .collect()
 }
 
-/// The first rule that names a group which does not exist.
+/// What is wrong with the first rule that cannot be made: a group that does not exist, or a port that is none. The latter
+/// must never be left out of the call: a rule without ports lets all of them through.
 fn unusable(managed: &ManagedSecurityGroups) -> Option<String> {
     let lists = [
         ("allNodesSecurityGroupRules", &managed.all_nodes_security_group_rules),
         ("controlPlaneNodesSecurityGroupRules", &managed.control_plane_nodes_security_group_rules),
         ("workerNodesSecurityGroupRules", &managed.worker_nodes_security_group_rules),
     ];
+    let is_port = |port: Option<i64>| port.is_none_or(|port| u16::try_from(port).is_ok());
     lists.iter().find_map(|(list, rules)| {
-        let names_bastion = |rule: &&SecurityGroupRule| {
-            rule.remote_managed_groups.contains(&ManagedSecurityGroupName::Bastion)
-        };
-        let rule = rules.iter().find(names_bastion)?;
-        Some(format!("spec.managedSecurityGroups.{list}[{}]", rule.name))
+        let field = |rule: &SecurityGroupRule| format!("spec.managedSecurityGroups.{list}[{}]", rule.name);
+        rules.iter().find_map(|rule| {
+            if rule.remote_managed_groups.contains(&ManagedSecurityGroupName::Bastion) {
+                return Some(format!("{} names the bastion's group, and there is no bastion", field(rule)));
+            }
+            let is_usable = is_port(rule.port_range_min) && is_port(rule.port_range_max);
+            (!is_usable).then(|| format!("{}: ports are from 0 to 65535", field(rule)))
+        })
     })
 }

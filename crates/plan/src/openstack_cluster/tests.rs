@@ -220,8 +220,6 @@ impl World for Cloud {
 
     fn observe(&self) -> Observed {
         let object = self.object.clone().unwrap();
-        let is_managed = !object.spec.managed_subnets.is_empty();
-        let ours = |id: &str| id.starts_with("id-") == is_managed;
         let mut observed = Observed {
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
             fresh_owner_id: "owner-1".to_owned(),
@@ -236,6 +234,8 @@ impl World for Cloud {
             troubles: std::collections::BTreeMap::new(),
             object,
         };
+        let is_managed = observed.is_managed();
+        let ours = |id: &str| id.starts_with("id-") == is_managed;
         // The process asks the cloud in every stage here; the stages themselves decide what is done with it.
         observed.cloud = Access::Facts(CloudFacts {
             external_networks: Read::found(self.externals.clone()),
@@ -376,6 +376,19 @@ fn deletion_from_the_outside_in() {
 }
 
 #[test]
+fn a_network_whose_subnet_was_taken_out_of_the_specification_is_deleted_too() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    cloud.object.as_mut().unwrap().spec.managed_subnets.clear();
+    cloud.settle_all();
+    assert_eq!(cloud.condition("NetworkReady").0, "NoNetwork");
+    let mut cloud = cloud.deleted();
+    cloud.settle_all();
+    assert!(cloud.is_released);
+    assert!(cloud.networks.is_empty() && cloud.subnets.is_empty() && cloud.routers.is_empty());
+}
+
+#[test]
 fn making_survives_a_crash_anywhere() {
     let swept = sweep(&Cloud::new(MANAGED), 200).unwrap();
     assert!(swept.trace.len() > 25, "{}", swept.trace.len());
@@ -430,6 +443,45 @@ fn rules_added_by_hand_are_removed_and_missing_ones_made_again() {
     assert!(!cloud.groups[1].rules.iter().any(|known| known.id == "id-950"));
 }
 
+/// Neutron writes one address as a range, and knows several names of a protocol.
+#[test]
+fn rules_in_the_spelling_of_the_cloud_stay() {
+    let rules = "
+  - {name: a, direction: ingress, protocol: tcp, portRangeMin: 22, portRangeMax: 22, remoteIPPrefix: 10.1.2.3}
+  - {name: b, direction: ingress, etherType: IPv6, protocol: icmp}
+";
+    let mut cloud = Cloud::new(&format!("{}{rules}", MANAGED.trim_end()));
+    cloud.settle_all();
+    let mut changed = 0;
+    for known in cloud.groups.iter_mut().flat_map(|group| &mut group.rules) {
+        let rule = &mut known.rule;
+        if rule.remote_ip_prefix.as_deref() == Some("10.1.2.3") {
+            rule.remote_ip_prefix = Some("10.1.2.3/32".to_owned());
+            changed += 1;
+        }
+        if rule.ether_type == "IPv6" && rule.protocol.as_deref() == Some("icmp") {
+            rule.protocol = Some("ipv6-icmp".to_owned());
+            changed += 1;
+        }
+    }
+    assert_eq!(changed, 4, "two rules in two groups");
+    assert_eq!(cloud.settle_all(), [""; 0]);
+}
+
+/// Left out of the call, a port that is none would open all of them.
+#[test]
+fn a_rule_with_a_port_that_is_none_is_not_made() {
+    let rule =
+        "\n  - {name: far, direction: ingress, protocol: tcp, portRangeMin: 70000, portRangeMax: 70000}\n";
+    let mut cloud = Cloud::new(&format!("{}{rule}", MANAGED.trim_end()));
+    let trace = cloud.settle_all();
+    assert!(!trace.iter().any(|step| step.starts_with("create security-group-rule")), "{trace:#?}");
+    let (reason, message) = cloud.condition("SecurityGroupsReady");
+    assert_eq!(reason, "InvalidRule");
+    let field = "spec.managedSecurityGroups.allNodesSecurityGroupRules[far]: ports are from 0 to 65535";
+    assert!(message.contains(field), "{message}");
+}
+
 #[test]
 fn name_servers_follow_the_specification() {
     let mut cloud = Cloud::new(MANAGED);
@@ -437,6 +489,10 @@ fn name_servers_follow_the_specification() {
     cloud.object.as_mut().unwrap().spec.managed_subnets[0].dns_nameservers = vec!["192.0.2.54".to_owned()];
     assert_eq!(cloud.settle_all(), ["update subnet k8s-clusterapi-cluster-default-demo: done"]);
     assert_eq!(cloud.subnets[0].dns_nameservers, ["192.0.2.54"]);
+    cloud.object.as_mut().unwrap().spec.managed_subnets[0].dns_nameservers = vec!["2001:DB8::53".to_owned()];
+    cloud.settle_all();
+    cloud.subnets[0].dns_nameservers = vec!["2001:db8::53".to_owned()];
+    assert_eq!(cloud.settle_all(), [""; 0], "the same address in another spelling");
 }
 
 #[test]

@@ -4,9 +4,13 @@
 //! - Before anything is created everything it needs is found: image, flavor, networks, subnets, groups, server group,
 //!   key, user data of a length that Nova takes. What is missing is reported together.
 //! - Ports come first, with names that follow from the machine's and the owner id in their description; the server is
-//!   bound to them. A second server on the same port is refused by the cloud, so a create whose answer was lost cannot
-//!   happen twice, and as long as a port is bound to a server that no list shows, nothing is created.
+//!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
+//!   it; a port that is bound refuses another, and as long as it is bound to a server that no list shows, nothing is
+//!   created. Should there be two all the same (Nova takes a second one while the first is being built, and fails it
+//!   later), the one that a port is bound to is kept.
 //! - A server that was there and is gone is not made again: its node is gone with its disk. The Machine's owner decides.
+//! - Which ports a machine has cannot be changed: their names are recorded before the server is made, and as long as
+//!   `spec.ports` gives others nothing is made and nothing is deleted. So no port is left behind.
 //! - A failed server is told with Nova's own words and left to the Machine's owner; nothing is terminal here.
 //! - Deleting takes the server, waits until it is gone, then the ports; only what carries our owner id.
 
@@ -64,6 +68,11 @@ pub fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus, ()> {
             "OwnerIdCopied",
             &format!("the annotation {OWNER_ID_ANNOTATION} to be removed"),
             &format!("it was copied from {other}, and what carries it in the cloud belongs there"),
+        ),
+        Stage::PortsChanged(names) => draft.broken(
+            "PortsChanged",
+            &format!("spec.ports to be what it was; the ports that were made are called {names}"),
+            "ports are made once, and would not be found again by other names",
         ),
         Stage::Release => draft.steps.push(Step::Release),
         Stage::Claim => {

@@ -1,13 +1,13 @@
 //! What is read about one OpenStackMachine, and what it is time for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
 use hangar_api::names::{OPENSTACK_MACHINE_FINALIZER, PAUSED_ANNOTATION};
 use jiff::Timestamp;
 
-use super::preflight;
+use super::{preflight, wanted_ports};
 use crate::flow::Read;
 use crate::openstack::{Access, CloudTrouble, Flavor, Group, Image, Network, Port, Server, Subnet, owner_id};
 
@@ -137,6 +137,8 @@ pub enum Stage {
     Unsupported(Vec<String>),
     /// The owner id belongs to another object, by name: nothing may be touched.
     Copied(String),
+    /// The ports that were made had these names, and `spec.ports` gives others now.
+    PortsChanged(String),
     /// Put the owner id and the finalizer on the object.
     Claim,
     /// Make and keep.
@@ -159,7 +161,7 @@ impl Observed {
                 None => Stage::Release,
                 // What carries the id is the other's.
                 Some(_) if self.copied_from.is_some() => Stage::Release,
-                Some(_) => Stage::Delete,
+                Some(_) => self.unless_ports_changed(Stage::Delete),
             };
         }
         let machine = match &self.machine {
@@ -196,7 +198,21 @@ impl Observed {
         if self.owner_id().is_none() || !self.has_finalizer() {
             return Stage::Claim;
         }
-        Stage::Keep
+        self.unless_ports_changed(Stage::Keep)
+    }
+
+    /// Ports are found again by their names, which follow from `spec.ports`. Where that was edited, those that exist would
+    /// be looked for in vain: others would be made beside them, and a deletion would leave them behind.
+    fn unless_ports_changed(&self, stage: Stage) -> Stage {
+        let resolved = self.object.status.as_ref().and_then(|status| status.resolved.as_ref());
+        let made: BTreeSet<&str> =
+            resolved.iter().flat_map(|resolved| &resolved.ports).map(|port| port.name.as_str()).collect();
+        let wanted = wanted_ports(&self.server_name(), &self.object.spec, &InfrastructureFacts::default());
+        let wanted: BTreeSet<&str> = wanted.iter().map(|port| port.name.as_str()).collect();
+        if made.is_empty() || made == wanted {
+            return stage;
+        }
+        Stage::PortsChanged(made.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// Whether nothing may be changed.
@@ -227,9 +243,11 @@ impl Observed {
             || self.object.status.as_ref().is_some_and(|status| status.instance_id.is_some())
     }
 
-    /// Whether everything that a new server needs has to be looked for.
+    /// Whether everything that a new server needs has to be looked for. One that the cloud only keeps for a while is
+    /// none.
     pub fn needs_preflight(&self, servers: &Read<Server>) -> bool {
-        self.stage() == Stage::Keep && servers.is_absent() && !self.was_made()
+        let has_none = servers.clone().filter(|server| !server.is_gone()).is_absent();
+        self.stage() == Stage::Keep && has_none && !self.was_made()
     }
 
     pub(super) fn infrastructure_facts(&self) -> InfrastructureFacts {

@@ -62,7 +62,7 @@ pub fn wanted_ports(
         given.push(Port::default());
     }
     let ports = given.iter().enumerate().map(|(index, port)| {
-        let suffix = port.name_suffix.clone().unwrap_or_else(|| index.to_string());
+        let suffix = suffix(index, port);
         let disable_port_security = port
             .disable_port_security
             .unwrap_or(port.network.is_none() && infrastructure.disables_port_security);
@@ -94,6 +94,11 @@ pub fn wanted_ports(
         }
     });
     ports.collect()
+}
+
+/// The end of a port's name: given, or its place in the list.
+pub(super) fn suffix(index: usize, port: &Port) -> String {
+    port.name_suffix.clone().unwrap_or_else(|| index.to_string())
 }
 
 /// Keeps the first of each.

@@ -4,6 +4,7 @@ use hangar_api::infrastructure::v1beta1::{
     ImageParam, OpenStackMachineSpec, ResolvedFixedIp, ResolvedMachine, ResolvedPort,
 };
 
+use super::ports::suffix;
 use super::{CloudFacts, InfrastructureFacts, Observed, PortFacts, WantedPort, wanted_ports};
 use crate::flow::Read;
 use crate::openstack::{Group, mark};
@@ -11,7 +12,7 @@ use crate::openstack::{Group, mark};
 /// What Nova takes of user data, counted in base64.
 pub const MAXIMUM_USER_DATA: usize = 65_535;
 
-/// Fields that cannot be honoured yet, by name.
+/// Fields that cannot be honoured, by name.
 pub(super) fn unsupported(spec: &OpenStackMachineSpec) -> Vec<String> {
     let mut fields = Vec::new();
     let mut refuse = |is_given: bool, field: String| {
@@ -32,7 +33,20 @@ pub(super) fn unsupported(spec: &OpenStackMachineSpec) -> Vec<String> {
         refuse(!port.value_specs.is_empty(), field("valueSpecs"));
         refuse(port.propagate_uplink_status.is_some(), field("propagateUplinkStatus"));
     }
+    fields.extend(same_names(spec));
     fields
+}
+
+/// Ports are found again by their names: two of the same would be taken for one.
+fn same_names(spec: &OpenStackMachineSpec) -> Vec<String> {
+    let suffixes: Vec<String> =
+        spec.ports.iter().enumerate().map(|(index, port)| suffix(index, port)).collect();
+    let again = suffixes.iter().enumerate().filter(|(index, suffix)| suffixes[..*index].contains(suffix));
+    again
+        .map(|(index, suffix)| {
+            format!("spec.ports[{index}].nameSuffix: another port is called {suffix:?} already")
+        })
+        .collect()
 }
 
 /// What was found, or everything that was not.

@@ -45,11 +45,12 @@ fn make(draft: &mut Draft<'_>, facts: &CloudFacts) {
             return draft.broken("InvalidMachineSpec", on, &words.join("; "));
         }
     };
+    // Before the first port: from here on other names are refused.
+    draft.status.resolved = Some(resolved.clone());
     let Some(ports) = ports(draft, facts, &resolved) else { return };
     draft.status.resources = Some(MachineResources {
         ports: ports.iter().map(|port| PortResource { id: port.id.clone() }).collect(),
     });
-    draft.status.resolved = Some(resolved.clone());
     if let Some(port) = ports.iter().find(|port| !port.device_id.is_empty()) {
         let on = format!("the server {} on port {} to be listed by the cloud", port.device_id, port.name);
         draft.wait("InstanceNotReady", Actor::Cloud, &on);
@@ -112,7 +113,10 @@ fn ports(draft: &mut Draft<'_>, facts: &CloudFacts, resolved: &ResolvedMachine) 
                     draft.steps.push(Step::DeletePort { name, id: extra.id.clone() });
                 }
                 if !wanted.tags.iter().all(|tag| port.tags.contains(tag)) {
-                    let (name, id, tags) = (wanted.name.clone(), port.id.clone(), wanted.tags.clone());
+                    // The call replaces all tags; those that others set stay.
+                    let mut tags = [&port.tags[..], &wanted.tags[..]].concat();
+                    super::ports::dedup(&mut tags);
+                    let (name, id) = (wanted.name.clone(), port.id.clone());
                     draft.steps.push(Step::TagPort { name, id, tags });
                 }
                 all.push(port);

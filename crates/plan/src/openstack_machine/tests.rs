@@ -551,6 +551,54 @@ fn what_is_not_supported_is_named_before_anything_is_made() {
     }
 }
 
+/// Those that exist have the old names: looked for by new ones they would be left behind.
+#[test]
+fn ports_cannot_be_changed_under_a_machine() {
+    let mut cloud = Cloud::new(TWO_PORTS);
+    cloud.settle_all();
+    let given = cloud.object.spec.ports.clone();
+    for edited in [Vec::new(), given[..1].to_vec(), [&given[..], &given[1..]].concat()] {
+        cloud.object.spec.ports = edited;
+        for mut cloud in [cloud.clone(), cloud.clone().deleted()] {
+            assert_eq!(cloud.settle_all(), [""; 0], "nothing is made and nothing is deleted");
+            let (_, reason, message) = cloud.condition();
+            assert_eq!(reason, "PortsChanged");
+            assert!(message.contains("worker-a-1, worker-a-main"), "{message}");
+        }
+    }
+    let mut fewer_words = given.clone();
+    fewer_words[1].description = None;
+    cloud.object.spec.ports = fewer_words;
+    let mut cloud = cloud.deleted();
+    assert_eq!(cloud.settle_all().last().unwrap(), "release object self: done");
+    assert!(cloud.ports.is_empty() && cloud.servers.is_empty());
+}
+
+#[test]
+fn two_ports_of_one_name_are_refused() {
+    let spec = format!("{WORKER}\nports: [{{nameSuffix: '1'}}, {{}}, {{nameSuffix: x}}]");
+    let mut cloud = Cloud::new(&spec);
+    assert!(cloud.settle_all().is_empty());
+    let (_, reason, message) = cloud.condition();
+    assert_eq!(reason, "InvalidMachineSpec");
+    assert!(message.contains("spec.ports[1].nameSuffix: another port is called \"1\" already"), "{message}");
+}
+
+/// A server that the cloud keeps for a while is no server, but it was listed.
+#[test]
+fn a_soft_deleted_server_does_not_keep_another_from_being_made() {
+    let mut cloud = Cloud::new(WORKER);
+    let gone = Server { id: "old".to_owned(), status: "SOFT_DELETED".to_owned(), ..Server::default() };
+    let trace = cloud.settle_all();
+    assert!(!trace.is_empty());
+    cloud.object.status = None;
+    cloud.object.spec.provider_id = None;
+    let observed = cloud.observe();
+    assert!(observed.needs_preflight(&Read::One(gone.clone())));
+    let lives = Server { status: "ACTIVE".to_owned(), ..gone };
+    assert!(!observed.needs_preflight(&Read::One(lives)));
+}
+
 #[test]
 fn bad_credentials_keep_even_a_deletion_waiting() {
     let mut cloud = Cloud::new(WORKER);

@@ -1,7 +1,8 @@
 //! One pass: from what should be to what is.
 //!
 //! Everything is compared with what exists, by names that follow from ids; nothing that an earlier pass remembers is
-//! needed, it only saves work. One failing thing does not keep the others from being made: failures are collected.
+//! needed, it only saves work. One failing thing does not keep the others from being made or removed: failures are
+//! collected.
 //!
 //! Order: servers that are not wanted go first, because their addresses may be another's now; networks come with
 //! their rules before anything is plugged in, so no machine is ever reachable unfiltered; namespaces that are not
@@ -70,7 +71,7 @@ impl Work<'_> {
         let topology = self.topology;
         let mut failures = Failures::default();
         self.kept.services.tell(topology);
-        failures.note("servers", self.remove_servers());
+        self.remove_servers(&mut failures);
         let mut broken = BTreeSet::new();
         for (id, network) in &topology.networks {
             if !failures.note(&format!("network {id}"), self.ensure_network(*id, network)) {
@@ -80,7 +81,7 @@ impl Work<'_> {
         for (id, router) in &topology.routers {
             failures.note(&format!("router {id}"), self.ensure_router(*id, router));
         }
-        failures.note("namespaces", self.remove_namespaces());
+        self.remove_namespaces(&mut failures);
         for (id, server) in &topology.servers {
             let network = |port: &Uuid| topology.ports.get(port).map(|port| port.network);
             let waits = server.ports.iter().filter_map(network).any(|network| broken.contains(&network));
@@ -93,32 +94,46 @@ impl Work<'_> {
     }
 
     /// Removes machines of servers that are not wanted, and says of every such server that it is gone.
-    fn remove_servers(&mut self) -> Result<()> {
+    fn remove_servers(&mut self, failures: &mut Failures) {
         let mut unwanted: BTreeSet<Uuid> = self.kept.said.keys().copied().collect();
-        for status in self.environment.machines()? {
-            if let Some(Meaning::Server(id)) = names::meaning(&status.name) {
-                unwanted.insert(id);
+        match self.environment.machines() {
+            Ok(machines) => {
+                unwanted.extend(machines.iter().filter_map(|status| match names::meaning(&status.name) {
+                    Some(Meaning::Server(id)) => Some(id),
+                    _ => None,
+                }));
+            }
+            Err(error) => {
+                failures.note("servers", Err(error));
             }
         }
         unwanted.retain(|id| !self.topology.servers.contains_key(id));
-        unwanted.into_iter().try_for_each(|id| self.remove_server(id))
+        for id in unwanted {
+            failures.note(&format!("end of server {id}"), self.remove_server(id));
+        }
     }
 
-    fn remove_namespaces(&mut self) -> Result<()> {
+    fn remove_namespaces(&mut self, failures: &mut Failures) {
         let mut unwanted: BTreeSet<Uuid> = self.kept.services.networks().into_iter().collect();
-        for name in self.environment.netns_names()? {
+        let names = self.environment.netns_names().unwrap_or_else(|error| {
+            failures.note("namespaces", Err(error));
+            Vec::new()
+        });
+        for name in names {
             match names::meaning(&name) {
                 Some(Meaning::Network(id)) => {
                     unwanted.insert(id);
                 }
                 Some(Meaning::Router(id)) if !self.topology.routers.contains_key(&id) => {
-                    self.remove_router(id)?;
+                    failures.note(&format!("end of router {id}"), self.remove_router(id));
                 }
                 _ => {}
             }
         }
         unwanted.retain(|id| !self.topology.networks.contains_key(id));
-        unwanted.into_iter().try_for_each(|id| self.remove_network(id))
+        for id in unwanted {
+            failures.note(&format!("end of network {id}"), self.remove_network(id));
+        }
     }
 
     /// Says something that was not said before.

@@ -161,7 +161,11 @@ fn tags(attributes: &mut Attributes, version: Version) -> Result<BTreeSet<String
         Some(_) if version < Version(2, 52) => {
             Err(field("server", "Additional properties are not allowed ('tags' was unexpected)"))
         }
-        tags => Ok(tags.unwrap_or_default().into_iter().collect()),
+        tags => {
+            let tags = tags.unwrap_or_default();
+            super::tags::check(&tags)?;
+            Ok(tags.into_iter().collect())
+        }
     }
 }
 
@@ -174,10 +178,8 @@ fn user_data(attributes: &mut Attributes) -> Result<Option<String>, Refusal> {
         }
     };
     if text.len() > LONGEST_USER_DATA {
-        return Err(field(
-            "user_data",
-            format!("Value: {}... '{}...' is too long", &text[..20], &text[..20]),
-        ));
+        let start: String = text.chars().take(20).collect();
+        return Err(field("user_data", format!("Value: {start}... '{start}...' is too long")));
     }
     let text: String = text.split_ascii_whitespace().collect();
     match base64::engine::general_purpose::STANDARD.decode(&text) {

@@ -16,6 +16,7 @@ mod view;
 use serde_json::{Value, json};
 
 use super::call::Call;
+use super::refuse::NO_SUCH_PATH;
 use super::reply::Reply;
 use super::request::Request;
 use crate::model::Refusal;
@@ -71,7 +72,11 @@ pub(crate) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
         ["flavors", rest @ ..] => flavors::answer(call, rest, version),
         ["os-keypairs", rest @ ..] => keypairs::answer(call, rest, version),
         ["os-server-groups", rest @ ..] => server_groups::answer(call, rest, version),
-        ["os-availability-zone"] | ["os-availability-zone", "detail"] => Ok(limits::zones(call)),
+        ["os-availability-zone"] => Ok(limits::zones(call)),
+        ["os-availability-zone", "detail"] if call.caller.is_admin => Ok(limits::zones(call)),
+        ["os-availability-zone", "detail"] => Err(Refusal::forbidden(
+            "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.",
+        )),
         ["limits"] => Ok(limits::limits(call)),
         ["os-quota-sets", rest @ ..] => limits::quotas(call, rest),
         ["extensions"] => Ok(Reply::ok(&json!({"extensions": []}))),
@@ -94,5 +99,5 @@ pub(crate) fn console(text: &str, lines: Option<usize>) -> Reply {
 }
 
 fn no_such_resource() -> Refusal {
-    Refusal::not_found("NotFound", "The resource could not be found.")
+    Refusal::not_found(NO_SUCH_PATH, "The resource could not be found.")
 }

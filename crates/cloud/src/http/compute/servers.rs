@@ -89,10 +89,16 @@ fn update(call: &mut Call<'_>, id: &str, version: Version) -> Result<Reply, Refu
 
 fn list(call: &Call<'_>, view: impl Fn(&Server) -> Value) -> Result<Reply, Refusal> {
     let request = call.request;
-    let all = call.caller.is_admin
-        && request
-            .parameter("all_tenants")
-            .is_some_and(|value| value.is_empty() || value == "1" || value.eq_ignore_ascii_case("true"));
+    let all = request
+        .parameter("all_tenants")
+        .is_some_and(|value| value.is_empty() || value == "1" || value.eq_ignore_ascii_case("true"));
+    if all && !call.caller.is_admin {
+        let last = request.segments.last().map_or("", String::as_str);
+        let rule = if last == "detail" { "detail" } else { "index" };
+        let words =
+            format!("Policy doesn't allow os_compute_api:servers:{rule}:get_all_tenants to be performed.");
+        return Err(Refusal::forbidden(words));
+    }
     let mut servers: Vec<&Server> = call
         .model
         .servers

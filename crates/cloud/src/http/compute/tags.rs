@@ -30,13 +30,7 @@ pub(super) fn answer(call: &mut Call<'_>, id: &str, parts: &[&str]) -> Result<Re
         ("PUT", [tag]) => vec![(*tag).to_owned()],
         _ => vec![],
     };
-    if let Some(tag) =
-        given.iter().find(|tag| tag.is_empty() || tag.chars().count() > LONGEST || tag.contains([',', '/']))
-    {
-        return Err(Refusal::bad(format!(
-            "Tag '{tag}' is invalid. It must be a non empty string without characters '/' and ','. Validation failed."
-        )));
-    }
+    check(&given)?;
     let server = call.model.server_mut(&call.caller, id)?;
     let reply = match (method.as_str(), parts) {
         ("PUT", []) => {
@@ -56,7 +50,22 @@ pub(super) fn answer(call: &mut Call<'_>, id: &str, parts: &[&str]) -> Result<Re
         _ => return Err(no_such_resource()),
     };
     if server.tags.len() > MOST {
-        return Err(Refusal::bad(format!("The number of tags exceeded the per-server limit {MOST}")));
+        return Err(too_many());
     }
     Ok(reply)
+}
+
+/// Refuses tags that Nova does not take, in a new server too.
+pub(super) fn check(tags: &[String]) -> Result<(), Refusal> {
+    let is_bad = |tag: &&String| tag.is_empty() || tag.chars().count() > LONGEST || tag.contains([',', '/']);
+    if let Some(tag) = tags.iter().find(is_bad) {
+        return Err(Refusal::bad(format!(
+            "Tag '{tag}' is invalid. It must be a non empty string without characters '/' and ','. Validation failed."
+        )));
+    }
+    if tags.len() > MOST { Err(too_many()) } else { Ok(()) }
+}
+
+fn too_many() -> Refusal {
+    Refusal::bad(format!("The number of tags exceeded the per-server limit {MOST}"))
 }

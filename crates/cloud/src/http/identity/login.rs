@@ -12,6 +12,10 @@ pub(super) fn read(auth: &Map<String, Value>) -> Result<(Proof, Scope), Refusal>
     let proof = match methods[..] {
         ["password"] => {
             let user = &identity["password"]["user"];
+            // A name means nothing without its domain.
+            if user["id"].is_null() && user["domain"].is_null() {
+                return Err(missing_in("domain", "user"));
+            }
             Proof::Password(named(user), text(&user["password"]).ok_or_else(|| missing("password"))?)
         }
         ["application_credential"] => {
@@ -20,10 +24,8 @@ pub(super) fn read(auth: &Map<String, Value>) -> Result<(Proof, Scope), Refusal>
             Proof::ApplicationCredential(text(&it["id"]), text(&it["name"]), named(&it["user"]), secret)
         }
         ["token"] => Proof::Token(text(&identity["token"]["id"]).ok_or_else(|| missing("id"))?),
-        _ => {
-            let words = "The authentication method is not supported by this cloud.";
-            return Err(Refusal::new(401, "Unauthorized", words));
-        }
+        [method, ..] => return Err(missing_in(method, "identity")),
+        [] => return Err(missing_in("methods", "identity")),
     };
     let scope = match auth.get("scope") {
         None | Some(Value::Null) => Scope::Default,
@@ -54,8 +56,12 @@ fn text(value: &Value) -> Option<String> {
 }
 
 fn missing(what: &str) -> Refusal {
+    missing_in(what, "auth")
+}
+
+fn missing_in(what: &str, place: &str) -> Refusal {
     let words = format!(
-        "Expecting to find {what} in auth. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error."
+        "Expecting to find {what} in {place}. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error."
     );
     Refusal::bad(words)
 }

@@ -92,7 +92,7 @@ pub(crate) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
             Ok(list(call, "application_credentials", mine.map(|it| view::credential(call, it)).collect()))
         }
         ("GET", ["domains", "default"]) => Ok(Reply::ok(&json!({"domain": view::domain(call)}))),
-        ("GET", ["projects" | "users"]) => Err(forbidden(parts)),
+        ("GET", [kind @ ("projects" | "users")]) => Err(forbidden(&["identity:list", kind])),
         _ => Err(not_found("The resource could not be found.")),
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::call::Call;
+use super::super::refuse::NO_SUCH_PATH;
 use super::super::reply::Reply;
 use super::no_such_resource;
 use crate::model::Refusal;
@@ -42,7 +43,7 @@ pub(super) fn answer(call: &Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> 
         ("GET", [alias]) => {
             let found = EXTENSIONS.iter().find(|(known, _)| known == alias);
             let missing =
-                || Refusal::not_found("HTTPNotFound", format!("Extension with alias {alias} does not exist"));
+                || Refusal::not_found(NO_SUCH_PATH, format!("Extension with alias {alias} does not exist"));
             Ok(Reply::ok(&json!({"extension": view(found.ok_or_else(missing)?)})))
         }
         _ => Err(no_such_resource()),

@@ -35,7 +35,13 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
     let network = attributes.text("network_id")?.ok_or_else(|| {
         Refusal::bad("Failed to parse request. Required attribute 'network_id' not specified")
     })?;
-    let network = call.model.network(&call.caller, &network)?.id;
+    attributes::uuid("network_id", &network)?;
+    let network = call.model.network(&call.caller, &network)?;
+    if !network.standard.is_of(&call.caller) && !network.shared {
+        let words = format!("Tenant {} not allowed to create port on this network", call.caller.project);
+        return Err(Refusal::new(403, "HTTPForbidden", words));
+    }
+    let network = network.id;
     let new = NewPort {
         standard,
         network,
@@ -113,7 +119,7 @@ fn pairs(attributes: &mut Attributes) -> Result<Option<Vec<Pair>>, Refusal> {
     let Some(items) = attributes.objects("allowed_address_pairs")? else { return Ok(None) };
     let one = |mut item: Attributes| {
         let missing =
-            || Refusal::invalid("AddressPairMissingIP", "AllowedAddressPair must contain ip_address");
+            || Refusal::invalid("AllowedAddressPairsMissingIP", "AllowedAddressPair must contain ip_address");
         let text = item.text("ip_address")?.ok_or_else(missing)?;
         let address = attributes::range("allowed_address_pairs", &text, true)?;
         let mac = item.text("mac_address")?.map(|text| mac(&text)).transpose()?.map(mac_text);

@@ -49,8 +49,10 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
         None | Some("IPv4") => false,
         Some("IPv6") => true,
         Some(other) => {
-            let reason = format!("'{other}' is not in ['IPv4', 'IPv6']");
-            return Err(Refusal::attribute("ethertype", reason));
+            let words = format!(
+                "Security group rule for ethertype '{other}' not supported. Allowed values are ['IPv4', 'IPv6']."
+            );
+            return Err(Refusal::invalid("SecurityGroupRuleInvalidEtherType", words));
         }
     };
     // Numbers may be given as such.
@@ -72,8 +74,8 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
         ingress,
         ipv6,
         protocol,
-        port_min: attributes.number("port_range_min")?,
-        port_max: attributes.number("port_range_max")?,
+        port_min: port(&mut attributes, "port_range_min")?,
+        port_max: port(&mut attributes, "port_range_max")?,
         remote,
         remote_group,
     };
@@ -81,6 +83,15 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
     attributes.finish()?;
     let id = call.model.create_security_rule(new, &mut call.draw)?;
     Ok(call.model.security_rules.get(&id).map(|it| view(call.model, it)).unwrap_or_default())
+}
+
+fn port(attributes: &mut Attributes, name: &str) -> Result<Option<u16>, Refusal> {
+    let value = attributes.take(name);
+    let words = value.as_ref().map(ToString::to_string).unwrap_or_default();
+    let mut alone = Attributes::new(value.map(|value| (name.to_owned(), value)).into_iter().collect());
+    alone.number(name).map_err(|_| {
+        Refusal::invalid("SecurityGroupInvalidPortValue", format!("Invalid value for port {words}"))
+    })
 }
 
 pub(super) fn view(model: &Model, rule: &SecurityRule) -> Value {
@@ -100,5 +111,9 @@ pub(super) fn view(model: &Model, rule: &SecurityRule) -> Value {
         "belongs_to_default_sg": is_default,
     });
     standard::add(&mut view, &rule.standard, false);
+    // The one kind without tags.
+    if let Value::Object(map) = &mut view {
+        map.remove("tags");
+    }
     view
 }

@@ -36,17 +36,18 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
     };
     let network = attributes.text("network_id")?.ok_or_else(|| required("network_id"))?;
     let network = call.model.network_mut(&call.caller, &network, "create_subnet")?.id;
+    let version: u8 = attributes.number("ip_version")?.ok_or_else(|| required("ip_version"))?;
     let cidr = attributes.text("cidr")?.ok_or_else(|| {
-        Refusal::bad("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
+        let words = "Bad subnets request: a subnetpool must be specified in the absence of a cidr.";
+        Refusal::invalid("BadRequest", words)
     })?;
-    let cidr = attributes::range("cidr", &cidr, false)?.trunc();
-    let version: Option<u8> = attributes.number("ip_version")?;
-    let has = if cidr.addr().is_ipv6() { 6 } else { 4 };
-    if let Some(version) = version.filter(|version| *version != has) {
-        let words = format!(
-            "Invalid input for operation: 'cidr' '{cidr}' has IP version {has}, but the request says {version}."
-        );
-        return Err(Refusal::invalid("InvalidInput", words));
+    let invalid =
+        |why: String| Refusal::invalid("InvalidInput", format!("Invalid input for operation: {why}"));
+    let cidr = attributes::range("cidr", &cidr, false)
+        .map_err(|_| invalid(format!("{cidr} is not in a CIDR format.")))?
+        .trunc();
+    if version != if cidr.addr().is_ipv6() { 6 } else { 4 } {
+        return Err(invalid(format!("cidr '{cidr}' does not match the ip_version '{version}'.")));
     }
     let gateway = gateway(&mut attributes)?;
     let new = NewSubnet {

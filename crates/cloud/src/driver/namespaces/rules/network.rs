@@ -17,6 +17,9 @@ use super::addresses::{Addresses, short};
 use super::{TABLE, renew};
 use crate::topology::{Port, SecurityRule, Topology};
 
+const ICMP: u8 = 1;
+const ICMP_OF_IPV6: u8 = 58;
+
 /// A secured port and the bridge's end of its link.
 struct Secured<'a> {
     number: usize,
@@ -144,22 +147,23 @@ pub(super) fn condition(rule: &SecurityRule) -> String {
 }
 
 fn protocol(rule: &SecurityRule) -> Vec<String> {
-    let Some(name) = rule.protocol.as_deref().map(str::to_lowercase).filter(|name| name != "any") else {
-        return Vec::new();
-    };
+    let Some(number) = rule.protocol else { return Vec::new() };
     // ICMP has a type and a code where others have ports; the family decides which of the two it is.
-    if matches!(name.as_str(), "icmp" | "icmpv6" | "ipv6-icmp" | "1" | "58") {
+    if matches!(number, ICMP | ICMP_OF_IPV6) {
         let keyword = if rule.ipv6 { "icmpv6" } else { "icmp" };
         let Some((kind, code)) = rule.ports else {
-            return vec![format!("meta l4proto {}", if rule.ipv6 { "ipv6-icmp" } else { "icmp" })];
+            return vec![format!("meta l4proto {}", if rule.ipv6 { ICMP_OF_IPV6 } else { ICMP })];
         };
-        return vec![format!("{keyword} type {kind}"), format!("{keyword} code {code}")];
+        let code = code.map(|code| format!("{keyword} code {code}"));
+        return [format!("{keyword} type {kind}")].into_iter().chain(code).collect();
     }
-    let mut parts = vec![format!("meta l4proto {name}")];
+    let mut parts = vec![format!("meta l4proto {number}")];
     match rule.ports {
-        Some((first, last)) if first == last => parts.push(format!("th dport {first}")),
-        Some((first, last)) => parts.push(format!("th dport {first}-{last}")),
-        None => {}
+        Some((first, last)) if last.is_none_or(|last| last == first) => {
+            parts.push(format!("th dport {first}"));
+        }
+        Some((first, Some(last))) => parts.push(format!("th dport {first}-{last}")),
+        Some((_, None)) | None => {}
     }
     parts
 }

@@ -33,11 +33,8 @@ fn port(last: u8, group: u128) -> Port {
 
 /// Two secured ports, one that is not, one in another network, and a group that names itself.
 fn topology() -> Topology {
-    let tcp = |first, last| SecurityRule {
-        protocol: Some("tcp".into()),
-        ports: Some((first, last)),
-        ..allow(true)
-    };
+    let tcp =
+        |first, last| SecurityRule { protocol: Some(6), ports: Some((first, Some(last))), ..allow(true) };
     let workers = SecurityGroup {
         rules: vec![
             allow(false),
@@ -45,10 +42,11 @@ fn topology() -> Topology {
             SecurityRule { remote_group: Some(id(0x10)), ..allow(true) },
             SecurityRule { remote: Some("0.0.0.0/0".parse().unwrap()), ..tcp(22, 22) },
             SecurityRule { remote: Some("10.9.0.0/16".parse().unwrap()), ..tcp(30000, 32767) },
-            SecurityRule { protocol: Some("icmp".into()), ..allow(true) },
-            SecurityRule { protocol: Some("icmp".into()), ipv6: true, ..allow(true) },
-            SecurityRule { protocol: Some("icmp".into()), ports: Some((8, 0)), ..allow(true) },
-            SecurityRule { protocol: Some("112".into()), ..allow(true) },
+            SecurityRule { protocol: Some(1), ..allow(true) },
+            SecurityRule { protocol: Some(1), ipv6: true, ..allow(true) },
+            SecurityRule { protocol: Some(1), ports: Some((8, Some(0))), ..allow(true) },
+            SecurityRule { protocol: Some(1), ports: Some((8, None)), ..allow(true) },
+            SecurityRule { protocol: Some(112), ..allow(true) },
         ],
     };
     let mut first = port(10, 0x10);
