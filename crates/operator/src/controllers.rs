@@ -42,7 +42,9 @@ pub(crate) async fn run_with(
     }
     while let Some(ended) = running.join_next().await {
         if let Err(error) = ended {
-            tracing::error!(%error, "a controller ended");
+            // Without one of its controllers a manager would look healthy and do half its work; the next one does all.
+            tracing::error!(%error, "a controller ended: this manager stops, so that another one starts");
+            stop.cancel();
         }
     }
 }

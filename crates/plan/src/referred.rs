@@ -126,6 +126,14 @@ pub fn claiming(
     Claiming::Needs(Claim { owner_references: owners, labels })
 }
 
+/// The Cluster of another name that an object belongs to, where it belongs to one: of several the first. The uid does not
+/// count: a Cluster that was restored has another one, and is still the same.
+pub fn other_cluster<'object>(metadata: &'object ObjectMeta, name: &str) -> Option<&'object str> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    let first = owners.find(|owner| owner.kind == "Cluster" && is_core(&owner.api_version))?;
+    (first.name != name).then_some(first.name.as_str())
+}
+
 /// What an object of a core kind lacks to belong to its Cluster. One that something else manages belongs to that.
 pub fn claim_for_cluster(metadata: &ObjectMeta, cluster: &Cluster, name: &str) -> Option<Claim> {
     if controller(metadata).is_some() {

@@ -10,8 +10,11 @@
 //! - One reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all.
 //! - A reconcile receives only the key; what it needs it reads from the stores.
 //! - Nothing runs before every registered watch is synced, and nothing runs while we do not lead. Keys keep
-//!   collecting meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership aborts running reconciles at their next await: that is a crash, and
-//!   reconciles survive crashes. Gaining it looks at every root object once.
+//!   collecting meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership
+//!   aborts running reconciles at their next await: that is a crash, and reconciles survive crashes. Gaining it looks at
+//!   every root object once.
+//! - Every root object is looked at now and then, changed or not, spread over time: a wake that was lost costs minutes,
+//!   not for ever.
 //! - A panic or an overrun deadline is a failure of that key alone.
 //! - Shutdown takes no new keys, lets running reconciles end within a grace period, then aborts them.
 

@@ -23,6 +23,10 @@ const LEADERSHIP_PAUSE: Duration = Duration::from_millis(20);
 /// Rare against the cost of a look at every key, often against what can be created and deleted meanwhile.
 const COMPACT_EVERY: Duration = Duration::from_mins(10);
 
+/// Nothing should need it: every wait has a change or a moment that ends it. It bounds the harm of one that has neither,
+/// such as a read that failed and came back without a change.
+const LOOK_AGAIN_EVERY: Duration = Duration::from_mins(10);
+
 /// How a reconcile ended, reduced to what the loop acts on.
 enum End {
     Settled(Settled),
@@ -124,6 +128,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
             }
         }
         let queue = self.builder.queue.clone();
+        let mut look_again = tokio::time::interval_at(Instant::now() + LOOK_AGAIN_EVERY, LOOK_AGAIN_EVERY);
         loop {
             let has_room = self.running.len() < self.builder.concurrency;
             tokio::select! {
@@ -138,8 +143,17 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
                     return;
                 }
                 Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => self.ended(ended),
+                _ = look_again.tick() => self.spread_roots(),
                 key = queue.next(), if has_room => self.start(key),
             }
+        }
+    }
+
+    /// Every root object is looked at within the next interval, at a moment of its own: all at once would be a burst of
+    /// calls to clouds and tenants. Those that are due earlier stay as they are.
+    fn spread_roots(&self) {
+        for key in self.builder.roots.iter().filter_map(|roots| roots()).flatten() {
+            self.builder.queue.add_after(key, LOOK_AGAIN_EVERY.mul_f64(rand::random()));
         }
     }
 

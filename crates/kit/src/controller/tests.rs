@@ -209,6 +209,23 @@ async fn a_follower_forgets_what_is_gone_and_only_that() {
     assert_eq!(begun.lock().unwrap().keys().collect::<Vec<_>>(), ["here"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_nothing_wakes_is_looked_at_now_and_then_and_not_all_at_once() {
+    let mut builder = exact();
+    let keys: Vec<ObjectKey> = (0..50).map(|number| ObjectKey::cluster(format!("idle-{number}"))).collect();
+    builder.roots.push(Box::new(move || Some(keys.clone())));
+    let times = begun(builder, &["gone"], 3600).await;
+    assert_eq!(times["gone"], [0], "what does not exist is not looked for");
+    let idle: Vec<&Vec<u64>> =
+        times.iter().filter(|(name, _)| name.starts_with("idle")).map(|(_, times)| times).collect();
+    assert_eq!(idle.len(), 50);
+    for times in &idle {
+        assert!(times.len() >= 3 && times.windows(2).all(|pair| pair[1] - pair[0] <= 1200), "{times:?}");
+    }
+    let second: std::collections::BTreeSet<u64> = idle.iter().map(|times| times[1]).collect();
+    assert!(second.len() > 10, "{second:?}");
+}
+
 /// Notes the last load it was told.
 #[derive(Default)]
 struct Load(Mutex<Vec<(usize, usize)>>);

@@ -299,7 +299,8 @@ impl<F> Shared<F> {
                 if length <= self.stale_after {
                     return Ok(());
                 }
-                Err(Unknown::new(format!("{name}: watch broken for {} s: {why}", length.as_secs())))
+                // Not for how long: conditions repeat this, and would be written anew every second.
+                Err(Unknown::new(format!("{name}: watch broken: {why}")))
             }
         }
     }

@@ -138,7 +138,7 @@ async fn a_restart_of_the_api_server_is_survived() {
     bed.stop_api_server().unwrap();
     eventually("reads become unknown", async || watch.all().is_unknown()).await;
     let why = watch.freshness().unwrap_err().why;
-    assert!(why.starts_with("configmaps: watch broken for"), "{why}");
+    assert!(why.starts_with("configmaps: watch broken:"), "{why}");
     bed.start_api_server().unwrap();
     create(&api, &config_map("after", "1")).await;
     let both = pairs(&[("after", "1"), ("before", "1")]);

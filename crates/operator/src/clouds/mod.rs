@@ -13,6 +13,7 @@ mod find;
 mod gates;
 mod outcome;
 mod owned;
+mod reconcile;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,7 @@ pub(crate) use find::{
 };
 pub(crate) use outcome::{created, done};
 pub(crate) use owned::Owned;
+pub(crate) use reconcile::{InCloud, Reconciler};
 
 use crate::context::{Parts, WRITE_LIMIT};
 use gates::{Counted, Fence};
@@ -90,7 +92,11 @@ impl Clouds {
             Ok(Some(secret)) => Ok(secret),
             Ok(None) => {
                 self.forget(&key(namespace, identity));
-                let message = format!("there is no Secret {namespace}/{}", identity.name);
+                let message = format!(
+                    "there is no Secret {namespace}/{}, which identityRef names: create it, with the cloud {:?} \
+                     under the key {CLOUDS_KEY:?}",
+                    identity.name, identity.cloud_name
+                );
                 Err(trouble("CredentialsNotFound", message, Actor::ClusterOwner))
             }
             Err(error) => Err(trouble("CredentialsUnreadable", error.to_string(), Actor::Operator)),
@@ -183,6 +189,19 @@ pub(super) fn words(error: &Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// What people have to know who wait for a deletion: without the cloud's word nothing is let go, for what is in it would
+/// stay there unseen. Where the cloud itself is away it will be back; where they must act they are told how.
+pub(crate) fn while_deleting(mut trouble: CloudTrouble, finalizer: &str) -> CloudTrouble {
+    if trouble.actor == Actor::ClusterOwner {
+        trouble.message = format!(
+            "{}; as long as this is so nothing of this object is deleted in the cloud, and it stays (to give up what is \
+             left there, remove the finalizer {finalizer} by hand)",
+            trouble.message
+        );
+    }
+    trouble
 }
 
 fn trouble(reason: &'static str, message: impl Into<String>, actor: Actor) -> CloudTrouble {

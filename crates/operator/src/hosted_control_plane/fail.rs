@@ -53,6 +53,22 @@ impl From<Error> for Problem {
     }
 }
 
+/// What a person has to do something about, in words; nothing for what passes by itself.
+pub(super) fn refusal(error: &Error) -> Option<String> {
+    match error {
+        Error::Foreign { .. } | Error::FieldConflict { .. } | Error::Malformed { .. } => {
+            Some(error.to_string())
+        }
+        Error::Api { source, .. } => match source.as_ref() {
+            kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 405 | 413 | 422) => {
+                Some(status.message.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Something of that name exists, or it changed.
 pub(super) fn is_conflict(error: &kube::Error) -> bool {
     status_code(error) == Some(409)

@@ -38,14 +38,18 @@ impl Given {
 }
 
 impl ControlPlanes {
-    /// Every Secret by what it holds.
-    pub(super) async fn secrets(&self, names: &Names) -> BTreeMap<Material, Read<SecretFacts>> {
+    /// Every Secret by what it holds. One that was made for another control plane is not ours, whatever stands on it.
+    pub(super) async fn secrets(&self, names: &Names, uid: &str) -> BTreeMap<Material, Read<SecretFacts>> {
         let mut found = BTreeMap::new();
         for material in Material::ALL {
             let key = ObjectKey::namespaced(names.namespace(), names.secret(material));
             let read = match self.context.watches.secrets().get(&key) {
                 Read::One(kept) => match SecretFacts::of(&metadata(&kept)) {
-                    Some(facts) => Read::One(facts),
+                    Some(facts) => {
+                        let is_theirs =
+                            kept.owners.iter().any(|owner| owner.is_controller && owner.uid != uid);
+                        Read::One(SecretFacts { is_ours: !is_theirs, ..facts })
+                    }
                     // One that cannot be read stops only what needs it.
                     None => match self.brought(material, &kept).await {
                         Ok(facts) => Read::One(facts),
@@ -76,8 +80,9 @@ impl ControlPlanes {
         let api: Api<Secret> = Api::namespaced(self.context.client(), kept.key.namespace_or_empty());
         let read = api.get(&kept.key.name).await;
         let secret = read.map_err(|source| Error::api(format!("read Secret {}", kept.key), source))?;
-        let facts = described(material, &secret, nothing_known)
-            .map_err(|problem| Error::Malformed { what: format!("Secret {}", kept.key), problem })?;
+        // One that is of no use is a fact about it: whoever brought it is told, and it stops no deletion.
+        let facts = described(material, &secret, nothing_known.clone())
+            .unwrap_or_else(|problem| SecretFacts { problem: Some(problem), ..nothing_known });
         self.given.put(&kept.uid, &kept.resource_version, &facts);
         Ok(facts)
     }
@@ -110,8 +115,12 @@ fn described(material: Material, secret: &Secret, base: SecretFacts) -> Result<S
     }
     let pem = text(secret, keys::CERTIFICATE)?;
     let certificate = Certificate::parse(&pem).map_err(|error| error.to_string())?;
-    if !certificate.is_authority() || !certificate.matches_key(&key) {
-        return Err("its certificate is no authority, or the key is not its own".to_owned());
+    if !certificate.is_authority() {
+        return Err(format!("the certificate in {:?} is no authority", keys::CERTIFICATE));
+    }
+    if !certificate.matches_key(&key) {
+        let (key, certificate) = (keys::PRIVATE_KEY, keys::CERTIFICATE);
+        return Err(format!("{key:?} is not the key of the first certificate in {certificate:?}"));
     }
     Ok(SecretFacts {
         fingerprint: certificate.fingerprint(),

@@ -6,6 +6,7 @@ use hangar_kit::ObjectKey;
 use hangar_kit::apply::Rule;
 use hangar_kit::error::{Error, Result};
 use hangar_kit::watch::Watch;
+use hangar_plan::hosted_control_plane::ObjectIdentity;
 use k8s_openapi::NamespaceResourceScope;
 use kube::core::DynamicObject;
 use kube::{Api, Resource};
@@ -15,16 +16,16 @@ use serde::de::DeserializeOwned;
 use super::ControlPlanes;
 
 impl ControlPlanes {
-    /// Applies everything, in order. One that fails stops no other; the first failure is returned.
-    pub(super) async fn apply(&self, objects: &[DynamicObject]) -> Result<()> {
-        let mut first = Ok(());
+    /// Applies everything, in order. One that fails stops no other; the failures are returned.
+    pub(super) async fn apply(&self, objects: &[DynamicObject]) -> Vec<(ObjectIdentity, Error)> {
+        let mut failed = Vec::new();
         for object in objects {
             if let Err(error) = self.apply_one(object).await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "an object was not applied");
-                first = first.and(Err(error));
+                failed.push((ObjectIdentity::of(object), error));
             }
         }
-        first
+        failed
     }
 
     async fn apply_one(&self, object: &DynamicObject) -> Result<()> {

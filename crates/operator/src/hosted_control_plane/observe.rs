@@ -38,12 +38,13 @@ impl ControlPlanes {
             scheduler: not_read(),
             service: not_read(),
             tenant: not_read(),
+            troubles: BTreeMap::new(),
         };
         let namespace = root.key.namespace_or_empty();
         // A name that nothing can be named after has nothing to be looked for.
         if let Some(names) = owner_name(&cluster, root).and_then(|name| Names::new(&name, namespace).ok()) {
-            observed.secrets = self.secrets(&names).await;
-            self.observe_workloads(&mut observed, &names);
+            observed.secrets = self.secrets(&names, &root.uid).await;
+            self.observe_workloads(&mut observed, &names, &root.uid);
             let cluster = ObjectKey::namespaced(namespace, names.cluster());
             self.look_at_tenant(&mut observed, &root.key, &cluster).await;
         }
@@ -67,17 +68,24 @@ impl ControlPlanes {
         }
     }
 
-    fn observe_workloads(&self, observed: &mut Observed, names: &Names) {
+    /// Workloads that this control plane manages. Others of these names are not seen: applying ours is refused then, and
+    /// nobody deletes them.
+    fn observe_workloads(&self, observed: &mut Observed, names: &Names, uid: &str) {
         let watches = &self.context.watches;
         let key = |name: String| ObjectKey::namespaced(names.namespace(), name);
+        let etcd = watches.stateful_sets().get(&key(names.etcd()));
         observed.etcd =
-            watches.stateful_sets().get(&key(names.etcd())).map(|kept| workload::stateful_set(&kept));
-        let deployment = |name| watches.deployments().get(&key(name)).map(|kept| workload::deployment(&kept));
+            etcd.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::stateful_set(&kept));
+        let deployment = |name| {
+            let found = watches.deployments().get(&key(name));
+            found.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::deployment(&kept))
+        };
         observed.api_server = deployment(names.api_server());
         observed.controller_manager = deployment(names.controller_manager());
         observed.scheduler = deployment(names.scheduler());
+        let service = watches.services().get(&key(names.api_server_service()));
         observed.service =
-            watches.services().get(&key(names.api_server_service())).map(|kept| workload::service(&kept));
+            service.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::service(&kept));
         observed.etcd_pods = self.pods(names, Component::Etcd);
         observed.api_server_pods = self.pods(names, Component::ApiServer);
     }
@@ -89,6 +97,11 @@ impl ControlPlanes {
         });
         pods.map(|kept| workload::pod(&kept))
     }
+}
+
+/// Whether an object is managed by the owner with this uid.
+fn is_managed_by<F>(kept: &Kept<F>, uid: &str) -> bool {
+    kept.owners.iter().any(|owner| owner.is_controller && owner.uid == uid)
 }
 
 /// The name of the Cluster, also of one that is gone: what is named after it has to go too.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::{Reconcile, Settled};
 use hangar_kit::error::{Error, Result};
-use hangar_kit::execute::{Ending, Pass, execute};
+use hangar_kit::execute::{Ending, Pass, Workbench as _, execute};
 use hangar_plan::flow::{NotYet, Outcome, Read, Wake};
 use jiff::Timestamp;
 
-use super::fail::ReconcileError;
+use super::fail::{ReconcileError, refusal};
 use super::run::Bench;
 use super::{ControlPlanes, observe};
 use crate::context::WRITE_LIMIT;
@@ -35,12 +35,18 @@ impl Reconcile for ControlPlanes {
             }
         };
         let bench = Bench::new(self, &root);
-        let pass = execute(&bench, &self.context.parts.leadership, WRITE_LIMIT, ROUNDS).await?;
+        let mut pass = execute(&bench, &self.context.parts.leadership, WRITE_LIMIT, ROUNDS).await?;
         self.remember(key, &pass);
         if pass.ending == Ending::Fenced {
             return Err(Error::Fenced { what: key.to_string() }.into());
         }
-        let applied = self.apply(&pass.plan.objects).await;
+        let failed = self.apply(&pass.plan.objects).await;
+        for (object, error) in &failed {
+            pass.observation.troubles.extend(refusal(error).map(|words| (object.applying(), words)));
+        }
+        if !failed.is_empty() {
+            pass.plan.status = bench.plan(&pass.observation).status;
+        }
         // Our own writes of this pass are in the store: the status is compared with what is there now.
         if let Read::One(root) = self.context.watches.control_planes().get(key) {
             self.tell_steps(&root, &pass.ran).await;
@@ -49,7 +55,9 @@ impl Reconcile for ControlPlanes {
             self.tenants.forget(cluster);
             self.looks.forget(key);
         }
-        applied?;
+        if let Some((_, error)) = failed.into_iter().next() {
+            return Err(error.into());
+        }
         self.settled(key, &pass)
     }
 }

@@ -61,7 +61,9 @@ impl ControlPlanes {
                     Status::parse(&found.status)
                 })
             };
-            let Some(now) = is.as_ref().filter(|_| status(&was) != status(&is)) else {
+            // That a control plane which is being deleted goes away is no news.
+            let is_news = status(&was) != status(&is) && !root.is_terminating;
+            let Some(now) = is.as_ref().filter(|_| is_news) else {
                 continue;
             };
             let Some((severity, reason)) = transition(type_, status(&was), Status::parse(&now.status)) else {

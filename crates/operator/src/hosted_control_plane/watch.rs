@@ -14,6 +14,7 @@ use kube::core::DynamicObject;
 
 use super::{GROUP, KIND};
 use crate::context::{Context, SecretFacts, Watches};
+use crate::managed::is_more_than_status;
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
@@ -29,7 +30,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
         move |change| of(clusters_of_infrastructure(&watches, change))
     });
     builder
-        .roots(watches.control_planes(), |_| true)
+        .roots(watches.control_planes(), is_more_than_status)
         .watches(watches.clusters(), {
             let of = by_cluster(watches);
             move |change| of(change.itself())

@@ -15,8 +15,8 @@ use hangar_kit::ObjectKey;
 use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
-use crate::context::Context;
-use crate::context::Watches;
+use crate::context::{Context, Watches};
+use crate::managed::is_more_than_status;
 use reconcile::Reconciler;
 
 /// Starts the controller.
@@ -28,7 +28,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     };
     let builder = context
         .builder(Controller::KubeadmBootstrap)
-        .roots(watches.kubeadm_configs(), |_| true)
+        .roots(watches.kubeadm_configs(), is_more_than_status)
         .watches(watches.machines(), |change| {
             let sides = change.before.iter().chain(&change.after);
             let names = sides.filter_map(|machine| machine.spec.bootstrap.config_ref.as_ref());

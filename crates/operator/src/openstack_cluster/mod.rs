@@ -11,13 +11,16 @@ mod run;
 
 use std::sync::Arc;
 
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
+use hangar_kit::watch::Change;
 use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
+use crate::clouds::Reconciler;
 use crate::context::{Context, Watches};
-use reconcile::Reconciler;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
@@ -27,7 +30,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
         .roots(watches.openstack_clusters(), is_worth_a_look)
         .watches(watches.clusters(), {
             let watches = Arc::clone(watches);
-            move |change| of_cluster(&watches, &change.key)
+            move |change| if is_news(change) { of_cluster(&watches, &change.key) } else { Vec::new() }
         })
         .watches(watches.openstack_machines(), {
             let watches = Arc::clone(watches);
@@ -43,7 +46,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
                     .collect()
             }
         });
-    let (reconciler, stop) = (Reconciler::new(context), context.stop.clone());
+    let (reconciler, stop) = (Reconciler::<OpenStackCluster>::new(context), context.stop.clone());
     let leadership = Arc::clone(&context.parts.leadership);
     running.spawn(async move {
         builder.run(reconciler, leadership, stop).await;
@@ -51,9 +54,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
 }
 
 /// Our own writes of the status are no reason to ask the cloud again.
-fn is_worth_a_look(
-    change: &hangar_kit::watch::Change<hangar_api::infrastructure::v1beta1::OpenStackCluster>,
-) -> bool {
+fn is_worth_a_look(change: &Change<OpenStackCluster>) -> bool {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => {
             before.spec != after.spec
@@ -62,6 +63,19 @@ fn is_worth_a_look(
                 || before.metadata.owner_references != after.metadata.owner_references
                 || before.metadata.labels != after.metadata.labels
         }
+        _ => true,
+    }
+}
+
+/// A Cluster's status changes often, and the cloud need not be asked for that. What its control plane says about itself
+/// shows in it as what was reached.
+fn is_news(change: &Change<Cluster>) -> bool {
+    let facts = |cluster: &Cluster| {
+        let reached = cluster.status.as_ref().and_then(|status| status.initialization.clone());
+        (cluster.spec.paused, cluster.spec.control_plane_ref.clone(), reached)
+    };
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => before.uid != after.uid || facts(&before.value) != facts(&after.value),
         _ => true,
     }
 }

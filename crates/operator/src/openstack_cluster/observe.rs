@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterSpec};
-use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::names::{CLUSTER_NAME_LABEL, OPENSTACK_CLUSTER_FINALIZER};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_openstack::{
@@ -84,6 +84,10 @@ pub(super) async fn complete(context: &Context, observed: &mut Observed) -> Opti
     let namespace = observed.object.metadata.namespace.clone().unwrap_or_default();
     let session = match context.clouds.session(&namespace, &observed.object.spec.identity_ref).await {
         Ok(session) => session,
+        Err(trouble) if stage == Stage::Delete => {
+            observed.cloud = Access::Trouble(clouds::while_deleting(trouble, OPENSTACK_CLUSTER_FINALIZER));
+            return None;
+        }
         Err(trouble) => {
             observed.cloud = Access::Trouble(trouble);
             return None;

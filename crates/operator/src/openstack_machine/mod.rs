@@ -19,8 +19,8 @@ use hangar_kit::watch::Change;
 use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
+use crate::clouds::Reconciler;
 use crate::context::{Context, Watches};
-use reconcile::Reconciler;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
@@ -66,7 +66,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
                 }
             }
         });
-    let (reconciler, stop) = (Reconciler::new(context), context.stop.clone());
+    let (reconciler, stop) = (Reconciler::<OpenStackMachine>::new(context), context.stop.clone());
     let leadership = Arc::clone(&context.parts.leadership);
     running.spawn(async move {
         builder.run(reconciler, leadership, stop).await;

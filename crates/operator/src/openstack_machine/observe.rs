@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::Machine;
 use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackCluster, OpenStackMachine};
-use hangar_api::names::{CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, SECRET_VALUE_KEY};
+use hangar_api::names::{
+    CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, OPENSTACK_MACHINE_FINALIZER, SECRET_VALUE_KEY,
+};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_openstack::{Filter, PortQuery, ServerQuery, Session};
@@ -100,20 +102,26 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
 /// Asks the cloud, if it is time for it.
 pub(super) async fn complete(context: &Context, seen: &mut Seen) -> Option<Session> {
     let observed = &mut seen.observed;
-    if !matches!(observed.stage(), Stage::Keep | Stage::Delete) {
+    let stage = observed.stage();
+    if !matches!(stage, Stage::Keep | Stage::Delete) {
         return None;
     }
     let namespace = observed.object.namespace().unwrap_or_default();
-    let Some(identity) = &seen.identity else {
-        observed.cloud = Access::Trouble(CloudTrouble {
+    let session = match &seen.identity {
+        Some(identity) => context.clouds.session(&namespace, identity).await,
+        None => Err(CloudTrouble {
             reason: "CredentialsNotFound",
-            message: "neither the machine nor its OpenStackCluster names credentials".to_owned(),
+            message: "neither spec.identityRef nor an OpenStackCluster of its Cluster names credentials"
+                .to_owned(),
             actor: hangar_api::conditions::Actor::ClusterOwner,
-        });
-        return None;
+        }),
     };
-    let session = match context.clouds.session(&namespace, identity).await {
+    let session = match session {
         Ok(session) => session,
+        Err(trouble) if stage == Stage::Delete => {
+            observed.cloud = Access::Trouble(clouds::while_deleting(trouble, OPENSTACK_MACHINE_FINALIZER));
+            return None;
+        }
         Err(trouble) => {
             observed.cloud = Access::Trouble(trouble);
             return None;

@@ -1,104 +1,59 @@
-//! Observe, plan, run, write the status.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! What is an OpenStackMachine's own in a reconcile.
 
 use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};
 use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
-use hangar_kit::controller::{Reconcile, Settled};
-use hangar_kit::event::Recorder;
-use hangar_kit::execute::{DEFAULT_ROUNDS, Workbench, execute};
-use hangar_kit::watch::Kept;
-use hangar_kit::{Error, ObjectKey};
+use hangar_kit::execute::DEFAULT_ROUNDS;
+use hangar_kit::watch::{Kept, Watch};
+use hangar_openstack::Session;
 use hangar_plan::controllers::Controller;
-use hangar_plan::flow::{Outcome, Plan, Read};
+use hangar_plan::flow::{Outcome, Plan};
 use hangar_plan::openstack_machine::{Observed, Step, fold, plan};
-use kube::Resource as _;
 use serde_json::json;
 
 use super::{observe, run};
-use crate::clouds::{self, Owned};
-use crate::context::{Context, WRITE_LIMIT};
-use crate::outcome;
+use crate::clouds::{InCloud, Owned};
+use crate::context::{Context, Watches};
 
-/// The controller's own part.
-pub(super) struct Reconciler {
-    context: Context,
-    recorder: Recorder,
-}
+impl InCloud for OpenStackMachine {
+    const CONTROLLER: Controller = Controller::OpenStackMachine;
+    const FINALIZER: &'static str = OPENSTACK_MACHINE_FINALIZER;
+    const ROUNDS: usize = DEFAULT_ROUNDS;
 
-impl Reconciler {
-    pub(super) fn new(context: &Context) -> Self {
-        Self { context: context.clone(), recorder: context.recorder(Controller::OpenStackMachine) }
-    }
-}
-
-impl Reconcile for Reconciler {
-    type Error = Error;
-
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Settled, Error> {
-        let object = match self.context.watches.openstack_machines().get(key) {
-            Read::One(object) => object,
-            Read::Unknown(unknown) => {
-                return Err(Error::Undecidable { what: format!("OpenStackMachine {key}"), unknown });
-            }
-            Read::Absent | Read::Many(_) => return Ok(Settled::done()),
-        };
-        let bench = Bench::new(&self.context, &object);
-        let pass = execute(&bench, &self.context.parts.leadership, WRITE_LIMIT, DEFAULT_ROUNDS).await?;
-        let now = bench.owned.object().clone();
-        clouds::record(&self.recorder, &now.object_ref(&()), &pass.ran).await;
-        bench.owned.write_status(now.status.as_ref(), &pass.plan.status).await?;
-        Ok(outcome::settled(&pass))
-    }
-}
-
-/// One object's reads and effects.
-struct Bench<'a> {
-    context: &'a Context,
-    owned: Owned<'a, OpenStackMachine>,
-}
-
-impl<'a> Bench<'a> {
-    fn new(context: &'a Context, seen: &Arc<Kept<OpenStackMachine>>) -> Self {
-        let watch = context.watches.openstack_machines();
-        let owned = Owned::new(context.client(), watch, seen, OPENSTACK_MACHINE_FINALIZER);
-        Self { context, owned }
-    }
-}
-
-impl Workbench for Bench<'_> {
-    type Observation = Observed;
+    type Observed = Observed;
     type Step = Step;
     type Status = OpenStackMachineStatus;
-    type Object = ();
-    type Error = Error;
 
-    async fn observe(&self) -> Result<Observed, Error> {
-        let mut seen = observe::from_stores(self.context, self.owned.seen());
-        self.owned.set_session(observe::complete(self.context, &mut seen).await);
-        Ok(seen.observed)
+    fn watch(watches: &Watches) -> &Watch<Self> {
+        watches.openstack_machines()
     }
 
-    fn plan(&self, observed: &Observed) -> Plan<Step, OpenStackMachineStatus, ()> {
+    fn status(&self) -> Option<&OpenStackMachineStatus> {
+        self.status.as_ref()
+    }
+
+    async fn observe(context: &Context, seen: &Kept<Self>) -> (Observed, Option<Session>) {
+        let mut seen = observe::from_stores(context, seen);
+        let session = observe::complete(context, &mut seen).await;
+        (seen.observed, session)
+    }
+
+    fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus, ()> {
         plan(observed)
     }
 
-    async fn run(&self, step: &Step, _limit: Duration) -> Outcome {
+    async fn run(owned: &Owned<'_, Self>, step: &Step) -> Outcome {
         match step {
-            Step::Claim { owner_id } => self.owned.claim(owner_id).await,
-            Step::Release => self.owned.release().await,
-            Step::Record { provider_id } => {
-                self.owned.merge(json!({"spec": {"providerID": provider_id}})).await
-            }
-            _ => match self.owned.access() {
+            Step::Claim { owner_id } => owned.claim(owner_id).await,
+            Step::Release => owned.release().await,
+            Step::Record { provider_id } => owned.merge(json!({"spec": {"providerID": provider_id}})).await,
+            _ => match owned.access() {
                 Some((session, owner_id)) => run::run(&session, &owner_id, step).await,
                 None => Outcome::Lost,
             },
         }
     }
 
-    fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
         fold(observed, step, outcome);
     }
 }

@@ -88,6 +88,8 @@ fn part_stage(observed: &Observed, part: Part, reason: &'static str) -> Option<S
     match observed.read(part)? {
         Read::Absent | Read::Many(_) => None,
         Read::Unknown(unknown) => Some(undecided(&format!("a look at {what}"), unknown)),
+        // It was never ours.
+        Read::One(object) if observed.taken_by(object).is_some() => None,
         Read::One(object) => {
             let mut steps = Vec::new();
             if !object.is_terminating() {

@@ -11,7 +11,6 @@
 use hangar_api::contract::Endpoint;
 
 use super::{Observed, Part};
-use crate::flow::Read;
 
 pub(super) enum Choice {
     Keep,
@@ -78,7 +77,6 @@ fn is_external(observed: &Observed) -> bool {
 fn may_infrastructure_decide(observed: &Observed) -> bool {
     match &observed.control_plane {
         None => true,
-        Some(Read::One(_)) => !is_external(observed),
-        Some(_) => false,
+        Some(_) => observed.object(Part::ControlPlane).is_some() && !is_external(observed),
     }
 }

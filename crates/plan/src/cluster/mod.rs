@@ -163,11 +163,17 @@ impl Observed {
         }
     }
 
+    /// The object, where it is ours: what another Cluster refers to and owns is left to it, also when we go.
     fn object(&self, part: Part) -> Option<&Referred> {
         match self.read(part) {
-            Some(Read::One(object)) => Some(object),
+            Some(Read::One(object)) if self.taken_by(object).is_none() => Some(object),
             _ => None,
         }
+    }
+
+    fn taken_by<'object>(&self, object: &'object Referred) -> Option<&'object str> {
+        let name = self.cluster.metadata.name.as_deref().unwrap_or_default();
+        referred::other_cluster(&object.metadata, name)
     }
 
     fn is_deleting(&self) -> bool {

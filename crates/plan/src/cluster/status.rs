@@ -79,8 +79,9 @@ fn facts(writer: &mut Writer<'_>) {
     let is_provisioned = match &observed.infrastructure {
         // A Cluster that refers to no infrastructure waits for none, unless a topology is still to name it.
         None => observed.cluster.spec.topology.is_none(),
-        Some(Read::One(object)) => object.infrastructure_cluster().is_provisioned(),
-        Some(_) => false,
+        Some(_) => observed
+            .object(Part::Infrastructure)
+            .is_some_and(|object| object.infrastructure_cluster().is_provisioned()),
     };
     let reached = writer.status.initialization.get_or_insert_default();
     if is_initialized {
@@ -212,7 +213,7 @@ fn everything(writer: &mut Writer<'_>) {
     legacy(writer);
 }
 
-/// What a condition says while the object behind a reference cannot be read.
+/// What a condition says while the object behind a reference cannot be read, or is somebody else's.
 fn unread(type_: &str, observed: &Observed, part: Part, was_there: bool) -> Option<Finding> {
     let reference = observed.reference(part)?;
     let what = format!("{} {}", reference.kind, reference.name);
@@ -235,7 +236,13 @@ fn unread(type_: &str, observed: &Observed, part: Part, was_there: bool) -> Opti
             let waiting = Waiting::new(Actor::ClusterOwner, format!("{what} to be created"));
             Some(Finding::fails(type_, "DoesNotExist", &waiting))
         }
-        Read::One(_) | Read::Many(_) => None,
+        Read::One(object) => {
+            let other = observed.taken_by(object)?;
+            let waiting = Waiting::new(Actor::ClusterOwner, format!("another {}", reference.kind))
+                .because(format!("{what} belongs to Cluster {other}"));
+            Some(Finding::fails(type_, "OwnedByAnother", &waiting))
+        }
+        Read::Many(_) => None,
     }
 }
 

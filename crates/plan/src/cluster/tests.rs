@@ -111,6 +111,31 @@ fn the_objects_are_there_and_are_claimed() {
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
 }
 
+/// Trap: a second Cluster from a copied manifest that still refers to the objects of the first.
+#[test]
+fn what_belongs_to_another_cluster_is_neither_claimed_nor_used_nor_deleted() {
+    let theirs = json!({"metadata": {"name": "copy", "uid": "u-copy"}});
+    let mut seen = observed(cluster(theirs.clone()));
+    seen.infrastructure = Some(infrastructure(Some("api"), true));
+    seen.control_plane = Some(control_plane(Some("api"), true));
+    assert_eq!(ids(&seen), [""; 0]);
+    let status = plan(&seen).status;
+    assert_eq!(status.initialization, None);
+    let conditions = status.conditions.unwrap();
+    for type_ in ["InfrastructureReady", "ControlPlaneAvailable"] {
+        let found = conditions.iter().find(|one| one.type_ == type_).unwrap();
+        assert!(found.message.contains("belongs to Cluster demo"), "{found:?}");
+    }
+    seen.cluster = cluster(theirs);
+    seen.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    assert_eq!(ids(&seen), ["remove finalizer cluster"]);
+    // One that was restored has another uid, and is still the same.
+    let mut seen = observed(cluster(json!({"metadata": {"uid": "u-restored"}})));
+    seen.control_plane = Some(control_plane(Some("api"), true));
+    assert!(ids(&seen).contains(&"claim control-plane ".to_owned()));
+}
+
 #[test]
 fn a_running_cluster() {
     let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "api", "port": 6443}}});

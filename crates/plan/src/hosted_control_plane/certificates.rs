@@ -22,7 +22,7 @@ use super::observed::{Observed, SecretFacts};
 use super::part::Part;
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use crate::flow::{Read, Unknown, Wake};
+use crate::flow::{Read, Step as _, Unknown, Wake};
 
 /// Whether everything that has to be proved can be proved.
 pub const CERTIFICATES_VALID: &str = "CertificatesValid";
@@ -35,7 +35,7 @@ const MOST_MEMBERS: i32 = 5;
 
 /// Which of these materials are not there yet, for people.
 pub(super) fn missing(observed: &Observed, materials: &[Material]) -> Vec<String> {
-    let is_missing = |material: &&Material| !matches!(observed.secret(**material), Read::One(_));
+    let is_missing = |material: &&Material| !matches!(observed.secret(**material), Read::One(facts) if facts.problem.is_none());
     materials.iter().filter(is_missing).map(ToString::to_string).collect()
 }
 
@@ -61,10 +61,15 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
 /// What is wrong, gathered over all materials.
 #[derive(Default)]
 struct Judgement {
-    unread: Vec<String>,
+    /// With why.
+    unread: Vec<(String, String)>,
     foreign: Vec<String>,
+    /// With what is wrong.
+    unusable: Vec<String>,
     expired: Vec<String>,
     minting: Vec<String>,
+    /// What went wrong when it was minted.
+    troubles: Vec<String>,
     ending: Vec<String>,
 }
 
@@ -75,20 +80,32 @@ impl Judgement {
             let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's Secrets to go")
                 .because(format!("these names are taken: {}", listed(&self.foreign)));
             part.fails(CERTIFICATES_VALID, "NameTaken", &waiting);
+        } else if !self.unusable.is_empty() {
+            let waiting =
+                Waiting::new(Actor::ClusterOwner, "Secrets that can be used, or none: then they are made")
+                    .because(self.unusable.join("; "));
+            part.fails(CERTIFICATES_VALID, "Unusable", &waiting);
         } else if !self.expired.is_empty() {
             let waiting = Waiting::new(Actor::Operator, "new authorities").because(format!(
                 "these have ended, and all they signed with them: {}",
                 listed(&self.expired)
             ));
             part.fails(CERTIFICATES_VALID, "Expired", &waiting);
-        } else if !self.unread.is_empty() {
-            let waiting =
-                Waiting::new(Actor::Hangar, format!("a look at the Secrets {}", listed(&self.unread)));
-            part.unknown(CERTIFICATES_VALID, "NotRead", &waiting);
+        } else if let Some((_, why)) = self.unread.first() {
+            let names: Vec<String> = self.unread.iter().map(|(name, _)| name.clone()).collect();
+            let waiting = Waiting::new(Actor::Hangar, format!("a look at the Secrets {}", listed(&names)));
+            part.unknown(CERTIFICATES_VALID, "NotRead", &waiting.because(why));
         } else if !self.minting.is_empty() {
-            part.fails(CERTIFICATES_VALID, "Minting", &Waiting::new(Actor::Hangar, listed(&self.minting)));
+            let mut waiting = Waiting::new(Actor::Hangar, listed(&self.minting));
+            if !self.troubles.is_empty() {
+                waiting = waiting.because(self.troubles.join("; "));
+            }
+            part.fails(CERTIFICATES_VALID, "Minting", &waiting);
         } else {
             part.holds(CERTIFICATES_VALID, "Valid");
+            for trouble in self.troubles {
+                part.wait(&Waiting::new(Actor::Hangar, "a renewal").because(trouble), None);
+            }
         }
         if !self.ending.is_empty() {
             let waiting =
@@ -107,7 +124,8 @@ fn judge(
 ) {
     let name = validated.names.secret(material);
     let facts = match observed.secret(material) {
-        Read::Unknown(_) | Read::Many(_) => return judged.unread.push(name),
+        Read::Unknown(unknown) => return judged.unread.push((name, unknown.why)),
+        Read::Many(_) => return judged.unread.push((name, "a name leads to several Secrets".to_owned())),
         Read::Absent => None,
         Read::One(facts) => Some(facts),
     };
@@ -118,6 +136,9 @@ fn judge(
         }
         if !facts.is_ours && !material.may_be_given() {
             return judged.foreign.push(name);
+        }
+        if let Some(problem) = &facts.problem {
+            return judged.unusable.push(format!("{name}: {problem}"));
         }
         if material.is_authority() && facts.is_expired(observed.now) {
             judged.expired.push(name.clone());
@@ -145,7 +166,9 @@ fn judge(
         "Opaque"
     };
     let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
-    part.steps.push(Step::Mint(Box::new(Mint { material, secret, content, intent, why })));
+    let step = Step::Mint(Box::new(Mint { material, secret, content, intent, why }));
+    judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
+    part.steps.push(step);
 }
 
 /// Why it has to be minted now, if it has to.
@@ -224,7 +247,7 @@ fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) ->
 fn issuer(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Issuer> {
     let authority = material.issuer()?;
     let Read::One(facts) = observed.secret(authority) else { return None };
-    if facts.is_deleting || facts.is_expired(observed.now) {
+    if facts.is_deleting || facts.problem.is_some() || facts.is_expired(observed.now) {
         return None;
     }
     let secret = validated.names.secret(authority);

@@ -3,9 +3,13 @@
 //! The tenant is left alone: whoever deletes a cluster deletes its machines first. API servers go before etcd, because
 //! one that loses etcd while it stops takes more than a minute for it. Keys go last, so that everything before can
 //! still be looked into. What needs no order is garbage collected when the control plane itself is gone.
+//!
+//! Of several objects that are going the condition names the one that was asked last. They mostly go in the order in
+//! which they were asked, so it stays the same until the last is gone: one write for a phase instead of one for each
+//! object, and still a name where one of them hangs.
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
-use hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER;
+use hangar_api::names::{CLUSTER_NAME_LABEL, HOSTED_CONTROL_PLANE_FINALIZER};
 
 use super::material::Material;
 use super::names::Names;
@@ -51,13 +55,15 @@ pub(super) fn plan(observed: &Observed) -> Part {
     part
 }
 
-/// Names after the Cluster; after its reference where it is gone already.
+/// Names after the Cluster; after its reference, or the label, where it is gone already.
 fn names(observed: &Observed) -> Option<Names> {
     let metadata = &observed.control_plane.metadata;
     let seen = observed.cluster.iter().next().map(|cluster| cluster.name.clone());
     let owners = metadata.owner_references.iter().flatten();
     let referred = owners.into_iter().find(|owner| owner.kind == "Cluster").map(|owner| owner.name.clone());
-    Names::new(&seen.or(referred)?, metadata.namespace.as_deref().unwrap_or_default()).ok()
+    let labelled = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL)).cloned();
+    let name = seen.or(referred).or(labelled)?;
+    Names::new(&name, metadata.namespace.as_deref().unwrap_or_default()).ok()
 }
 
 /// Something of ours that can be deleted.
@@ -105,7 +111,7 @@ fn controllers(observed: &Observed, names: &Names, part: &mut Part) -> Option<Wa
     ]
     .into_iter()
     .flatten()
-    .next()
+    .next_back()
 }
 
 fn etcd(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
@@ -115,7 +121,7 @@ fn etcd(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> 
     ]
     .into_iter()
     .flatten()
-    .next()
+    .next_back()
 }
 
 fn keys(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
@@ -128,7 +134,7 @@ fn keys(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> 
         }
         let read = read.map(Clone::clone);
         let wait = gone(&read, names, ("v1", "Secret"), names.secret(material), part);
-        waiting = waiting.or(wait);
+        waiting = wait.or(waiting);
     }
     waiting
 }

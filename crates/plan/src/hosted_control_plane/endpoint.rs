@@ -13,7 +13,7 @@ use super::observed::Observed;
 use super::part::Part;
 use super::step::Step;
 use super::validate::Validated;
-use crate::flow::Read;
+use crate::flow::{Read, Step as _};
 
 /// Whether the API server has an endpoint that everybody agrees on.
 pub const ENDPOINT_READY: &str = "EndpointReady";
@@ -54,7 +54,15 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             "it has none of its own",
         );
         let target = infrastructure.clone();
-        part.steps.push(Step::PublishInfrastructureEndpoint { target, endpoint: endpoint.clone() });
+        let who = format!("{} {}", target.kind, target.name);
+        let step = Step::PublishInfrastructureEndpoint { target, endpoint: endpoint.clone() };
+        let trouble = observed.troubles.get(&step.id());
+        part.steps.push(step);
+        if let Some(words) = trouble {
+            let waiting = Waiting::new(Actor::Operator, format!("{who} to take the endpoint {endpoint}"));
+            part.fails(ENDPOINT_READY, "NotPublished", &waiting.because(words));
+            return part;
+        }
     }
     judge(observed, validated, &endpoint, reached, &mut part);
     part

@@ -1,7 +1,7 @@
 //! What an observation becomes after a step, until the world is read again.
 //!
-//! Only what the answer proves is written down. A step that failed, was refused or whose answer was lost changes nothing:
-//! the executor does not try it again in this pass.
+//! Only what the answer proves is written down. A step that failed or was refused leaves its words, which conditions
+//! repeat; one whose answer was lost changes nothing. The executor does not try it again in this pass.
 
 use hangar_api::contract::Endpoint;
 
@@ -9,7 +9,7 @@ use super::material::Content;
 use super::observed::{Observed, SecretFacts, TenantObject, WorkloadFacts};
 use super::step::{Mint, Step};
 use super::{ObjectIdentity, names};
-use crate::flow::{Outcome, Read};
+use crate::flow::{Outcome, Read, Step as _};
 
 impl Observed {
     /// Makes the observation what it is after that outcome.
@@ -17,12 +17,18 @@ impl Observed {
     /// Minting answers [`Outcome::Created`] with the fingerprint of what was minted; edges that know more put their own
     /// [`SecretFacts`] in place instead. Applying in the tenant answers [`Outcome::Created`] or [`Outcome::Done`].
     pub fn fold(&mut self, step: &Step, outcome: &Outcome) {
-        if !outcome.is_success() {
-            return;
-        }
         let id = match outcome {
             Outcome::Created(id) => id.clone(),
-            _ => String::new(),
+            Outcome::Done => String::new(),
+            Outcome::Lost => return,
+            Outcome::Refused(words) => {
+                self.troubles.insert(step.id(), words.clone());
+                return;
+            }
+            Outcome::Failed(failure) => {
+                self.troubles.insert(step.id(), failure.message.clone());
+                return;
+            }
         };
         match step {
             Step::Claim(claim) => {

@@ -54,6 +54,7 @@ mod validate;
 mod version;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneStatus;
@@ -71,7 +72,7 @@ pub use step::{Claim, Mint, MintReason, Step};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
 
-use crate::flow::{self, Frontier, Read};
+use crate::flow::{self, Frontier, Read, Wake};
 use part::Part;
 use status::Draft;
 
@@ -90,6 +91,9 @@ pub mod condition {
     pub use super::tenant::WORKLOAD_READY;
 }
 
+/// What could not be read tells nobody when it can be.
+const READ_AGAIN: Duration = Duration::from_secs(30);
+
 /// What a plan of a hosted control plane is.
 pub type Plan = flow::Plan<Step, HostedControlPlaneStatus>;
 
@@ -106,7 +110,11 @@ pub fn plan(observed: &Observed) -> Plan {
         steps: Frontier::from_iter(part.steps),
         status: draft.finish(),
         report: part.report,
-        wake: part.wake,
+        wake: if observed.has_unread() {
+            part.wake.sooner(Wake::after(observed.now, READ_AGAIN))
+        } else {
+            part.wake
+        },
     }
 }
 
@@ -124,8 +132,17 @@ pub fn tenant_leftovers(observed: &Observed) -> Vec<ObjectIdentity> {
 /// What can be rendered, if anything: an owner, an epoch, and nothing wrong.
 fn validated(observed: &Observed) -> Option<Validated<'_>> {
     let Read::One(cluster) = &observed.cluster else { return None };
+    if !is_referred(observed, cluster) {
+        return None;
+    }
     let Recorded::Known(epoch) = Epoch::recorded(&observed.control_plane) else { return None };
     validate(&observed.control_plane, cluster, epoch).ok()
+}
+
+/// Whether the Cluster means this control plane. Owner and label may be those of another that somebody copied; everything
+/// is named after the Cluster, so two would work on the same objects.
+fn is_referred(observed: &Observed, cluster: &ClusterFacts) -> bool {
+    cluster.control_plane.is_some() && cluster.control_plane == observed.control_plane.metadata.name
 }
 
 fn decide(observed: &Observed, draft: &mut Draft<'_>) -> Part {
@@ -145,6 +162,7 @@ fn decide(observed: &Observed, draft: &mut Draft<'_>) -> Part {
         return part;
     }
     if observed.control_plane.metadata.deletion_timestamp.is_some() {
+        draft.leaving();
         return delete::plan(observed);
     }
     let Some(cluster) = cluster else {
@@ -153,6 +171,16 @@ fn decide(observed: &Observed, draft: &mut Draft<'_>) -> Part {
         part.wait(&waiting, None);
         return part;
     };
+    if !is_referred(observed, cluster) {
+        let other = cluster.control_plane.as_ref();
+        let other = other.map_or_else(|| "none".to_owned(), |name| format!("HostedControlPlane {name}"));
+        let waiting =
+            Waiting::new(Actor::ClusterOwner, format!("Cluster {} to refer to this one", cluster.name))
+                .because(format!("of all control planes of this kind it refers to {other}"));
+        draft.left_alone("NotReferenced", &waiting);
+        part.wait(&waiting, None);
+        return part;
+    }
     let epoch = match Epoch::recorded(&observed.control_plane) {
         Recorded::Known(epoch) => epoch,
         Recorded::Nothing => Epoch::CURRENT,

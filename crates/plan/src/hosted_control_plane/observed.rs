@@ -16,9 +16,14 @@ use kube::core::DynamicObject;
 
 use super::material::Material;
 use super::names;
-use crate::flow::Read;
+use crate::flow::{Read, StepId};
 
-/// Everything one plan of a hosted control plane is made from.
+/// How references name a control plane.
+const KIND: &str = "HostedControlPlane";
+const GROUP: &str = "controlplane.cluster.x-k8s.io";
+
+/// Everything one plan of a hosted control plane is made from. What another owner manages counts as absent: it has one
+/// of our names, is never changed and never deleted.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The clock.
@@ -47,6 +52,22 @@ pub struct Observed {
     pub service: Read<ServiceFacts>,
     /// What is in the tenant. Unknown while it cannot be reached, with the reason; never Absent.
     pub tenant: Read<TenantFacts>,
+    /// What did not work in this pass, steps and objects, in the words of who said so.
+    pub troubles: BTreeMap<StepId, String>,
+}
+
+impl Observed {
+    /// Whether something of the management cluster could not be read.
+    pub(super) fn has_unread(&self) -> bool {
+        let workloads = [&self.etcd, &self.api_server, &self.controller_manager, &self.scheduler];
+        self.cluster.is_unknown()
+            || self.infrastructure.is_unknown()
+            || self.service.is_unknown()
+            || self.etcd_pods.is_unknown()
+            || self.api_server_pods.is_unknown()
+            || workloads.into_iter().any(Read::is_unknown)
+            || self.secrets.values().any(Read::is_unknown)
+    }
 }
 
 /// What a plan needs of the Cluster.
@@ -68,6 +89,8 @@ pub struct ClusterFacts {
     pub api_server_port: Option<i32>,
     /// The endpoint that the Cluster has; half or empty while it has none.
     pub endpoint: Endpoint,
+    /// The HostedControlPlane that the Cluster refers to, if it refers to one.
+    pub control_plane: Option<String>,
 }
 
 impl ClusterFacts {
@@ -75,6 +98,8 @@ impl ClusterFacts {
     pub fn of(cluster: &Cluster) -> Self {
         let network = cluster.spec.cluster_network.clone().unwrap_or_default();
         let endpoint = cluster.spec.control_plane_endpoint.clone().unwrap_or_default();
+        let reference = cluster.spec.control_plane_ref.as_ref();
+        let reference = reference.filter(|found| found.kind == KIND && found.api_group == GROUP);
         Self {
             name: cluster.metadata.name.clone().unwrap_or_default(),
             is_paused: cluster.spec.paused.unwrap_or_default(),
@@ -87,6 +112,7 @@ impl ClusterFacts {
                 host: endpoint.host.unwrap_or_default(),
                 port: endpoint.port.unwrap_or_default(),
             },
+            control_plane: reference.map(|reference| reference.name.clone()),
         }
     }
 }
@@ -127,6 +153,8 @@ pub struct SecretFacts {
     pub not_after: Option<Timestamp>,
     /// The certificate in PEM, of authorities only: others have to trust it.
     pub certificate: Option<String>,
+    /// Why one that people brought cannot be used, where it cannot.
+    pub problem: Option<String>,
 }
 
 impl SecretFacts {
@@ -146,6 +174,7 @@ impl SecretFacts {
             not_before: moment(names::NOT_BEFORE_ANNOTATION),
             not_after: moment(names::NOT_AFTER_ANNOTATION),
             certificate: text(names::CERTIFICATE_ANNOTATION),
+            problem: None,
         })
     }
 

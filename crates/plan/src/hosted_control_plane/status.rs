@@ -16,7 +16,7 @@ use super::delete::DELETING;
 use super::endpoint::{self, ENDPOINT_READY};
 use super::etcd::{self, ETCD_CLUSTER_HEALTHY};
 use super::names::{COMPONENT_LABEL, Component};
-use super::observed::{Observed, WorkloadFacts};
+use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::part::management_cluster;
 use super::report::SETTINGS_EFFECTIVE;
 use super::validate::Validated;
@@ -75,9 +75,20 @@ impl<'observed> Draft<'observed> {
         self.finding(Finding::fails(READY, reason, waiting));
     }
 
-    /// What people wrote cannot be rendered. What runs already is left alone, and stays available.
+    /// Its API servers go first: whoever asks is told so from the beginning.
+    pub(super) fn leaving(&mut self) {
+        self.unavailable("Deleting", &Waiting::new(Actor::Hangar, "the control plane to be gone"));
+        self.status.ready = Some(false);
+    }
+
+    /// What people wrote cannot be rendered.
     pub(super) fn invalid(&mut self, reason: &str, waiting: &Waiting) {
         self.finding(Finding::fails(SPECIFICATION_VALID, reason, waiting));
+        self.left_alone(reason, waiting);
+    }
+
+    /// Nothing is done. What runs already stays available.
+    pub(super) fn left_alone(&mut self, reason: &str, waiting: &Waiting) {
         self.finding(Finding::fails(READY, reason, waiting));
         if conditions::get(&self.status, AVAILABLE).is_none() {
             self.finding(Finding::fails(AVAILABLE, reason, waiting));
@@ -148,6 +159,12 @@ impl<'observed> Draft<'observed> {
             [CERTIFICATES_VALID, ETCD_CLUSTER_HEALTHY, API_SERVER_READY, CONTROLLERS_READY, ENDPOINT_READY]
                 .map(SummaryPart::positive);
         self.finding(conditions::summary(&self.status, READY, &parts));
+        let refused = self.observed.troubles.iter();
+        let refused = refused.filter_map(|(step, words)| Some((ObjectIdentity::applied_by(step)?, words)));
+        if let Some((object, words)) = refused.min() {
+            let waiting = Waiting::new(Actor::Operator, format!("{object} to be accepted")).because(words);
+            self.finding(Finding::fails(READY, "ObjectRefused", &waiting));
+        }
     }
 
     fn available(&self, validated: &Validated<'_>) -> Finding {

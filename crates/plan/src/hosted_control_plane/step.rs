@@ -65,6 +65,19 @@ pub enum Step {
     },
 }
 
+impl ObjectIdentity {
+    /// What applying an object of the plan is called, where it did not work: edges note it in
+    /// [`super::Observed::troubles`].
+    pub fn applying(&self) -> StepId {
+        StepId::new("apply", "management", self.to_string())
+    }
+
+    /// The name of the object, if this is about applying one.
+    pub(super) fn applied_by(step: &StepId) -> Option<&str> {
+        (step.verb == "apply" && step.kind == "management").then_some(step.name.as_str())
+    }
+}
+
 /// What marks a control plane as ours. One patch with the resourceVersion that was seen: finalizer and annotations are
 /// there together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::part::Part;
 use super::step::Step;
 use super::validate::Validated;
 use super::{controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac};
-use crate::flow::{Read, Wake};
+use crate::flow::{Read, Step as _, Wake};
 
 /// Whether the tenant has everything that nodes need.
 pub const WORKLOAD_READY: &str = "WorkloadReady";
@@ -88,6 +88,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     };
     let mut foreign = Vec::new();
     let mut pending = Vec::new();
+    let mut troubles = Vec::new();
     for object in objects(observed, validated) {
         let identity = ObjectIdentity::of(&object);
         match needed(tenant, &identity, &object) {
@@ -95,8 +96,10 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             Need::Unread => pending.push(identity.to_string()),
             Need::Foreign => foreign.push(identity.to_string()),
             Need::Apply(uid) => {
+                let step = Step::ApplyTenant { object: Box::new(object), uid };
+                troubles.extend(observed.troubles.get(&step.id()).cloned());
                 pending.push(identity.to_string());
-                part.steps.push(Step::ApplyTenant { object: Box::new(object), uid });
+                part.steps.push(step);
             }
         }
     }
@@ -110,7 +113,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     {
         pending.push("everything that needs to know the cluster's authority".to_owned());
     }
-    judge(observed, validated, &foreign, &pending, &mut part);
+    judge(observed, validated, &foreign, (&pending, &troubles), &mut part);
     part
 }
 
@@ -142,7 +145,7 @@ fn judge(
     observed: &Observed,
     validated: &Validated<'_>,
     foreign: &[String],
-    pending: &[String],
+    (pending, troubles): (&[String], &[String]),
     part: &mut Part,
 ) {
     if !foreign.is_empty() {
@@ -156,7 +159,11 @@ fn judge(
             0 => format!("{first} in the tenant"),
             more => format!("{first} and {more} more in the tenant"),
         };
-        part.fails(WORKLOAD_READY, "Applying", &Waiting::new(Actor::Hangar, on));
+        let mut waiting = Waiting::new(Actor::Hangar, on);
+        if let Some(words) = troubles.first() {
+            waiting = waiting.because(words);
+        }
+        part.fails(WORKLOAD_READY, "Applying", &waiting);
     } else {
         part.holds(WORKLOAD_READY, "Applied");
     }

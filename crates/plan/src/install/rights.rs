@@ -44,11 +44,14 @@ pub(super) fn cluster_role(options: &Options) -> ClusterRole {
     if !converted.is_empty() {
         rules.push(only(definitions(&["patch"]), converted));
     }
-    if RULES.iter().any(|rules| webhooks::is_chosen(rules, options)) {
+    // The leader looks for configurations that carry our label, also where there can be none.
+    let configurations = |verbs: &[&str]| {
         let kinds = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-        rules.push(rule(&["admissionregistration.k8s.io"], &kinds, &["get", "list", "watch"]));
-        let patch = rule(&["admissionregistration.k8s.io"], &kinds, &["patch"]);
-        rules.push(only(patch, [NAME.to_owned()]));
+        rule(&["admissionregistration.k8s.io"], &kinds, verbs)
+    };
+    rules.push(configurations(&["get", "list", "watch"]));
+    if RULES.iter().any(|rules| webhooks::is_chosen(rules, options)) {
+        rules.push(only(configurations(&["patch"]), [NAME.to_owned()]));
     }
     for controller in options.controllers.iter() {
         rules.extend(own_kinds(controller));
@@ -120,7 +123,8 @@ fn beyond_own_kinds(controller: Controller) -> Vec<PolicyRule> {
             rule(&[core], &["machines"], &["create", "patch", "delete"]),
             // What is cloned belongs to its Machine from the first moment.
             rule(&[core], &["machines/finalizers"], &["update"]),
-            rule(providers, &["*"], &["get", "list", "watch", "create"]),
+            // Templates get the Cluster as an owner.
+            rule(providers, &["*"], &["get", "list", "watch", "create", "patch"]),
         ],
         Controller::MachineDeployment => vec![
             rule(&[core], &["clusters", "machines", "machinesets"], READ),

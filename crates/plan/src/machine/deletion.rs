@@ -10,6 +10,7 @@ use super::drain::{self, Drain};
 use super::node::{self, NodeFacts};
 use super::{DRAIN_INTERVAL, Look, MISSING_INTERVAL, NODE_SICK_INTERVAL, NodeView, Observed, Part, Step};
 use crate::flow::{Read, StepId, Wait, Wake};
+use crate::referred::{self, Claiming, Referred};
 
 /// How long to try to delete a Node that cannot be reached, if the Machine does not say.
 const NODE_DELETION_SECONDS: i32 = 10;
@@ -86,11 +87,22 @@ pub(super) fn next(observed: &Observed) -> Stage {
     Stage::new("DeletionCompleted", waiting).step(Step::RemoveFinalizer)
 }
 
-/// Whether the Cluster is going decides about the Node, so it has to be known.
+/// Whether the Cluster is going, and whether it has a control plane, decides about the Node: both have to be known, or a
+/// Node that runs would lose its server without being emptied.
 fn unread(observed: &Observed) -> Option<Stage> {
-    let Read::Unknown(unknown) = &observed.cluster else { return None };
-    let waiting = Waiting::new(Actor::Operator, "a look at the Cluster").because(unknown.why.clone());
-    Some(Stage::new("DeletionStateUnknown", waiting))
+    let unread = |what: &str, why: &str| {
+        let waiting = Waiting::new(Actor::Operator, format!("a look at {what}")).because(why);
+        Some(Stage::new("DeletionStateUnknown", waiting))
+    };
+    if let Read::Unknown(unknown) = &observed.cluster {
+        return unread("the Cluster", &unknown.why);
+    }
+    let Some(Read::Unknown(unknown)) = &observed.control_plane else { return None };
+    let cluster = observed.the_cluster()?;
+    let is_decided = observed.node_name().is_none()
+        || cluster.metadata.deletion_timestamp.is_some()
+        || observed.has_control_plane_machines;
+    if is_decided { None } else { unread("the control plane", &unknown.why) }
 }
 
 fn hook(observed: &Observed, prefix: &str, reason: &'static str) -> Option<Stage> {
@@ -206,6 +218,16 @@ fn described(drain: &Drain) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
+/// What the Machine refers to and never could claim stays with its owner. The uid does not count: a Machine that was
+/// restored has another one, and is still the same.
+fn is_anothers(observed: &Observed, object: &Referred) -> bool {
+    let metadata = &observed.machine.metadata;
+    let itself = format!("Machine {}", metadata.name.as_deref().unwrap_or_default());
+    let owner = referred::owner("Machine", metadata, true);
+    let claiming = object.claiming(&owner, &observed.machine.spec.cluster_name, Some("MachineSet"));
+    matches!(claiming, Claiming::Taken(by) if by != itself)
+}
+
 fn part(observed: &Observed, part: Part, reason: &'static str) -> Option<Stage> {
     let reference = observed.reference(part)?;
     let what = format!("{} {}", reference.kind, reference.name);
@@ -216,6 +238,7 @@ fn part(observed: &Observed, part: Part, reason: &'static str) -> Option<Stage> 
                 Waiting::new(Actor::Operator, format!("a look at {what}")).because(unknown.why.clone());
             Some(Stage::new("DeletionStateUnknown", waiting))
         }
+        Read::One(object) if is_anothers(observed, object) => None,
         Read::One(object) => {
             let actor = Actor::Controller(format!("the controller of {}", reference.kind));
             let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();

@@ -430,6 +430,41 @@ fn when_a_node_is_left_alone() {
     }
 }
 
+/// Trap: a Machine that somebody pointed to the server of another.
+#[test]
+fn the_server_of_another_machine_stays_when_this_one_goes() {
+    let mut seen = observed(deleting(json!({})));
+    seen.node = NodeView::Absent;
+    let of = |name: &str, uid: &str| {
+        let owners = json!({"ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+            "name": name, "uid": uid, "controller": true}]});
+        referred(owners, json!({}), Contract::V1Beta1)
+    };
+    seen.infrastructure = of("b", "u-b");
+    seen.bootstrap = Some(of("b", "u-b"));
+    assert_eq!(ids(&seen), ["remove finalizer machine"]);
+    seen.infrastructure = of("a", "of an earlier life");
+    assert_eq!(ids(&seen), ["delete infrastructure "]);
+}
+
+/// A control plane that cannot be read is not one that is missing: the Node would lose its server with all its pods.
+#[test]
+fn no_server_is_deleted_while_nobody_knows_whether_its_node_must_be_emptied() {
+    let mut seen = observed(deleting(json!({})));
+    seen.infrastructure = provisioned();
+    seen.bootstrap = None;
+    seen.control_plane = Some(Read::unknown("watch broken"));
+    assert_eq!(ids(&seen), [""; 0]);
+    let conditions = plan(&seen).status.conditions.unwrap();
+    let deleting = conditions.iter().find(|one| one.type_ == "Deleting").unwrap();
+    assert!(deleting.message.contains("watch broken"), "{deleting:?}");
+    assert_ne!(plan(&seen).wake, Wake::OnChange);
+    // Where it makes no difference nobody waits for it.
+    let Read::One(cluster) = &mut seen.cluster else { panic!() };
+    cluster.metadata.deletion_timestamp = seen.machine.metadata.deletion_timestamp.clone();
+    assert_eq!(ids(&seen), ["delete infrastructure "]);
+}
+
 #[test]
 fn a_node_that_cannot_be_deleted_holds_its_machine_for_a_while() {
     let mut seen = observed(deleting(json!({})));

@@ -12,6 +12,7 @@ mod status;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hangar_api::cluster::rollout::RolloutStrategyType;
 use hangar_api::cluster::v1beta2::{
@@ -29,6 +30,9 @@ pub use rollout::{Counts, Intents, Limits, intents};
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
 pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
+
+/// A watch that is broken tells nobody when it works again.
+const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// Everything that decides about a MachineDeployment.
 #[derive(Clone, Debug)]
@@ -156,6 +160,12 @@ pub fn plan(observed: &Observed) -> DeploymentPlan {
     });
     if let Some(until) = until {
         plan.status = status::paused(observed, until);
+        return plan;
+    }
+    if observed.cluster.is_unknown() {
+        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+        plan.status = status::normal(observed);
+        plan.wake = wake(observed);
         return plan;
     }
     let finalizers = observed.deployment.metadata.finalizers.as_deref().unwrap_or_default();
@@ -329,11 +339,14 @@ fn is_complete(limits: &Limits, current: &MachineSet, others: &[&MachineSet]) ->
     is_full && others.iter().all(is_empty)
 }
 
-/// A rollout that is due later begins by itself.
+/// A rollout that is due later begins by itself, and what could not be read is looked at again.
 fn wake(observed: &Observed) -> Wake {
     let after = observed.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
-    match after {
+    let due = match after {
         Some(after) if after.0 > observed.now => Wake::At(after.0),
         _ => Wake::OnChange,
-    }
+    };
+    let is_unread =
+        observed.cluster.is_unknown() || observed.sets.is_unknown() || observed.machines.is_unknown();
+    if is_unread { due.sooner(Wake::after(observed.now, READ_AGAIN)) } else { due }
 }

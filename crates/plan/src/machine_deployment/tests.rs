@@ -342,6 +342,13 @@ fn nothing_is_decided_without_the_sets_or_while_paused() {
     let mut seen = observed(deployment(json!({})));
     seen.cluster = Read::Absent;
     assert!(plan(&seen).steps.is_empty());
+    // It may be paused: nobody can tell, and nothing goes meanwhile.
+    let deleting = json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}});
+    let mut seen = observed(deployment(deleting));
+    assert!(!plan(&seen).steps.is_empty());
+    seen.cluster = Read::unknown("watch broken");
+    assert!(plan(&seen).steps.is_empty());
+    assert_ne!(plan(&seen).wake, Wake::OnChange);
 }
 
 /// Trap: a selector that several deployments share takes only what nobody manages.

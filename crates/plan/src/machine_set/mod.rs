@@ -36,7 +36,8 @@ pub(crate) use desired::travels;
 pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 
-/// Templates that are missing are woken by their appearance; this only catches what a watch cannot show.
+/// Templates that are missing are woken by their appearance; this only catches what a watch cannot show, and a watch that
+/// is broken.
 const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Everything that decides about a MachineSet.
@@ -166,6 +167,12 @@ pub fn plan(observed: &Observed) -> Plan<Step, MachineSetStatus, Machine> {
     let cluster = observed.cluster.iter().next();
     if let Some(until) = referred::paused(&observed.set.metadata, cluster) {
         plan.status = status::paused(observed, until);
+        return plan;
+    }
+    if observed.cluster.is_unknown() {
+        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+        plan.status = status::normal(observed);
+        plan.wake = wake(observed);
         return plan;
     }
     let finalizers = observed.set.metadata.finalizers.as_deref().unwrap_or_default();
@@ -341,7 +348,8 @@ fn complete(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine
 
 fn wake(observed: &Observed) -> Wake {
     let is_waiting = observed.members().len() < observed.replicas() && obstacle(observed).is_some();
-    if is_waiting { Wake::after(observed.now, MISSING_INTERVAL) } else { Wake::OnChange }
+    let is_unread = observed.cluster.is_unknown() || observed.machines.is_unknown();
+    if is_waiting || is_unread { Wake::after(observed.now, MISSING_INTERVAL) } else { Wake::OnChange }
 }
 
 /// Whether a Machine is what its set, and the deployment above it, want now.

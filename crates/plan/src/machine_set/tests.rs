@@ -155,6 +155,7 @@ fn what_keeps_machines_from_being_made_is_named() {
         ("no template", Box::new(|seen| seen.infrastructure_template = Read::Absent)),
         ("template unknown", Box::new(|seen| seen.bootstrap_template = Some(Read::unknown("no CRD")))),
         ("no cluster", Box::new(|seen| seen.cluster = Read::Absent)),
+        ("cluster unknown", Box::new(|seen| seen.cluster = Read::unknown("watch broken"))),
         ("machines unknown", Box::new(|seen| seen.machines = Read::unknown("watch broken"))),
         (
             "disabled",
@@ -235,6 +236,21 @@ fn deletion_waits_for_the_machines() {
     assert_eq!(ids(&seen), [""; 0]);
     seen.machines = Read::Absent;
     assert_eq!(ids(&seen), ["remove finalizer machine-set"]);
+}
+
+/// It may be paused: nobody can tell.
+#[test]
+fn nothing_goes_while_the_cluster_cannot_be_read() {
+    let machines = || Read::found([machine("a", 0, 1, json!({})), machine("b", 1, 1, json!({}))]);
+    let smaller = json!({"spec": {"replicas": 1}});
+    for more in [smaller, json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}})] {
+        let mut seen = observed(set(more));
+        seen.machines = machines();
+        assert!(!ids(&seen).is_empty());
+        seen.cluster = Read::unknown("watch broken");
+        assert_eq!(ids(&seen), [""; 0]);
+        assert_ne!(plan(&seen).wake, Wake::OnChange);
+    }
 }
 
 #[test]

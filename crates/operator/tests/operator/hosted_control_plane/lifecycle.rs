@@ -288,6 +288,44 @@ async fn an_address_is_published_once_and_only_where_there_is_none() {
     manager.stop().await;
 }
 
+/// Trap: everything is named after the Cluster, also what a copy of its control plane would make and delete.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_a_control_plane_takes_nothing_along() {
+    let _turn = turn().await;
+    let world = World::new("copy").await;
+    let actor = Actor::start(&world);
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    all_minted(&world).await;
+    actor.run("etcd");
+    eventually("the API server is there", async || world.names::<Deployment>().await == ["demo-apiserver"])
+        .await;
+    manager.rest().await;
+    let (keys, sets) = (fingerprints(&world).await, world.names::<StatefulSet>().await);
+    let original = world.control_plane().await;
+    let mut copy = original.clone();
+    // As somebody would save it, rename it and apply it, with its finalizer and its mark; or as an older Hangar claimed it.
+    copy.metadata.name = Some("copy".to_owned());
+    copy.metadata.uid = None;
+    copy.metadata.resource_version = None;
+    copy.metadata.managed_fields = None;
+    copy.status = None;
+    let api = world.api::<HostedControlPlane>();
+    api.create(&kube::api::PostParams::default(), &copy).await.unwrap();
+    eventually("it is told that nobody means it", async || {
+        let status = api.get("copy").await.unwrap().status.unwrap_or_default();
+        status.conditions.iter().any(|one| one.type_ == "Ready" && one.reason == "NotReferenced")
+    })
+    .await;
+    api.delete("copy", &DeleteParams::default()).await.unwrap();
+    eventually("it is gone", async || api.get_opt("copy").await.unwrap().is_none()).await;
+    manager.rest().await;
+    assert_eq!(fingerprints(&world).await, keys);
+    assert_eq!((world.names::<StatefulSet>().await, world.names::<Deployment>().await.len()), (sets, 1));
+    assert_eq!(world.control_plane().await.metadata.uid, original.metadata.uid);
+    manager.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_control_plane_is_left_alone() {
     let _turn = turn().await;
@@ -307,6 +345,61 @@ async fn a_paused_control_plane_is_left_alone() {
     api.patch("demo", &PatchParams::default(), &Patch::Merge(&resumed)).await.unwrap();
     all_minted(&world).await;
     eventually("it says so again", async || world.condition("Paused").await.0 == "False").await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
+    let _turn = turn().await;
+    let world = World::new("unusable").await;
+    let _actor = Actor::start(&world);
+    let brought: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "demo-ca", "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+        "stringData": {"tls.crt": "no certificate", "tls.key": ""},
+    }))
+    .unwrap();
+    world.api::<Secret>().create(&kube::api::PostParams::default(), &brought).await.unwrap();
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    eventually("it is named", async || {
+        let (status, reason, message) = world.condition("CertificatesValid").await;
+        status == "False" && reason == "Unusable" && message.contains("demo-ca")
+    })
+    .await;
+    let api = world.api::<HostedControlPlane>();
+    api.delete("demo", &DeleteParams::default()).await.unwrap();
+    eventually("it is gone", async || api.get_opt("demo").await.unwrap().is_none()).await;
+    world.api::<Secret>().get("demo-ca").await.unwrap();
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_cannot_be_made_is_named_and_stops_no_other() {
+    let _turn = turn().await;
+    let world = World::new("refused").await;
+    let _actor = Actor::start(&world);
+    // The name is taken by somebody who has nothing to do with clusters.
+    let stranger: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "demo-etcd"}, "data": {"a": "b"}})).unwrap();
+    world.api::<ConfigMap>().create(&kube::api::PostParams::default(), &stranger).await.unwrap();
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    eventually("it is named", async || {
+        let (status, reason, message) = world.condition("Ready").await;
+        status == "False"
+            && reason == "ObjectRefused"
+            && message.contains("/demo-etcd exists and is not ours")
+    })
+    .await;
+    eventually("the others are made", async || world.names::<StatefulSet>().await == ["demo-etcd"]).await;
+    let stranger = world.api::<ConfigMap>().get("demo-etcd").await.unwrap();
+    assert_eq!(stranger.data.unwrap()["a"], "b");
+    world.api::<ConfigMap>().delete("demo-etcd", &DeleteParams::default()).await.unwrap();
+    eventually("it goes on when the name is free", async || {
+        world.names::<ConfigMap>().await.contains(&"demo-etcd".to_owned())
+    })
+    .await;
+    eventually("it is no longer told", async || world.condition("Ready").await.1 != "ObjectRefused").await;
     manager.stop().await;
 }
 

@@ -168,6 +168,35 @@ async fn credentials_are_said_to_be_wrong_and_count_at_once_when_replaced() {
     eventually("it is ready", async || status_of(&world).await.ready).await;
 }
 
+/// Trap: credentials that are deleted before what was made with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_without_credentials_says_what_to_do_and_goes_on_when_they_are_back() {
+    let world = World::new("gone").await;
+    let cloud = start().await;
+    let secret = json!({"clouds.yaml": clouds_yaml(&cloud, "secret")});
+    world.secret("cloud", secret.clone()).await;
+    let _running = Running::start("openstack-cluster", Vec::new());
+    let cluster = world.cluster().await;
+    infrastructure(&world, &cluster, managed()).await;
+    eventually("it is ready", async || status_of(&world).await.ready).await;
+    world.delete::<k8s_openapi::api::core::v1::Secret>("cloud").await;
+    let api = world.api::<OpenStackCluster>();
+    api.delete("demo", &kube::api::DeleteParams::default()).await.unwrap();
+    eventually("it says so", async || reason(&status_of(&world).await, "Ready") == "CredentialsNotFound")
+        .await;
+    let status = status_of(&world).await;
+    let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+    let message = ready.message.clone().unwrap_or_default();
+    let missing = format!("there is no Secret {}/cloud", world.namespace);
+    for words in [missing.as_str(), "create it", "openstackcluster.infrastructure.cluster.x-k8s.io"] {
+        assert!(message.contains(words), "{words:?} is not in {message:?}");
+    }
+    assert!(!inventory(&cloud).is_empty(), "nothing is given up by itself");
+    world.secret("cloud", secret).await;
+    eventually("it is gone", async || api.get_opt("demo").await.unwrap().is_none()).await;
+    assert_eq!(inventory(&cloud), BTreeMap::new());
+}
+
 pub(super) async fn touch(world: &World) {
     let now = jiff::Timestamp::now().to_string();
     world.merge::<OpenStackCluster>("demo", json!({"metadata": {"annotations": {"touched": now}}})).await;

@@ -53,6 +53,7 @@ pub(super) fn created(spec: &Value) -> Observed {
             name: "demo".to_owned(),
             pod_ranges: vec!["10.244.0.0/16".to_owned()],
             service_ranges: vec!["10.96.0.0/16".to_owned()],
+            control_plane: Some("demo-plane".to_owned()),
             ..ClusterFacts::default()
         }),
         infrastructure: Read::One(InfrastructureFacts {
@@ -71,6 +72,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         scheduler: Read::Absent,
         service: Read::Absent,
         tenant: Read::unknown("it has no kubeconfig yet"),
+        troubles: std::collections::BTreeMap::new(),
     }
 }
 

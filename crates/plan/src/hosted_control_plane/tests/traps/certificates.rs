@@ -83,6 +83,34 @@ fn people_may_bring_their_own_authority() {
     assert_eq!(deletes, Material::ALL.len() - 2, "all but theirs and the one that is not published yet");
 }
 
+/// Trap: a Secret that cannot be used must say so, and must not hold the control plane when it goes.
+#[test]
+fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
+    let mut observed = created(&json!({}));
+    let problem = Some("it has no key \"tls.key\"".to_owned());
+    let given = SecretFacts { uid: Some("theirs".to_owned()), problem, ..SecretFacts::default() };
+    observed.secrets.insert(Material::ClusterAuthority, Read::One(given));
+    settle(&mut observed);
+    let plan = checked(&observed);
+    assert_eq!(condition_status(&plan, condition::CERTIFICATES_VALID), "False Unusable");
+    let condition = plan.status.conditions.iter().find(|one| one.type_ == condition::CERTIFICATES_VALID);
+    let message = &condition.unwrap().message;
+    assert!(message.contains("demo-ca: it has no key"), "{message}");
+    assert!(message.contains("the owner of the cluster must act"), "{message}");
+    assert!(!matches!(observed.secret(Material::ApiServer), Read::One(_)), "nobody signs");
+    assert!(kinds(&plan, "StatefulSet").contains(&"demo-etcd".to_owned()), "etcd has its own authority");
+    observed.control_plane.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    for (material, read) in &mut observed.secrets {
+        if *material != Material::ClusterAuthority {
+            *read = Read::Absent;
+        }
+    }
+    let plan = checked(&observed);
+    let steps: Vec<_> = plan.steps.iter().collect();
+    assert!(matches!(steps[..], [Step::Release { .. }]), "{steps:?}");
+}
+
 #[test]
 fn somebody_elses_secret_is_left_alone() {
     let mut observed = created(&json!({}));

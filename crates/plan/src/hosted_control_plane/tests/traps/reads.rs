@@ -41,6 +41,74 @@ fn nothing_follows_from_a_failed_read() {
     assert!(checked(&observed).steps.is_empty(), "etcd must not go before API servers are seen to be gone");
 }
 
+/// What comes back without a change wakes nobody.
+#[test]
+fn what_could_not_be_read_is_looked_at_again() {
+    let mut observed = all_ready(&json!({}));
+    let soon = Wake::after(observed.now, std::time::Duration::from_secs(30));
+    assert_ne!(checked(&observed).wake, soon);
+    observed.api_server_pods = Read::unknown("the watch is broken");
+    assert_eq!(checked(&observed).wake, soon);
+    let mut observed = all_ready(&json!({}));
+    observed.secrets.insert(Material::ClusterAuthority, Read::unknown("a timeout"));
+    let plan = checked(&observed);
+    assert_eq!(plan.wake, soon);
+    let valid = plan.status.conditions.iter().find(|one| one.type_ == condition::CERTIFICATES_VALID).unwrap();
+    assert!(valid.message.contains("a timeout"), "{valid:?}");
+    observed.cluster = Read::unknown("the watch is broken");
+    assert_eq!(checked(&observed).wake, soon);
+}
+
+/// Who waits for a step that does not work is told why it does not.
+#[test]
+fn conditions_repeat_what_went_wrong() {
+    let message = |observed: &Observed, type_: &str| {
+        let conditions = checked(observed).status.conditions;
+        conditions.into_iter().find(|one| one.type_ == type_).unwrap().message
+    };
+    let fail = |observed: &mut Observed, is_it: fn(&Step) -> bool, outcome: &Outcome| {
+        let plan = checked(observed);
+        let step = plan.steps.iter().find(|step| is_it(step)).unwrap_or_else(|| panic!("{:?}", plan.steps));
+        observed.fold(step, outcome);
+    };
+    let mut observed = created(&json!({"certSANs": ["ä"]}));
+    settle(&mut observed);
+    observed.secrets.insert(Material::ApiServer, Read::Absent);
+    let failure = crate::flow::Failure {
+        category: "MintingFailed",
+        message: "\"ä\" is not a DNS name".to_owned(),
+        is_retryable: true,
+    };
+    fail(&mut observed, |step| matches!(step, Step::Mint(_)), &Outcome::Failed(failure));
+    let words = message(&observed, condition::CERTIFICATES_VALID);
+    assert!(words.contains("is not a DNS name"), "{words}");
+
+    let mut observed = all_ready(&json!({}));
+    if let Read::One(infrastructure) = &mut observed.infrastructure {
+        infrastructure.endpoint = Endpoint::default();
+    }
+    let is_it = |step: &Step| matches!(step, Step::PublishInfrastructureEndpoint { .. });
+    fail(&mut observed, is_it, &Outcome::Refused("admission webhook denied it".to_owned()));
+    let words = message(&observed, condition::ENDPOINT_READY);
+    assert!(words.contains("OpenStackCluster demo") && words.contains("denied it"), "{words}");
+
+    let mut observed = all_ready(&json!({}));
+    observed.tenant = Read::unknown("first look");
+    reach_tenant(&mut observed);
+    let is_it = |step: &Step| matches!(step, Step::ApplyTenant { .. });
+    fail(&mut observed, is_it, &Outcome::Refused("quota".to_owned()));
+    let words = message(&observed, condition::WORKLOAD_READY);
+    assert!(words.contains("quota"), "{words}");
+
+    let mut observed = all_ready(&json!({}));
+    let deployment =
+        checked(&observed).objects.iter().map(ObjectIdentity::of).find(|one| one.kind == "Deployment");
+    observed.troubles.insert(deployment.unwrap().applying(), "a policy forbids it".to_owned());
+    assert_eq!(condition_status(&checked(&observed), condition::READY), "False ObjectRefused");
+    let words = message(&observed, condition::READY);
+    assert!(words.contains("Deployment team/demo-apiserver") && words.contains("a policy"), "{words}");
+}
+
 #[test]
 fn a_strange_epoch_is_not_rendered() {
     let mut observed = all_ready(&json!({}));

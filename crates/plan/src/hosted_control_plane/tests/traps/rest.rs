@@ -16,6 +16,31 @@ fn at_rest_nothing_is_done_until_the_first_renewal() {
     assert!(!checked(&observed).steps.is_empty());
 }
 
+/// Trap: everything is named after the Cluster, so a copy of a control plane would find the original's keys and workloads
+/// under its own names, and take them along when it is deleted.
+#[test]
+fn a_copy_that_the_cluster_does_not_mean_does_nothing() {
+    let mut observed = all_ready(&json!({}));
+    observed.control_plane.metadata.name = Some("copy".to_owned());
+    observed.control_plane.metadata.finalizers = None;
+    observed.control_plane.metadata.annotations = None;
+    observed.control_plane.status = None;
+    let plan = checked(&observed);
+    assert!(plan.objects.is_empty() && plan.steps.is_empty());
+    assert_eq!(condition_status(&plan, condition::AVAILABLE), "False NotReferenced");
+    let message = &plan.status.conditions.iter().find(|one| one.type_ == condition::READY).unwrap().message;
+    assert!(message.contains("HostedControlPlane demo-plane"), "{message}");
+    assert!(tenant_objects(&observed).is_empty());
+    // One that was meant before still serves, and says that nobody looks after it.
+    let mut observed = all_ready(&json!({}));
+    let Read::One(cluster) = &mut observed.cluster else { panic!() };
+    cluster.control_plane = None;
+    let plan = checked(&observed);
+    assert!(plan.objects.is_empty() && plan.steps.is_empty());
+    assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
+    assert_eq!(condition_status(&plan, condition::READY), "False NotReferenced");
+}
+
 #[test]
 fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
     let mut observed = created(&json!({}));
@@ -28,6 +53,55 @@ fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
     let plan = checked(&observed);
     assert!(matches!(plan.steps.iter().next(), Some(Step::Release { .. })));
+}
+
+/// A write for each of the twenty objects that go would wake everybody who watches control planes, each time.
+#[test]
+fn the_condition_of_a_deletion_changes_by_phase_and_not_by_object() {
+    let mut observed = all_ready(&json!({}));
+    observed.control_plane.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    let message = |observed: &Observed| {
+        let conditions = checked(observed).status.conditions;
+        conditions.into_iter().find(|one| one.type_ == condition::DELETING).unwrap().message
+    };
+    settle(&mut observed);
+    assert!(message(&observed).contains("demo-apiserver"), "{}", message(&observed));
+    observed.scheduler = Read::Absent;
+    observed.controller_manager = Read::Absent;
+    assert!(message(&observed).contains("demo-apiserver"), "{}", message(&observed));
+    observed.api_server = Read::Absent;
+    settle(&mut observed);
+    let etcd = message(&observed);
+    observed.service = Read::Absent;
+    assert_eq!(message(&observed), etcd);
+    observed.etcd = Read::Absent;
+    settle(&mut observed);
+    let keys = message(&observed);
+    // They go in the order in which they were asked.
+    for material in Material::ALL.into_iter().skip(1).rev() {
+        observed.secrets.insert(material, Read::Absent);
+        assert_eq!(message(&observed), keys, "{material}");
+    }
+    // One that stays is named.
+    observed.secrets.insert(Material::ClusterAuthority, Read::Absent);
+    let stays =
+        SecretFacts { uid: Some("u".to_owned()), is_ours: true, is_deleting: true, ..SecretFacts::default() };
+    observed.secrets.insert(Material::Scheduler, Read::One(stays));
+    assert!(message(&observed).contains("demo-scheduler"), "{}", message(&observed));
+    assert_eq!(condition_status(&checked(&observed), condition::AVAILABLE), "False Deleting");
+}
+
+#[test]
+fn what_is_named_after_a_cluster_goes_in_order_when_only_its_label_is_left() {
+    let mut observed = all_ready(&json!({}));
+    observed.cluster = Read::Absent;
+    let metadata = &mut observed.control_plane.metadata;
+    metadata.owner_references = None;
+    metadata.labels = Some([(hangar_api::names::CLUSTER_NAME_LABEL.to_owned(), "demo".to_owned())].into());
+    metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    let plan = checked(&observed);
+    assert!(plan.steps.iter().all(|step| matches!(step, Step::Delete { .. })) && plan.steps.len() == 3);
 }
 
 #[test]
@@ -101,10 +175,11 @@ fn a_lost_answer_changes_nothing_that_is_known() {
     let plan = checked(&observed);
     let step = plan.steps.iter().next().unwrap();
     let before = format!("{observed:?}");
-    for outcome in [Outcome::Lost, Outcome::Refused("no".to_owned())] {
-        observed.fold(step, &outcome);
-        assert_eq!(format!("{observed:?}"), before);
-    }
+    observed.fold(step, &Outcome::Lost);
+    assert_eq!(format!("{observed:?}"), before);
+    observed.fold(step, &Outcome::Refused("no".to_owned()));
+    observed.troubles.clear();
+    assert_eq!(format!("{observed:?}"), before, "a refusal leaves its words and nothing else");
     assert!(matches!(step, Step::Claim(_)));
     assert!(Content::ServiceAccountKeys.is_irreplaceable());
 }
