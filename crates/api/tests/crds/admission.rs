@@ -256,4 +256,24 @@ async fn openstack_kinds() {
         (identity(json!({"region": "b"})), Some("region cannot be changed")),
     ];
     change(OPENSTACK_CLUSTER, identity(json!({"region": "a"})), json!({"ready": true}), rows).await;
+    let subnets = |cidr: &str, server: &str| json!([{"cidr": cidr, "dnsNameservers": [server]}]);
+    let mut managed = identity(json!({}));
+    managed["managedSubnets"] = subnets("10.6.0.0/24", "192.0.2.1");
+    let rows = vec![
+        (json!({"managedSubnets": subnets("10.6.0.0/24", "192.0.2.2")}), None),
+        (json!({"managedSubnets": subnets("10.7.0.0/24", "192.0.2.1")}), Some("cannot be added or removed")),
+        (json!({"managedSubnets": null}), Some("cannot be added or removed")),
+        (json!({"managedSubnets": []}), Some("cannot be added or removed")),
+    ];
+    change(OPENSTACK_CLUSTER, managed, json!({}), rows).await;
+    let machine = json!({"flavor": "small", "image": {"id": id}, "ports": [{"nameSuffix": "a"}]});
+    let rows = vec![
+        (json!({"providerID": "openstack:///x"}), None),
+        (json!({"ports": [{"nameSuffix": "a"}]}), None),
+        (json!({"ports": [{"nameSuffix": "b"}]}), Some("ports cannot be changed")),
+        (json!({"ports": null}), Some("ports cannot be changed")),
+    ];
+    change(OPENSTACK_MACHINE, machine, json!({}), rows).await;
+    let rows = vec![(json!({"ports": []}), None), (json!({"ports": [{}]}), Some("ports cannot be changed"))];
+    change(OPENSTACK_MACHINE, json!({"flavor": "small", "image": {"id": id}}), json!({}), rows).await;
 }
