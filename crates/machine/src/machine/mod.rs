@@ -107,6 +107,11 @@ impl Machine {
         self.look()?.ok_or_else(|| self.not_found())
     }
 
+    /// What it does; nothing where it does not exist. An error says neither.
+    pub fn state(&self) -> Result<Option<MachineState>> {
+        Ok(self.look()?.map(|status| status.state))
+    }
+
     fn look(&self) -> Result<Option<MachineStatus>> {
         // Half a record can only be deleted, like one that was never written. One that cannot be read now is an error:
         // callers delete what is incomplete.

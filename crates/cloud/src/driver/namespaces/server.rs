@@ -27,22 +27,31 @@ pub(super) fn link_name(index: usize) -> String {
 }
 
 impl Work<'_> {
-    /// Makes, starts, stops or repairs a server's machine.
-    pub(super) fn ensure_server(&mut self, id: Uuid, server: &Server) {
+    /// Makes, starts, stops or repairs a server's machine. Fails where it cannot be seen how that machine is: what
+    /// fails then is said of nobody's server.
+    pub(super) fn ensure_server(&mut self, id: Uuid, server: &Server) -> Result<()> {
         if self.kept.failed.contains(&id) {
-            return;
+            return Ok(());
         }
-        let event = match self.try_server(id, server) {
+        let machine = self.environment.machine(&names::server(id)?);
+        let state = settled(&machine)?;
+        let event = match self.bring(id, server, &machine, state) {
             Ok(event) => event,
             Err(error) => Event::Failed(id, error.to_string()),
         };
         self.say(id, event);
+        Ok(())
     }
 
-    fn try_server(&mut self, id: Uuid, server: &Server) -> Result<Event> {
-        let machine = self.environment.machine(&names::server(id)?);
-        match (settled(&machine), server.runs) {
-            (Some(MachineState::Running(_)), true) => self.reconnect(server, &machine)?,
+    fn bring(
+        &mut self,
+        id: Uuid,
+        server: &Server,
+        machine: &Machine,
+        state: Option<MachineState>,
+    ) -> Result<Event> {
+        match (state, server.runs) {
+            (Some(MachineState::Running(_)), true) => self.reconnect(server, machine)?,
             (Some(MachineState::Running(_)), false) => {
                 machine.stop(GRACE)?;
                 return Ok(Event::Stopped(id));
@@ -55,7 +64,7 @@ impl Work<'_> {
             }
             (None, true) => self.create(id, server)?,
         }
-        self.prepare(id, server, &machine)?;
+        self.prepare(id, server, machine)?;
         Ok(Event::Active(id))
     }
 
@@ -200,12 +209,12 @@ fn is_default(route: &Route) -> bool {
 }
 
 /// What a machine is doing, once nobody is changing it.
-fn settled(machine: &Machine) -> Option<MachineState> {
+fn settled(machine: &Machine) -> Result<Option<MachineState>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let state = machine.status().ok().map(|status| status.state);
+        let state = machine.state()?;
         if state != Some(MachineState::Changing) || Instant::now() >= deadline {
-            return state;
+            return Ok(state);
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -66,7 +66,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Does all of it. Fails with everything that failed, except for servers: those are events.
+    /// Does all of it. Fails with everything that failed, except for servers that cannot be made: those are events.
     pub(super) fn run(&mut self) -> std::result::Result<(), String> {
         let topology = self.topology;
         let mut failures = Failures::default();
@@ -86,7 +86,7 @@ impl Work<'_> {
             let network = |port: &Uuid| topology.ports.get(port).map(|port| port.network);
             let waits = server.ports.iter().filter_map(network).any(|network| broken.contains(&network));
             if !waits {
-                self.ensure_server(*id, server);
+                failures.note(&format!("server {id}"), self.ensure_server(*id, server));
             }
         }
         self.kept.before = Some(topology.clone());
