@@ -18,6 +18,7 @@ mod machine_deployment;
 mod machine_set;
 mod managed;
 pub mod manager;
+mod members;
 mod openstack_cluster;
 mod openstack_machine;
 mod outcome;

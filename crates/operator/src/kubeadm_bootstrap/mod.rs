@@ -15,40 +15,33 @@ use hangar_kit::ObjectKey;
 use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
-use crate::context::{Context, Watches};
+use crate::context::Context;
 use crate::managed::is_more_than_status;
+use crate::members::labelled;
 use reconcile::Reconciler;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     let watches = &context.watches;
-    let of_cluster = |watches: &std::sync::Arc<Watches>| {
-        let watches = std::sync::Arc::clone(watches);
-        move |cluster: &ObjectKey| configs_of(&watches, cluster)
-    };
+    let configs = watches.kubeadm_configs();
+    let (by_cluster, by_secret) = (configs.clone(), configs.clone());
     let builder = context
         .builder(Controller::KubeadmBootstrap)
-        .roots(watches.kubeadm_configs(), is_more_than_status)
+        .roots(configs, is_more_than_status)
         .watches(watches.machines(), |change| {
             let sides = change.before.iter().chain(&change.after);
             let names = sides.filter_map(|machine| machine.spec.bootstrap.config_ref.as_ref());
             let names = names.filter(|reference| reference.kind == "KubeadmConfig");
             names.map(|reference| key(&change.key, &reference.name)).collect()
         })
-        .watches(watches.clusters(), {
-            let configs = of_cluster(watches);
-            move |change| configs(&change.key)
-        })
-        .watches(watches.secrets(), {
-            let configs = of_cluster(watches);
-            move |change| {
-                let mut keys = change.controllers("KubeadmConfig");
-                // What a waiting configuration reads: the certificate authority and the way to the tenant.
-                if ["-ca", "-kubeconfig"].iter().any(|end| change.key.name.ends_with(end)) {
-                    keys.extend(change.named_by(CLUSTER_NAME_LABEL).iter().flat_map(&configs));
-                }
-                keys
+        .watches(watches.clusters(), move |change| labelled(&by_cluster, &change.itself()))
+        .watches(watches.secrets(), move |change| {
+            let mut keys = change.controllers("KubeadmConfig");
+            // What a waiting configuration reads: the certificate authority and the way to the tenant.
+            if ["-ca", "-kubeconfig"].iter().any(|end| change.key.name.ends_with(end)) {
+                keys.extend(labelled(&by_secret, &change.named_by(CLUSTER_NAME_LABEL)));
             }
+            keys
         });
     let (reconciler, stop) = (Reconciler::new(context), context.stop.clone());
     let leadership = std::sync::Arc::clone(&context.parts.leadership);
@@ -59,10 +52,4 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
 
 fn key(beside: &ObjectKey, name: &str) -> ObjectKey {
     ObjectKey { namespace: beside.namespace.clone(), name: name.to_owned() }
-}
-
-fn configs_of(watches: &Watches, cluster: &ObjectKey) -> Vec<ObjectKey> {
-    let all = watches.kubeadm_configs().by_label(CLUSTER_NAME_LABEL, &cluster.name);
-    let own = all.iter().filter(|config| config.key.namespace == cluster.namespace);
-    own.map(|config| config.key.clone()).collect()
 }

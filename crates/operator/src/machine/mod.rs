@@ -14,13 +14,14 @@ use std::sync::Arc;
 use hangar_api::cluster::v1beta2::{Cluster, Machine};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
-use hangar_kit::watch::{Change, Watch};
+use hangar_kit::watch::Change;
 use hangar_plan::controllers::Controller;
 use kube::core::DynamicObject;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
 use crate::managed::is_more_than_status;
+use crate::members::{labelled, naming};
 
 struct Machines {
     context: Context,
@@ -37,20 +38,20 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
         // Tenants are reached by their kubeconfigs, which have to be known before the first look.
         .watches(watches.secrets(), |_| Vec::new())
         .watches(watches.clusters(), move |change| {
-            if is_news(change) { of_clusters(&by_cluster, change.itself()) } else { Vec::new() }
+            if is_news(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
         })
         // Whether a Machine is up to date depends on the templates above it.
         .watches(watches.machine_sets(), move |change| {
             if !is_more_than_status(change) {
                 return Vec::new();
             }
-            of_clusters(&by_set, change.named_by(CLUSTER_NAME_LABEL))
+            labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL))
         })
         .watches(watches.machine_deployments(), move |change| {
             if !is_more_than_status(change) {
                 return Vec::new();
             }
-            of_clusters(&by_deployment, change.named_by(CLUSTER_NAME_LABEL))
+            labelled(&by_deployment, &change.named_by(CLUSTER_NAME_LABEL))
         });
     let stores = Arc::clone(watches);
     context.foreign.feed(&builder.queue(), move |change| referring(&stores, change));
@@ -71,20 +72,6 @@ fn is_news(change: &Change<Cluster>) -> bool {
         }
         _ => true,
     }
-}
-
-/// All Machines of some clusters.
-fn of_clusters(machines: &Watch<Machine>, clusters: Vec<ObjectKey>) -> Vec<ObjectKey> {
-    let of = |cluster: ObjectKey| {
-        let found = machines.by_label(CLUSTER_NAME_LABEL, &cluster.name);
-        let keys: Vec<ObjectKey> = found
-            .iter()
-            .filter(|machine| machine.key.namespace == cluster.namespace)
-            .map(|machine| machine.key.clone())
-            .collect();
-        keys
-    };
-    clusters.into_iter().flat_map(of).collect()
 }
 
 /// The Machines that own an object, or would if they could: those that refer to its name.

@@ -13,13 +13,14 @@ use hangar_api::cluster::v1beta2::MachineSet;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::apply::Applier;
-use hangar_kit::watch::{Change, Watch};
+use hangar_kit::watch::Change;
 use hangar_plan::controllers::Controller;
 use kube::core::DynamicObject;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
 use crate::managed::is_more_than_status;
+use crate::members::{labelled, naming};
 
 struct MachineSets {
     context: Context,
@@ -38,7 +39,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
             let owners = change.controllers("MachineSet");
             // An orphan may belong to any set of its cluster.
             if owners.is_empty() {
-                of_clusters(&by_machine, change.named_by(CLUSTER_NAME_LABEL))
+                labelled(&by_machine, &change.named_by(CLUSTER_NAME_LABEL))
             } else {
                 owners
             }
@@ -47,10 +48,10 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
             if !is_more_than_status(change) {
                 return Vec::new();
             }
-            of_clusters(&by_deployment, change.named_by(CLUSTER_NAME_LABEL))
+            labelled(&by_deployment, &change.named_by(CLUSTER_NAME_LABEL))
         })
         .watches(watches.clusters(), move |change| {
-            if is_more_than_status(change) { of_clusters(&by_cluster, change.itself()) } else { Vec::new() }
+            if is_more_than_status(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
         });
     let stores = Arc::clone(watches);
     context.foreign.feed(&builder.queue(), move |change| using(&stores, change));
@@ -59,20 +60,6 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     running.spawn(async move {
         builder.run(controller, leadership, stop).await;
     });
-}
-
-/// All sets of some clusters.
-fn of_clusters(sets: &Watch<MachineSet>, clusters: Vec<ObjectKey>) -> Vec<ObjectKey> {
-    let of = |cluster: ObjectKey| {
-        let found = sets.by_label(CLUSTER_NAME_LABEL, &cluster.name);
-        let keys: Vec<ObjectKey> = found
-            .iter()
-            .filter(|set| set.key.namespace == cluster.namespace)
-            .map(|set| set.key.clone())
-            .collect();
-        keys
-    };
-    clusters.into_iter().flat_map(of).collect()
 }
 
 /// The sets whose template names a changed object. Only templates matter: what a Machine owns is the Machine's.

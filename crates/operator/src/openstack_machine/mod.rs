@@ -20,7 +20,8 @@ use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
 use crate::clouds::Reconciler;
-use crate::context::{Context, Watches};
+use crate::context::Context;
+use crate::members::labelled;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
@@ -38,7 +39,7 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
                 .collect()
         })
         .watches(watches.clusters(), {
-            let watches = Arc::clone(watches);
+            let machines = watches.openstack_machines().clone();
             move |change| {
                 let facts = |side: &hangar_api::cluster::v1beta2::Cluster| {
                     let done = side.status.as_ref().and_then(|status| status.initialization.as_ref());
@@ -47,22 +48,19 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
                 // Its status changes often, and hundreds of machines need not ask the cloud for that.
                 match (&change.before, &change.after) {
                     (Some(before), Some(after)) if facts(before) == facts(after) => Vec::new(),
-                    _ => of_cluster(&watches, &change.key),
+                    _ => labelled(&machines, &change.itself()),
                 }
             }
         })
         .watches(watches.openstack_clusters(), {
-            let watches = Arc::clone(watches);
+            let machines = watches.openstack_machines().clone();
             move |change| {
                 let facts = |side: &hangar_api::infrastructure::v1beta1::OpenStackCluster| {
                     side.status.as_ref().map(|status| status.ready)
                 };
                 match (&change.before, &change.after) {
                     (Some(before), Some(after)) if facts(before) == facts(after) => Vec::new(),
-                    _ => {
-                        let clusters = change.named_by(CLUSTER_NAME_LABEL);
-                        clusters.iter().flat_map(|cluster| of_cluster(&watches, cluster)).collect()
-                    }
+                    _ => labelled(&machines, &change.named_by(CLUSTER_NAME_LABEL)),
                 }
             }
         });
@@ -85,10 +83,4 @@ fn is_worth_a_look(change: &Change<OpenStackMachine>) -> bool {
         }
         _ => true,
     }
-}
-
-fn of_cluster(watches: &Watches, cluster: &ObjectKey) -> Vec<ObjectKey> {
-    let all = watches.openstack_machines().by_label(CLUSTER_NAME_LABEL, &cluster.name);
-    let own = all.iter().filter(|machine| machine.key.namespace == cluster.namespace);
-    own.map(|machine| machine.key.clone()).collect()
 }

@@ -123,6 +123,29 @@ async fn roll(world: &World, before: &BTreeSet<String>) {
     }
 }
 
+/// Git and `kubectl apply` know no order, and what is fresh has no label of its Cluster yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_may_come_before_their_cluster() {
+    let _turn = turn().await;
+    for (name, is_deployment) in [("before-deployment", true), ("before-set", false)] {
+        let world = World::new(name);
+        let _providers = Providers::start(&world);
+        let manager = Manager::start();
+        if is_deployment {
+            world.deployment(1).await;
+        } else {
+            world.set(1).await;
+        }
+        manager.rest().await;
+        assert!(world.all::<Machine>().await.is_empty(), "there is nothing to join");
+        world.cluster().await;
+        world.parts_of_the_cluster().await;
+        eventually("a Machine runs", async || world.running().await.len() == 1).await;
+        delete_cluster(&world).await;
+        manager.stop().await;
+    }
+}
+
 async fn delete_cluster(world: &World) {
     let api: Api<Cluster> = world.api();
     api.delete("demo", &DeleteParams::default()).await.unwrap();
