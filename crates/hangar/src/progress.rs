@@ -1,37 +1,59 @@
-//! Progress for people: a spinner with the elapsed time for each step at work on a terminal, plain lines when piped.
+//! Progress for people: a spinner with the elapsed time for each step at work on a terminal, plain lines when piped. There
+//! a step that has been silent for a while is mentioned again, so that a long one is not taken for a hanging one.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use hangar_host::{Error, Progress, Step};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// How long a step may be silent when piped.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Shows steps as they go; several may be at work.
 #[derive(Debug)]
 pub(crate) struct Steps {
     spinners: MultiProgress,
-    current: Mutex<BTreeMap<Step, ProgressBar>>,
+    works: Arc<Mutex<Works>>,
     is_terminal: bool,
+}
+
+/// The steps at work.
+type Works = BTreeMap<Step, Work>;
+
+#[derive(Debug)]
+struct Work {
+    /// On a terminal.
+    spinner: Option<ProgressBar>,
+    started: Instant,
+    /// When it was last heard of, and with what.
+    heard: Instant,
+    detail: String,
 }
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Self {
-            spinners: MultiProgress::new(),
-            current: Mutex::new(BTreeMap::new()),
-            is_terminal: std::io::stderr().is_terminal(),
+        let works = Arc::new(Mutex::new(Works::new()));
+        let is_terminal = std::io::stderr().is_terminal();
+        if !is_terminal {
+            let works = Arc::downgrade(&works);
+            std::thread::spawn(move || remind(&works));
         }
+        Self { spinners: MultiProgress::new(), works, is_terminal }
     }
 
-    fn current(&self) -> MutexGuard<'_, BTreeMap<Step, ProgressBar>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self, step: Step, text: &str) {
-        if let Some(bar) = self.current().remove(&step) {
-            bar.finish_and_clear();
+        let spinner = self.works().remove(&step).and_then(|work| work.spinner);
+        if let Some(spinner) = spinner {
+            spinner.finish_and_clear();
         }
         self.spinners.suspend(|| say(text));
     }
@@ -42,23 +64,55 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Mentions silent steps until nobody shows steps any more.
+fn remind(works: &Weak<Mutex<Works>>) {
+    while let Some(works) = works.upgrade() {
+        let mut works = works.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in reminders(&mut works, Instant::now()) {
+            say(&line);
+        }
+        drop(works);
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A line for each step that has been silent for long.
+fn reminders(works: &mut Works, now: Instant) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (step, work) in works {
+        if now.saturating_duration_since(work.heard) >= SILENCE {
+            work.heard = now;
+            let seconds = now.saturating_duration_since(work.started).as_secs();
+            let detail = if work.detail.is_empty() { "at work" } else { &work.detail };
+            lines.push(format!("         {step}: {detail} ({seconds} s so far)"));
+        }
+    }
+    lines
+}
+
 impl Progress for Steps {
     fn started(&self, step: Step) {
-        if !self.is_terminal {
-            return;
-        }
-        let bar = self.spinners.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{elapsed:>6}  {prefix} {wide_msg:.dim}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(step.name());
-        bar.enable_steady_tick(Duration::from_millis(100));
-        self.current().insert(step, bar);
+        let spinner = self.is_terminal.then(|| {
+            let bar = self.spinners.add(ProgressBar::new_spinner());
+            if let Ok(style) = ProgressStyle::with_template("{elapsed:>6}  {prefix} {wide_msg:.dim}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(step.name());
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        });
+        let now = Instant::now();
+        self.works().insert(step, Work { spinner, started: now, heard: now, detail: String::new() });
     }
 
     fn detail(&self, step: Step, text: &str) {
-        match self.current().get(&step) {
-            Some(bar) => bar.set_message(text.to_owned()),
+        let spinner = self.works().get_mut(&step).and_then(|work| {
+            work.heard = Instant::now();
+            text.clone_into(&mut work.detail);
+            work.spinner.clone()
+        });
+        match spinner {
+            Some(spinner) => spinner.set_message(text.to_owned()),
             None => say(&format!("         {step}: {text}")),
         }
     }
@@ -76,8 +130,34 @@ impl Progress for Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         // Steps that were given up because another one failed.
-        for bar in std::mem::take(&mut *self.current()).into_values() {
-            bar.finish_and_clear();
+        for spinner in std::mem::take(&mut *self.works()).into_values().filter_map(|work| work.spinner) {
+            spinner.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_step_is_mentioned_again_and_again() {
+        let start = Instant::now();
+        let work =
+            |detail: &str| Work { spinner: None, started: start, heard: start, detail: detail.to_owned() };
+        let mut works = Works::from([(Step::Images, work("importing 15 images")), (Step::Hangar, work(""))]);
+        assert_eq!(reminders(&mut works, start + Duration::from_secs(14)), Vec::<String>::new());
+        if let Some(work) = works.get_mut(&Step::Hangar) {
+            work.heard = start + Duration::from_secs(10);
+        }
+        assert_eq!(
+            reminders(&mut works, start + Duration::from_secs(16)),
+            ["         images: importing 15 images (16 s so far)"]
+        );
+        assert_eq!(
+            reminders(&mut works, start + Duration::from_secs(26)),
+            ["         hangar: at work (26 s so far)"]
+        );
+        assert_eq!(reminders(&mut works, start + Duration::from_secs(60)).len(), 2);
     }
 }

@@ -30,7 +30,7 @@ const TELL: Duration = Duration::from_secs(10);
 
 /// The configuration that a kubeconfig file describes.
 pub async fn config(kubeconfig: &Path) -> Result<Config> {
-    let failed = |message: String| Error::Rendering { what: "a client configuration", message };
+    let failed = |message: String| Error::Kubeconfig { path: kubeconfig.to_owned(), message };
     let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(error.to_string()))?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     config.map_err(|error| failed(error.to_string()))
@@ -55,8 +55,7 @@ where
             Ok(None) => return Ok(()),
             Ok(Some(state)) => state,
             // An API server that starts refuses, times out and answers half.
-            Err(error) => std::error::Error::source(&error)
-                .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")),
+            Err(error) => error.with_causes(),
         };
         if Instant::now() >= deadline {
             return Err(Error::TooSlow { what: what.to_owned(), seconds: patience.as_secs(), state });
@@ -128,29 +127,46 @@ pub(crate) async fn unready_pods(
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         namespace == addons::NAMESPACE || namespace == addons::gateway::NAMESPACE
     };
+    let waiting = waited_for(pods.iter().filter(is_own), expected, since);
+    Ok((!waiting.is_empty()).then(|| waiting.join(", ")))
+}
+
+/// Which pods do not serve, and of which expected ones there is none.
+fn waited_for<'a>(
+    pods: impl Iterator<Item = &'a Pod>,
+    expected: &BTreeSet<String>,
+    since: Timestamp,
+) -> Vec<String> {
     let mut missing = expected.clone();
     let mut waiting = Vec::new();
-    for pod in pods.iter().filter(is_own) {
-        if pod.metadata.deletion_timestamp.is_some() {
-            continue;
-        }
+    for pod in pods.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !has_ended(pod)) {
         let name = pod.name_any();
-        missing.retain(|beginning| !name.starts_with(beginning.as_str()));
+        // The longest: `kube-vip-cloud-provider-…` is not the pod of `kube-vip`.
+        let beginnings = expected.iter().filter(|beginning| name.starts_with(beginning.as_str()));
+        if let Some(beginning) = beginnings.max_by_key(|beginning| beginning.len()) {
+            missing.remove(beginning);
+        }
         if let Some(reason) = obstacle(pod, since) {
             waiting.push(format!("{name} ({reason})"));
         }
     }
     waiting.extend(missing.iter().map(|name| format!("{name} (no pod yet)")));
-    Ok((!waiting.is_empty()).then(|| waiting.join(", ")))
+    waiting
+}
+
+/// Whether it has run and will not again.
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// Why a pod does not serve. All containers end with their machine: what is said of one from before `since`, when the
 /// machine was started, is no longer true.
 pub(crate) fn obstacle(pod: &Pod, since: Timestamp) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+    if has_ended(pod) {
         return None;
     }
+    let status = pod.status.as_ref()?;
     let mut started = status
         .container_statuses
         .iter()
@@ -239,4 +255,38 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
     };
     let applied = applier.apply(&api, &desired, Read::Absent, Rule::Own).await?;
     Ok(matches!(applied, Applied::Created(_) | Applied::Changed(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, phase: &str, is_ready: bool) -> Pod {
+        let ready = if is_ready { "True" } else { "False" };
+        let status = json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]});
+        serde_json::from_value(json!({"metadata": {"name": name}, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_pod_stands_for_one_expected_name_only() {
+        let expected = BTreeSet::from(["kube-vip-".to_owned(), "kube-vip-cloud-provider-".to_owned()]);
+        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
+        let (speaker, allocator) =
+            (pod("kube-vip-x2x9z", "Running", true), pod("kube-vip-cloud-provider-1-2", "Running", true));
+        assert_eq!(look(&[speaker.clone(), allocator.clone()]), Vec::<String>::new());
+        assert_eq!(look(&[allocator]), ["kube-vip- (no pod yet)"]);
+        assert_eq!(look(&[speaker]), ["kube-vip-cloud-provider- (no pod yet)"]);
+    }
+
+    #[test]
+    fn pods_that_ended_neither_count_nor_hinder() {
+        let expected = BTreeSet::from(["coredns-".to_owned()]);
+        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
+        let evicted = pod("coredns-1-a", "Failed", false);
+        assert_eq!(look(std::slice::from_ref(&evicted)), ["coredns- (no pod yet)"]);
+        assert_eq!(look(&[evicted, pod("coredns-1-b", "Running", true)]), Vec::<String>::new());
+        assert_eq!(look(&[pod("coredns-1-c", "Pending", false)]), ["coredns-1-c (Pending)"]);
+    }
 }

@@ -14,6 +14,10 @@ impl OneHost {
     /// Removes machines, networks and files. `true` when something was there.
     pub async fn down(&self, progress: Arc<dyn Progress>) -> Result<bool> {
         let runner = Runner::new(progress, |_| None);
+        // First of all: whoever may not remove it could not even lock it.
+        if let Err(error) = hangar_machine::host::check_privileges() {
+            return runner.run(Step::RemoveMachines, async { Err(error.into()) }).await;
+        }
         // Without a directory there is nothing to lock, and nothing shall be made.
         let _lock = if self.layout.directory().exists() {
             Some(runner.run(Step::Lock, self.lock()).await?)
@@ -32,7 +36,6 @@ impl OneHost {
         let (environment, cache, supervisor) =
             (self.environment.clone(), self.parts.cache().clone(), self.supervisor());
         blocking(move || {
-            hangar_machine::host::check_privileges()?;
             images::sweep(&cache, &supervisor)?;
             let machines = environment.machines()?;
             for status in &machines {

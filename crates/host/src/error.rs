@@ -109,6 +109,14 @@ pub enum Error {
         /// Its last words.
         message: String,
     },
+    /// A kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig {}: {message}", path.display())]
+    Kubeconfig {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
     /// Something cannot be written as text.
     #[error("cannot write {what}: {message}")]
     Rendering {
@@ -144,16 +152,7 @@ pub struct StepError {
 
 impl fmt::Display for StepError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} failed: {}", self.step, self.cause)?;
-        let mut source = std::error::Error::source(&self.cause);
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            // Transparent errors show the same text at every level.
-            if !self.cause.to_string().contains(&text) {
-                write!(formatter, ": {text}")?;
-            }
-            source = cause.source();
-        }
+        write!(formatter, "{} failed: {}", self.step, self.cause.with_causes())?;
         if let Some(log) = &self.log {
             write!(formatter, "\n  log: {}", log.display())?;
         }
@@ -168,6 +167,25 @@ impl Error {
     /// Whether an API server understood and said no: the same again would be refused again.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Kit(error) if hangar_kit::Failure::category(error) == "ApiInvalid")
+    }
+
+    /// What failed, and why, as far down as it is known.
+    pub(crate) fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            let words = cause.to_string();
+            // Transparent errors, and those that show their source, say the same at every level.
+            if !text.contains(&words) {
+                text = format!("{text}: {words}");
+            }
+            source = cause.source();
+        }
+        // The API server's answer in words, and then once more as a structure.
+        match text.split_once(" (Status {") {
+            Some((words, _)) => words.trim_end_matches([':', ' ']).to_owned(),
+            None => text,
+        }
     }
 
     /// What usually helps against this.
@@ -198,11 +216,23 @@ impl Error {
                 "check the network and `apt-get update`, then run it again"
             }
             Self::Parts(Parts::GoMissing { .. } | Parts::GoTooOld { .. }) => {
-                "install that Go, and have it on the PATH"
+                "install that Go, and have it on the PATH (sudo has its own: sudo env \"PATH=$PATH\" ...)"
+            }
+            Self::Parts(Parts::CompilerMissing { .. }) => {
+                "install a C compiler (Debian: apt-get install gcc libc6-dev)"
+            }
+            _ if self.is_out_of_disk() => "free some disk space, then run it again",
+            Self::Parts(Parts::GoFailed { .. }) => {
+                "check that Go's module proxy can be reached (GOPROXY) and is trusted (Debian: ca-certificates)"
             }
             Self::TooSlow { .. } => "look at the log; `up` once more goes on where it stopped",
             _ => return None,
         })
+    }
+
+    /// Whether the system, or a program in its own words, found no room.
+    fn is_out_of_disk(&self) -> bool {
+        self.with_causes().to_lowercase().contains("no space left on device")
     }
 }
 
@@ -225,5 +255,34 @@ pub(crate) trait Trying<T> {
 impl<T> Trying<T> for std::result::Result<T, kube::Error> {
     fn trying(self, action: impl Into<String>) -> Result<T> {
         self.map_err(|source| Error::Kube { action: action.into(), source: Box::new(source) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_seen_behind_every_failure() {
+        let full = || io::Error::from_raw_os_error(28);
+        let hidden = hangar_parts::Error::Io { action: "write", path: "/x".into(), source: full() };
+        assert_eq!(
+            Error::Parts(hidden).with_causes(),
+            "cannot write /x: No space left on device (os error 28)"
+        );
+        let file = Err::<(), _>(full()).at("write", Path::new("/x")).unwrap_err();
+        let words = "exit status: 1: ctr: failed to copy: write /x: no space left on device";
+        let program = Error::Program { program: "ctr".to_owned(), message: words.to_owned() };
+        let parts =
+            Error::Parts(hangar_parts::Error::Io { action: "write", path: "/x".into(), source: full() });
+        for error in [file, program, parts] {
+            assert_eq!(error.likely_fix(), Some("free some disk space, then run it again"), "{error:?}");
+        }
+        let status: kube::core::Status =
+            serde_json::from_value(serde_json::json!({"message": "not now", "code": 500})).unwrap();
+        let refused = Err::<(), _>(kube::Error::Api(Box::new(status))).trying("read the node").unwrap_err();
+        assert!(refused.with_causes().ends_with("not now"), "{}", refused.with_causes());
+        let other = Error::Program { program: "ctr".to_owned(), message: "killed".to_owned() };
+        assert_eq!(other.likely_fix(), None);
     }
 }

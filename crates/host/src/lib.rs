@@ -19,6 +19,7 @@ mod down;
 mod error;
 pub mod images;
 pub mod layout;
+mod link;
 mod lock;
 mod logs;
 pub mod management;

@@ -2,6 +2,7 @@
 //! process that holds it, however that ends.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,9 +15,12 @@ pub(crate) fn acquire(directory: &Path, patience: Duration) -> Result<File> {
     let deadline = Instant::now() + patience;
     loop {
         fs::create_dir_all(directory).at("create", directory)?;
-        if let Ok(file) = File::options().create(true).append(true).open(&path)
-            && file.try_lock().is_ok()
-        {
+        let opened = match File::options().create(true).append(true).open(&path) {
+            // `down` removed the directory in between.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened.at("open", &path)?),
+        };
+        if let Some(file) = opened.filter(|file| file.try_lock().is_ok()) {
             // `down` removes the file while it holds the lock: then another one counts.
             let ours = file.metadata().at("read", &path)?;
             if fs::metadata(&path).is_ok_and(|current| current.ino() == ours.ino()) {
@@ -46,5 +50,13 @@ mod tests {
         assert!(matches!(acquire(&environment, Duration::ZERO), Err(Error::Busy { .. })));
         drop(second);
         acquire(&environment, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_not_taken_for_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("lock")).unwrap();
+        let refused = acquire(directory.path(), Duration::ZERO);
+        assert!(matches!(refused, Err(Error::File { action: "open", .. })), "{refused:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hangar_machine::{Environment, Machine, Name, SupervisorCommand};
+use hangar_machine::{Environment, Machine, MachineState, Name, SupervisorCommand};
 use hangar_parts::images::{Image, Upstream};
 use hangar_parts::{Parts, Set};
 use ipnet::Ipv4Net;
@@ -125,9 +125,18 @@ impl OneHost {
 
     /// When the management machine was started: its record of the first process is written then.
     pub(crate) fn started(&self) -> Result<Timestamp> {
-        let path = self.management()?.directory().join("running.json");
-        let modified = fs::metadata(&path).and_then(|found| found.modified()).at("read", &path)?;
-        Ok(Timestamp::try_from(modified).unwrap_or(Timestamp::UNIX_EPOCH))
+        started(&self.management()?)
+    }
+
+    /// When the last of the machines that run was started.
+    pub(crate) fn last_start(&self) -> Result<Timestamp> {
+        let mut last = self.started()?;
+        for status in self.environment.machines()? {
+            if matches!(status.state, MachineState::Running(_)) {
+                last = last.max(started(&self.environment.machine(&status.name))?);
+            }
+        }
+        Ok(last)
     }
 
     /// Its name.
@@ -150,10 +159,26 @@ impl OneHost {
         self.layout.kubeconfig()
     }
 
+    /// The `kubectl` to use: the one on the `PATH`, or ours where this host has none.
+    pub fn kubectl(&self) -> Result<PathBuf> {
+        let name = "kubectl";
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if std::env::split_paths(&path).any(|place| place.join(name).is_file()) {
+            return Ok(PathBuf::from(name));
+        }
+        Ok(self.parts.program(UpOptions::default().kubernetes, name)?)
+    }
+
     /// The management machine, whether it exists or not.
     pub fn management(&self) -> Result<Machine> {
         Ok(self.environment.machine(&management::machine::name()?))
     }
+}
+
+fn started(machine: &Machine) -> Result<Timestamp> {
+    let path = machine.directory().join("running.json");
+    let modified = fs::metadata(&path).and_then(|found| found.modified()).at("read", &path)?;
+    Ok(Timestamp::try_from(modified).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 fn supervisor(own: &OwnProgram) -> SupervisorCommand {

@@ -38,6 +38,8 @@ pub struct PodReport {
 /// What runs.
 #[derive(Debug, Clone)]
 pub struct Status {
+    /// Whether the environment has a directory: one without machines is half made, or half removed.
+    pub has_files: bool,
     /// Machines, whoever made them.
     pub machines: Vec<MachineReport>,
     /// The embedded cloud, where there is one.
@@ -53,7 +55,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether there is anything at all.
+    /// Whether nothing can run.
     pub fn is_empty(&self) -> bool {
         self.machines.is_empty()
     }
@@ -83,6 +85,7 @@ impl OneHost {
         })
         .await?;
         let mut status = Status {
+            has_files: self.layout.directory().exists(),
             machines,
             cloud: self.cloud_report().await,
             cluster_obstacle: None,
@@ -90,8 +93,14 @@ impl OneHost {
             node_obstacle: None,
             pods: Vec::new(),
         };
-        if let Err(error) = self.look_into(&mut status).await {
-            status.cluster_obstacle = Some(error.to_string());
+        let is_running = |report: &MachineReport| {
+            report.machine.name.as_str() == NAME && matches!(report.machine.state, MachineState::Running(_))
+        };
+        if !status.machines.iter().any(is_running) {
+            // Nobody would answer, and asking takes its time.
+            status.cluster_obstacle = Some(format!("the machine {NAME} does not run"));
+        } else if let Err(error) = self.look_into(&mut status).await {
+            status.cluster_obstacle = Some(error.with_causes());
         }
         Ok(status)
     }

@@ -5,7 +5,8 @@
 //! around it changes.
 //!
 //! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept
-//! until the set is done, so the next run goes on where this one stopped.
+//! until the set is done, so the next run goes on where this one stopped. After a kill of us alone `go` lives on and
+//! holds the set's lock until it ends, so that nobody commits what it is still writing.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::cache::{Cache, Stamp};
 use crate::disk;
 use crate::error::{Context, Result};
 use crate::go::{Go, Workspace};
-use crate::progress::{Progress, minutes};
+use crate::progress::{Audience, Progress, minutes};
 use crate::sets::{Recipe, Set};
 
 /// What [`crate::Parts::ensure`] did for a set.
@@ -27,23 +28,39 @@ pub enum Outcome {
 }
 
 /// Builds those of the sets that are not complete, in the given order.
-pub(crate) fn ensure(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Vec<Outcome>> {
+pub(crate) fn ensure(
+    cache: &Cache,
+    go_program: &Path,
+    sets: &[Set],
+    audience: &mut Audience<'_>,
+) -> Result<Vec<Outcome>> {
+    sets.iter().try_for_each(|set| cache.drop_leftovers(set.recipe()))?;
     let Some(go) = check(cache, go_program, sets)? else {
         return Ok(sets.iter().copied().map(Outcome::Present).collect());
     };
-    sets.iter()
-        .map(|&set| match build(cache, &go, set)? {
-            None => Ok(Outcome::Present(set)),
-            Some(stamp) => Ok(Outcome::Built(set, stamp)),
-        })
-        .collect()
+    let count = missing(cache, sets).len();
+    let mut number = 0;
+    let mut outcomes = Vec::new();
+    for &set in sets {
+        if cache.stamp(set.recipe()).is_some() {
+            outcomes.push(Outcome::Present(set));
+            continue;
+        }
+        number += 1;
+        let built = build(cache, &go, set, Progress::start(set.recipe(), (number, count), audience))?;
+        outcomes.push(built.map_or(Outcome::Present(set), |stamp| Outcome::Built(set, stamp)));
+    }
+    Ok(outcomes)
+}
+
+fn missing(cache: &Cache, sets: &[Set]) -> Vec<Set> {
+    sets.iter().copied().filter(|set| cache.stamp(set.recipe()).is_none()).collect()
 }
 
 /// Whether those of the sets that are not complete can be built, and with which Go; none if all are complete. Nothing
 /// is written.
 pub(crate) fn check(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Option<Go>> {
-    let is_missing = |set: &Set| cache.stamp(set.recipe()).is_none();
-    let missing: Vec<Set> = sets.iter().copied().filter(is_missing).collect();
+    let missing = missing(cache, sets);
     if missing.is_empty() {
         return Ok(None);
     }
@@ -52,20 +69,23 @@ pub(crate) fn check(cache: &Cache, go_program: &Path, sets: &[Set]) -> Result<Op
     Ok(Some(go))
 }
 
-/// Builds one set, unless it is complete or another process completes it meanwhile.
-fn build(cache: &Cache, go: &Go, set: Set) -> Result<Option<Stamp>> {
+/// Builds one set, unless another process completes it meanwhile.
+fn build(cache: &Cache, go: &Go, set: Set, mut progress: Progress<'_, '_>) -> Result<Option<Stamp>> {
     let recipe = set.recipe();
-    if cache.stamp(recipe).is_some() {
-        return Ok(None);
-    }
-    let mut progress = Progress::start(recipe);
-    let lock = cache.lock(recipe, || progress.phase("another process builds it, waiting"))?;
+    let mut is_told = false;
+    let lock = cache.lock(recipe, || {
+        if std::mem::replace(&mut is_told, true) {
+            progress.tick();
+        } else {
+            progress.phase("another process builds it, waiting");
+        }
+    })?;
     if cache.stamp(recipe).is_some() {
         progress.finish("built by another process");
         return Ok(None);
     }
     let staging = cache.begin(recipe, &lock)?;
-    let workspace = go.workspace(set, cache.go_directory(recipe))?;
+    let workspace = go.workspace(set, cache.go_directory(recipe), lock.share()?)?;
     produce(recipe, &workspace, &staging, &mut progress)?;
     let stamp = Stamp {
         set: recipe.name.to_owned(),
@@ -81,7 +101,12 @@ fn build(cache: &Cache, go: &Go, set: Set) -> Result<Option<Stamp>> {
 }
 
 /// Fills the staging directory from the Go module registry.
-fn produce(recipe: &Recipe, workspace: &Workspace, staging: &Path, progress: &mut Progress) -> Result<()> {
+fn produce(
+    recipe: &Recipe,
+    workspace: &Workspace,
+    staging: &Path,
+    progress: &mut Progress<'_, '_>,
+) -> Result<()> {
     if !recipe.programs.is_empty() {
         progress.phase("building");
         let programs = staging.join("bin");
@@ -92,10 +117,8 @@ fn produce(recipe: &Recipe, workspace: &Workspace, staging: &Path, progress: &mu
             fs::rename(&built, programs.join(program.name)).context("rename", &built)?;
         }
     }
-    if !recipe.files.is_empty() {
-        progress.phase("copying files out of modules");
-    }
     for files in recipe.files {
+        progress.phase(&format!("fetching {} of {}", files.source, files.module));
         let source = workspace.module_directory(files.module)?.join(files.source);
         copy(&source, &staging.join("files").join(files.target))?;
     }

@@ -10,11 +10,15 @@
 //! ```
 //!
 //! The rename is the commit: a build that is killed leaves a staging directory and warm Go caches, and the next
-//! run goes on from there. Locks are advisory file locks, so a killed builder leaves none behind.
+//! run goes on from there. What is renamed is on the disk before, so that a crash of the host leaves no finished set
+//! with empty files. Locks are advisory file locks: they go with the builder and with the `go` it started, which may
+//! outlive it and still write.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +29,9 @@ use crate::sets::{Recipe, Set};
 pub const CACHE_VARIABLE: &str = "HANGAR_CACHE";
 
 const STAMP: &str = "complete.json";
+
+/// Between two looks at a lock that somebody holds.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What is known about a finished set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,21 +139,41 @@ impl Cache {
         self.root.join("go").join(recipe.name)
     }
 
-    /// Waits until no other process builds the set. `on_wait` is called once if there is one.
-    pub(crate) fn lock(&self, recipe: &Recipe, on_wait: impl FnOnce()) -> Result<SetLock> {
+    /// Waits until no other process builds the set. `waiting` is called again and again meanwhile.
+    pub(crate) fn lock(&self, recipe: &Recipe, mut waiting: impl FnMut()) -> Result<SetLock> {
+        loop {
+            if let Some(lock) = self.try_lock(recipe)? {
+                return Ok(lock);
+            }
+            waiting();
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn try_lock(&self, recipe: &Recipe) -> Result<Option<SetLock>> {
         let tools = self.tools();
         fs::create_dir_all(&tools).context("create", &tools)?;
         let path = tools.join(format!(".lock-{}", recipe.name));
-        let file = File::options().create(true).append(true).open(&path).context("open", &path)?;
+        let file = File::options().create(true).read(true).append(true).open(&path).context("open", &path)?;
         match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => {
-                on_wait();
-                file.lock().context("lock", &path)?;
-            }
-            Err(fs::TryLockError::Error(source)) => return Err(source).context("lock", &path),
+            Ok(()) => Ok(Some(SetLock { file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(source)) => Err(source).context("lock", &path),
         }
-        Ok(SetLock { _file: file })
+    }
+
+    /// Removes what a builder that was killed right after its commit left: gigabytes that nobody needs any more.
+    pub(crate) fn drop_leftovers(&self, recipe: &Recipe) -> Result<()> {
+        let leftovers = [self.go_directory(recipe), self.staging(recipe)];
+        if self.stamp(recipe).is_none() || !leftovers.iter().any(|path| path.exists()) {
+            return Ok(());
+        }
+        if let Some(_lock) = self.try_lock(recipe)?
+            && self.stamp(recipe).is_some()
+        {
+            leftovers.iter().try_for_each(|path| remove_directory(path))?;
+        }
+        Ok(())
     }
 
     /// An empty staging directory.
@@ -163,6 +190,7 @@ impl Cache {
         let stamp_path = staging.join(STAMP);
         let text = serde_json::to_vec_pretty(stamp).map_err(io::Error::from).context("write", &stamp_path)?;
         fs::write(&stamp_path, text).context("write", &stamp_path)?;
+        write_through(&staging)?;
         let directory = self.set_directory(recipe);
         // Only there if somebody deleted files out of it.
         remove_directory(&directory)?;
@@ -189,10 +217,23 @@ impl Cache {
     }
 }
 
-/// Held while a set is built. Dropping it, or dying, releases it.
+/// Held while a set is built. Dropping it, or dying, releases it, once those it is shared with have ended too.
 #[derive(Debug)]
 pub(crate) struct SetLock {
-    _file: File,
+    file: File,
+}
+
+impl SetLock {
+    /// Another handle on the same lock, for a child to inherit.
+    pub(crate) fn share(&self) -> Result<File> {
+        self.file.try_clone().context("share", Path::new("the lock"))
+    }
+}
+
+/// Everything that was written so far to the file system of a path is on its disk afterwards.
+pub(crate) fn write_through(path: &Path) -> Result<()> {
+    let directory = File::open(path).context("open", path)?;
+    rustix::fs::syncfs(&directory).map_err(io::Error::from).context("write to disk", path)
 }
 
 /// Removes a directory that may not exist.

@@ -63,6 +63,15 @@ pub enum Error {
         found: String,
     },
 
+    /// A set is built with C, and there is no compiler.
+    #[error("building {set} needs a C compiler, and no `{compiler}` is on the PATH")]
+    CompilerMissing {
+        /// The set that needs it.
+        set: Set,
+        /// What Go would call.
+        compiler: String,
+    },
+
     /// `go` answered something we cannot read.
     #[error("`{command}` gave an answer that makes no sense: {answer:?}")]
     GoAnswer {

@@ -4,7 +4,7 @@
 //! directory's workspace file decide what is built. `GOPROXY` and its relatives are left to the user.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::error::{Context, Error, Result};
 use crate::progress::{GoLine, Progress};
+use crate::search_path;
 use crate::sets::{Linkage, Recipe, Set};
 
 /// Enough to hold the compiler's complaint, little enough to read.
@@ -30,20 +31,24 @@ pub(crate) struct Go {
 }
 
 impl Go {
-    /// Finds `go` and checks its version once for all sets, so that the error comes before any work.
+    /// Finds `go` and checks its version once for all sets, and the C compiler for those that need one, so that the
+    /// error comes before any work.
     pub(crate) fn find(program: &Path, sets: &[Set]) -> Result<Self> {
         let Some(&neediest) = sets.iter().max_by_key(|set| numbers(set.recipe().minimum_go())) else {
             return Ok(Self { program: program.to_owned(), version: String::new() });
         };
         let minimum = neediest.recipe().minimum_go().to_owned();
         let output = Command::new(program)
-            .args(["env", "GOVERSION"])
+            .args(["env", "GOVERSION", "CC"])
             // Otherwise Go answers for a go.mod it finds in the caller's directory, or downloads a toolchain.
             .env("GOTOOLCHAIN", "local")
             .env("GOWORK", "off")
             .output()
             .map_err(|_| Error::GoMissing { set: neediest, minimum: minimum.clone() })?;
-        let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = answer.lines().map(str::trim);
+        let found = lines.next().unwrap_or_default().to_owned();
+        let compiler = lines.next().unwrap_or_default();
         let Some(version) = found.strip_prefix("go").map(numbers).filter(|version| version.0 > 0) else {
             let answer = format!("{found}{}", String::from_utf8_lossy(&output.stderr));
             return Err(Error::GoAnswer { command: "go env GOVERSION".to_owned(), answer });
@@ -51,11 +56,19 @@ impl Go {
         if version < numbers(&minimum) {
             return Err(Error::GoTooOld { set: neediest, minimum, found });
         }
+        // It may be a path, and may have flags behind it.
+        let compiler = compiler.split_whitespace().next().unwrap_or("cc");
+        let needs_compiler = sets.iter().find(|set| set.recipe().linkage == Linkage::C);
+        if let Some(&set) = needs_compiler
+            && search_path::find(compiler).is_none()
+        {
+            return Err(Error::CompilerMissing { set, compiler: compiler.to_owned() });
+        }
         Ok(Self { program: program.to_owned(), version: found })
     }
 
-    /// Prepares the set's own Go directory: the pins as a module, and the caches.
-    pub(crate) fn workspace(&self, set: Set, directory: PathBuf) -> Result<Workspace> {
+    /// Prepares the set's own Go directory: the pins as a module, and the caches. Whatever is run in it holds `lock`.
+    pub(crate) fn workspace(&self, set: Set, directory: PathBuf, lock: File) -> Result<Workspace> {
         let recipe = set.recipe();
         let module = directory.join("module");
         let temporary = directory.join("tmp");
@@ -68,7 +81,7 @@ impl Go {
             let path = module.join(name);
             fs::write(&path, text).context("write", &path)?;
         }
-        Ok(Workspace { go: self.clone(), set, directory })
+        Ok(Workspace { go: self.clone(), set, directory, lock })
     }
 }
 
@@ -78,6 +91,7 @@ pub(crate) struct Workspace {
     go: Go,
     set: Set,
     directory: PathBuf,
+    lock: File,
 }
 
 impl Workspace {
@@ -85,7 +99,9 @@ impl Workspace {
         self.set.recipe()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: &[&str]) -> Result<Command> {
+        // As its standard input, which `go` does not read: the lock goes only when `go` has ended too.
+        let lock = self.lock.try_clone().context("share the lock of", &self.directory)?;
         let mut command = Command::new(&self.go.program);
         command
             .args(arguments)
@@ -100,18 +116,18 @@ impl Workspace {
             .env("CGO_ENABLED", if self.recipe().linkage == Linkage::C { "1" } else { "0" })
             .env_remove("GOOS")
             .env_remove("GOARCH")
-            .stdin(Stdio::null());
-        command
+            .stdin(lock);
+        Ok(command)
     }
 
     /// Builds all programs in one go: they share most of their packages.
-    pub(crate) fn build(&self, target: &Path, progress: &mut Progress) -> Result<()> {
+    pub(crate) fn build(&self, target: &Path, progress: &mut Progress<'_, '_>) -> Result<()> {
         let linker_flags = format!("-ldflags={}", self.recipe().linker_flags());
         // The trailing separator makes `go` treat it as a directory even for one program.
         let target = format!("{}/", target.display());
         let mut arguments = vec!["build", "-v", "-trimpath", &linker_flags, "-o", &target];
         arguments.extend(self.recipe().programs.iter().map(|program| program.package));
-        let mut command = self.command(&arguments);
+        let mut command = self.command(&arguments)?;
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -133,7 +149,7 @@ impl Workspace {
         let expected = recipe.pinned_sum(module, version).ok_or_else(missing)?;
         let wanted = format!("{module}@{version}");
         let output = self
-            .command(&["mod", "download", "-json", &wanted])
+            .command(&["mod", "download", "-json", &wanted])?
             .output()
             .context("start", &self.go.program)?;
         if !output.status.success() {
@@ -168,7 +184,7 @@ struct Download {
 
 /// Shows what `go` says until it is silent for good, and returns the last lines that are no progress. Read on a
 /// thread of its own, so that a person sees time pass while nothing is said.
-fn follow(output: impl Read + Send + 'static, progress: &mut Progress) -> Vec<String> {
+fn follow(output: impl Read + Send + 'static, progress: &mut Progress<'_, '_>) -> Vec<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         let lines = BufReader::new(output).lines().map_while(Result::ok);

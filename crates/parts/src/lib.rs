@@ -11,7 +11,7 @@
 //! Invariants:
 //! * A directory under `<cache>/tools` without a leading dot is complete: it is filled elsewhere and renamed.
 //! * The directory's name carries a hash of pins and recipe; a changed pin never finds an old build.
-//! * Looking up never builds. Only [`Parts::ensure`] and [`Parts::ensure_programs`] may take minutes.
+//! * Looking up never builds. Only [`Parts::ensure`] and its relatives may take minutes.
 
 pub mod build;
 pub mod cache;
@@ -25,6 +25,7 @@ pub mod locate;
 pub mod packages;
 pub mod process;
 mod progress;
+mod search_path;
 pub mod sets;
 
 pub use build::Outcome;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::build::{self, Outcome};
 use crate::cache::{Cache, State};
 use crate::error::{Error, Result};
+use crate::progress::Audience;
 use crate::sets::Set;
 
 /// Our own override; wins over [`KUBEBUILDER_VARIABLE`].
@@ -62,17 +63,28 @@ impl Parts {
         &self.cache
     }
 
-    /// Builds what is missing of these sets, which may take minutes. A set all of whose programs are overridden,
-    /// and that has no files, counts as there.
+    /// Builds what is missing of these sets, which may take minutes and is shown on standard error. A set all of whose
+    /// programs are overridden, and that has no files, counts as there.
     pub fn ensure(&self, sets: &[Set]) -> Result<Vec<Outcome>> {
+        self.ensure_for(sets, &mut Audience::Everybody)
+    }
+
+    /// The same for callers with a display of their own: `tell` hears how it goes, a line at a time, every second on a
+    /// terminal and every half a minute elsewhere.
+    pub fn ensure_telling(&self, sets: &[Set], tell: &mut dyn FnMut(&str)) -> Result<Vec<Outcome>> {
+        self.ensure_for(sets, &mut Audience::Listener(tell))
+    }
+
+    fn ensure_for(&self, sets: &[Set], audience: &mut Audience<'_>) -> Result<Vec<Outcome>> {
         let (overridden, needed): (Vec<Set>, Vec<Set>) =
             sets.iter().partition(|set| self.is_overridden(**set));
         let mut outcomes: Vec<Outcome> = overridden.into_iter().map(Outcome::Present).collect();
-        outcomes.extend(build::ensure(&self.cache, &self.go, &needed)?);
+        outcomes.extend(build::ensure(&self.cache, &self.go, &needed, audience)?);
         Ok(outcomes)
     }
 
-    /// Refuses what [`Self::ensure`] would refuse before it starts: no Go, too little disk. Nothing is written.
+    /// Refuses what [`Self::ensure`] would refuse before it starts: no Go, no C compiler where one is needed, too little
+    /// disk. Nothing is written.
     pub fn check(&self, sets: &[Set]) -> Result<()> {
         let needed: Vec<Set> = sets.iter().copied().filter(|set| !self.is_overridden(*set)).collect();
         build::check(&self.cache, &self.go, &needed).map(drop)
@@ -90,7 +102,7 @@ impl Parts {
                 Err(error) => return Err(error),
             }
         }
-        build::ensure(&self.cache, &self.go, &sets)
+        build::ensure(&self.cache, &self.go, &sets, &mut Audience::Everybody)
     }
 
     /// The path of a program. Never builds.

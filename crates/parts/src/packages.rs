@@ -13,19 +13,22 @@
 //!   removed from the host later, the layer no longer counts as complete and is made again.
 //! * Looking up a complete layer starts no process and needs no network.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod apt;
+
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
+use apt::Apt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::cache::{Cache, remove_directory};
+use crate::cache::{Cache, remove_directory, write_through};
 use crate::error::{Context, Error, Result};
+use crate::search_path;
 
 /// What a machine needs to run containers and a kubelet.
 pub const FOR_MACHINES: &[&str] = &[
@@ -46,8 +49,6 @@ pub const FOR_CLOUD_INIT: &[&str] = &["cloud-init"];
 const STAMP: &str = "complete.json";
 /// Raised when the same packages are unpacked differently.
 const LAYOUT: &str = "1";
-/// Part of every Debian-like system, and never to be laid over the host's.
-const BASE: &[&str] = &["libc6", "libgcc-s1", "gcc-12-base", "libcrypt1", "debconf", "dpkg"];
 /// Names that a maintainer script would have made.
 const ALTERNATIVES: &[(&str, &str)] = &[
     ("usr/sbin/iptables", "xtables-nft-multi"),
@@ -116,7 +117,10 @@ pub fn ensure(cache: &Cache, names: &[&str], announce: &mut dyn FnMut(&str)) -> 
     fs::create_dir_all(&parent).context("create", &parent)?;
     let lock_path = parent.join(".lock");
     let lock = fs::File::options().create(true).append(true).open(&lock_path).context("open", &lock_path)?;
-    lock.lock().context("lock", &lock_path)?;
+    if lock.try_lock().is_err() {
+        announce("waiting for another process that gets packages");
+        lock.lock().context("lock", &lock_path)?;
+    }
     // Another process may just have done it.
     if !is_complete(&packages.root) {
         unpack(&packages.root, names, announce)?;
@@ -129,9 +133,7 @@ pub fn check(cache: &Cache, names: &[&str]) -> Result<()> {
     if is_complete(&cache.root().join("packages").join(directory_name(names))) {
         return Ok(());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |program: &str| std::env::split_paths(&path).any(|place| place.join(program).is_file());
-    match ["apt-get", "apt-cache", "dpkg-deb"].into_iter().find(|program| !is_there(program)) {
+    match ["apt-get", "apt-cache", "dpkg-deb"].into_iter().find(|name| search_path::find(name).is_none()) {
         None => Ok(()),
         Some(missing) => Err(Error::Packages { packages: names.join(", "), reason: needs_debian(missing) }),
     }
@@ -159,56 +161,21 @@ fn directory_name(names: &[&str]) -> String {
 
 fn is_complete(root: &Path) -> bool {
     let stamp = fs::read(root.join(STAMP)).ok().and_then(|text| serde_json::from_slice::<Stamp>(&text).ok());
-    stamp.is_some_and(|stamp| stamp.on_host.is_empty() || stamp.on_host.is_subset(&installed()))
-}
-
-/// Packages that are installed on the host, from dpkg's own list. None where there is no dpkg.
-fn installed() -> BTreeSet<String> {
-    let text = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
-    paragraphs(&text)
-        .filter(|paragraph| paragraph.get("Status").is_some_and(|status| *status == "install ok installed"))
-        .filter_map(|paragraph| paragraph.get("Package").map(|name| (*name).to_owned()))
-        .collect()
-}
-
-/// The fields of each paragraph that are on one line.
-fn paragraphs(text: &str) -> impl Iterator<Item = BTreeMap<&str, &str>> {
-    text.split("\n\n").map(|paragraph| {
-        let lines = paragraph.lines().filter(|line| !line.starts_with(' '));
-        lines.filter_map(|line| line.split_once(": ")).collect()
-    })
+    stamp.is_some_and(|stamp| stamp.on_host.is_empty() || stamp.on_host.is_subset(&apt::installed()))
 }
 
 fn unpack(root: &Path, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result<()> {
-    let failed = |reason: String| Error::Packages { packages: names.join(", "), reason };
-    let installed = installed();
-    let needed = match closure(names, &installed) {
-        Ok(needed) => needed,
-        Err(missing) => {
-            announce("updating the list of packages (apt-get update)");
-            run(Command::new("apt-get").arg("update").arg("-q")).map_err(&failed)?;
-            closure(names, &installed).map_err(|again| {
-                failed(format!("apt knows no package {again} (nor {missing}) after an update of its list"))
-            })?
-        }
-    };
+    let apt = Apt::default();
     let parent = root.parent().unwrap_or(root);
     let staging = parent.join(".staging");
     remove_directory(&staging)?;
     let archives = staging.join("archives");
-    fs::create_dir_all(&archives).context("create", &archives)?;
-    if !needed.unpack.is_empty() {
-        announce(&format!("downloading {}", needed.unpack.iter().cloned().collect::<Vec<_>>().join(", ")));
-        let mut download = Command::new("apt-get");
-        // As root apt would drop to a user that cannot write to the cache.
-        download.args(["download", "-q", "-o", "APT::Sandbox::User=root"]);
-        let downloaded = run(download.args(&needed.unpack).current_dir(&archives));
-        downloaded.map_err(|reason| failed(format!("{reason}; is the package mirror reachable?")))?;
-    }
+    let needed = apt.obtain(names, &apt::installed(), &archives, announce)?;
+    announce("unpacking");
     let mut unpacked = Vec::new();
     for entry in fs::read_dir(&archives).context("read", &archives)? {
         let path = entry.context("read", &archives)?.path();
-        run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(&staging)).map_err(&failed)?;
+        apt.unpack(names, &path, &staging)?;
         unpacked.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
     }
     unpacked.sort();
@@ -225,60 +192,10 @@ fn unpack(root: &Path, names: &[&str], announce: &mut dyn FnMut(&str)) -> Result
     let stamp = serde_json::to_vec_pretty(&Stamp { unpacked, on_host: needed.on_host });
     let stamp = stamp.map_err(io::Error::from).context("write", &stamp_path)?;
     fs::write(&stamp_path, stamp).context("write", &stamp_path)?;
+    write_through(&staging)?;
     // Only there if a package of the host that it leans on is gone.
     remove_directory(root)?;
     fs::rename(&staging, root).context("rename", &staging)
-}
-
-struct Needed {
-    unpack: BTreeSet<String>,
-    on_host: BTreeSet<String>,
-}
-
-/// The packages and what they depend on, without what is installed. Fails with a name that apt does not know.
-fn closure(names: &[&str], installed: &BTreeSet<String>) -> std::result::Result<Needed, String> {
-    let mut needed = Needed { unpack: BTreeSet::new(), on_host: BTreeSet::new() };
-    let mut open: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    while !open.is_empty() {
-        let here: Vec<String> = open.iter().filter(|name| installed.contains(*name)).cloned().collect();
-        needed.on_host.extend(here);
-        let asked: Vec<String> = open.into_iter().filter(|name| !installed.contains(name)).collect();
-        open = BTreeSet::new();
-        if asked.is_empty() {
-            break;
-        }
-        let mut command = Command::new("apt-cache");
-        let output = command.args(["show", "--no-all-versions"]).args(&asked).output();
-        let text =
-            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let known: BTreeMap<&str, BTreeMap<&str, &str>> =
-            paragraphs(&text).filter_map(|paragraph| Some((*paragraph.get("Package")?, paragraph))).collect();
-        for name in asked {
-            let paragraph = known.get(name.as_str()).ok_or_else(|| name.clone())?;
-            needed.unpack.insert(name);
-            for field in ["Pre-Depends", "Depends"] {
-                let dependencies = paragraph.get(field).copied().unwrap_or_default();
-                open.extend(chosen(dependencies, installed));
-            }
-        }
-        open.retain(|name| !needed.unpack.contains(name) && !BASE.contains(&name.as_str()));
-    }
-    Ok(needed)
-}
-
-/// One package for each dependency: an alternative that is installed, else the first.
-fn chosen(dependencies: &str, installed: &BTreeSet<String>) -> Vec<String> {
-    let bare = |alternative: &str| {
-        let name = alternative.split_whitespace().next().unwrap_or_default();
-        name.split(':').next().unwrap_or_default().to_owned()
-    };
-    let alternatives = dependencies.split(',').filter(|dependency| !dependency.trim().is_empty());
-    alternatives
-        .filter_map(|dependency| {
-            let names: Vec<String> = dependency.split('|').map(bare).collect();
-            names.iter().find(|name| installed.contains(*name)).or(names.first()).cloned()
-        })
-        .collect()
 }
 
 /// Moves what packages still ship outside of /usr into it.
@@ -308,46 +225,9 @@ fn merge(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn run(command: &mut Command) -> std::result::Result<Output, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
-    let output = match command.output() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(needs_debian(&name));
-        }
-        Err(error) => return Err(format!("{name} cannot be run: {error}")),
-        Ok(output) => output,
-    };
-    if output.status.success() {
-        return Ok(output);
-    }
-    let words = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<&str> =
-        words.lines().filter(|line| line.starts_with("E:") || line.contains("error")).collect();
-    let said = if said.is_empty() { words.trim().to_owned() } else { said.join("; ") };
-    Err(format!("{name} failed ({}): {said}", output.status))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_package_for_each_dependency() {
-        let installed = BTreeSet::from(["mawk".to_owned()]);
-        let dependencies = "libc6 (>= 2.34), gawk | mawk, perl:any, libnft1 (= 1.0)";
-        assert_eq!(chosen(dependencies, &installed), ["libc6", "mawk", "perl", "libnft1"]);
-        assert!(chosen("", &installed).is_empty());
-    }
-
-    #[test]
-    fn continuation_lines_are_not_fields() {
-        let text = "Package: a\nDepends: b\nDescription: x\n not: a field\n\nPackage: c\n";
-        let all: Vec<_> = paragraphs(text).collect();
-        assert_eq!(all.len(), 2);
-        assert_eq!(all[0].get("Depends"), Some(&"b"));
-        assert_eq!(all[0].len(), 3);
-    }
 
     #[test]
     fn files_outside_usr_move_into_it() {

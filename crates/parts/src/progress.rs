@@ -1,6 +1,7 @@
-//! Tells a person that a long build is alive: a spinner on a terminal, a line now and then elsewhere.
+//! Tells that a long build is alive: a spinner on a terminal, a line now and then elsewhere. A caller that has a display
+//! of its own is told instead: two spinners on one terminal would overwrite each other.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,7 +11,21 @@ use crate::sets::Recipe;
 /// Often enough that a CI log does not look hung, rarely enough that it stays short.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
 
-pub(crate) struct Progress {
+/// Somebody else's display on a terminal hears this often.
+const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Who hears how builds go.
+pub(crate) enum Audience<'listener> {
+    /// Whoever reads our standard error.
+    Everybody,
+    /// A caller that shows it in its own way.
+    Listener(&'listener mut dyn FnMut(&str)),
+}
+
+pub(crate) struct Progress<'audience, 'listener> {
+    audience: &'audience mut Audience<'listener>,
+    /// Between two lines while nothing new begins.
+    interval: Duration,
     title: String,
     started: Instant,
     last_line: Instant,
@@ -19,10 +34,20 @@ pub(crate) struct Progress {
     doing: String,
 }
 
-impl Progress {
-    pub(crate) fn start(recipe: &Recipe) -> Self {
-        let title = format!("{} {}", recipe.name, recipe.version);
-        let spinner = std::io::stderr().is_terminal().then(|| {
+impl<'audience, 'listener> Progress<'audience, 'listener> {
+    /// `place` is which one of how many it is.
+    pub(crate) fn start(
+        recipe: &Recipe,
+        place: (usize, usize),
+        audience: &'audience mut Audience<'listener>,
+    ) -> Self {
+        let title = match place {
+            (_, 1) => format!("{} {}", recipe.name, recipe.version),
+            (number, count) => format!("{} {} ({number} of {count})", recipe.name, recipe.version),
+        };
+        let is_terminal = std::io::stderr().is_terminal();
+        let is_ours = matches!(audience, Audience::Everybody);
+        let spinner = (is_ours && is_terminal).then(|| {
             let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}") {
                 spinner.set_style(style);
@@ -32,7 +57,9 @@ impl Progress {
             spinner
         });
         let now = Instant::now();
-        Self { title, started: now, last_line: now, spinner, packages: 0, doing: String::new() }
+        let interval = if is_terminal { TERMINAL_INTERVAL } else { PLAIN_INTERVAL };
+        let (packages, doing) = (0, String::new());
+        Self { audience, interval, title, started: now, last_line: now, spinner, packages, doing }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -63,9 +90,9 @@ impl Progress {
         }
     }
 
-    /// Called every now and then, also while `go` is silent (it says nothing while it links).
+    /// Called every now and then, also while nothing is said (`go` is silent while it links).
     pub(crate) fn tick(&mut self) {
-        if self.spinner.is_none() && self.last_line.elapsed() >= PLAIN_INTERVAL {
+        if self.spinner.is_none() && self.last_line.elapsed() >= self.interval {
             let text = std::mem::take(&mut self.doing);
             self.line(&text);
             self.doing = text;
@@ -80,10 +107,14 @@ impl Progress {
         self.line(text);
     }
 
-    #[allow(clippy::print_stderr, reason = "progress is for the person at the terminal")]
     fn line(&mut self, text: &str) {
         self.last_line = Instant::now();
-        eprintln!("{} [{}] {text}", self.title, minutes(self.elapsed()));
+        let line = format!("{} [{}] {text}", self.title, minutes(self.elapsed()));
+        match self.audience {
+            // Whoever read it may have gone; the work goes on.
+            Audience::Everybody => drop(writeln!(std::io::stderr(), "{line}")),
+            Audience::Listener(tell) => tell(&line),
+        }
     }
 }
 

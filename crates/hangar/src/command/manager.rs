@@ -1,6 +1,6 @@
 //! `hangar manager`: flags, each with the environment variable that Deployments set.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -95,6 +95,7 @@ impl Manager {
                 port: WEBHOOK_SERVICE.1,
             },
         };
+        let has_ipv6 = TcpListener::bind("[::]:0").is_ok();
         let settings = ManagerSettings {
             leader_election: self.leader_election,
             webhook_certificate: WebhookCertificateSource::choose(self.webhook_cert_dir.as_deref()),
@@ -104,9 +105,9 @@ impl Manager {
                 format: self.log_format,
                 otlp: OtlpSettings::from_environment()?,
             },
-            health_address: self.health_address,
-            metrics_address: self.metrics_address,
-            webhook_address: self.webhook_address,
+            health_address: everywhere(self.health_address, has_ipv6),
+            metrics_address: everywhere(self.metrics_address, has_ipv6),
+            webhook_address: everywhere(self.webhook_address, has_ipv6),
             ..ManagerSettings::new(namespace)
         };
         let config = self.cluster.load().await?;
@@ -115,7 +116,30 @@ impl Manager {
     }
 }
 
+/// "Everywhere" is every address of both families, and of the one there is where the kernel has no IPv6.
+fn everywhere(address: SocketAddr, has_ipv6: bool) -> SocketAddr {
+    if address.is_ipv6() && address.ip().is_unspecified() && !has_ipv6 {
+        return SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
+    }
+    address
+}
+
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everywhere_means_what_the_kernel_has() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert_eq!(everywhere(address("[::]:8081"), true), address("[::]:8081"));
+        assert_eq!(everywhere(address("[::]:8081"), false), address("0.0.0.0:8081"));
+        // Somebody asked for exactly this one.
+        assert_eq!(everywhere(address("[::1]:8081"), false), address("[::1]:8081"));
+        assert_eq!(everywhere(address("127.0.0.1:0"), false), address("127.0.0.1:0"));
+    }
 }

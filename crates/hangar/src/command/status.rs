@@ -19,14 +19,24 @@ impl Status {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let host = self.environment.open()?;
         let report = host.status().await?;
+        let name = self.environment.as_flag();
+        if report.is_empty() && report.has_files {
+            show(&report);
+            bail!(
+                "no machine runs, but {} is there: hangar up{name} goes on, hangar down{name} removes it",
+                host.layout().directory().display()
+            );
+        }
         if report.is_empty() {
-            println!("nothing runs: hangar up starts it");
+            println!("nothing runs: hangar up{name} starts it");
             return Ok(());
         }
         show(&report);
         println!("kubeconfig  {}", host.kubeconfig().display());
         if !report.is_healthy() {
-            bail!("not everything runs: hangar up repairs it, hangar logs collects what a report needs");
+            bail!(
+                "not everything runs: hangar up{name} repairs it, hangar logs{name} collects what a report needs"
+            );
         }
         Ok(())
     }

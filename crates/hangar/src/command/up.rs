@@ -45,6 +45,8 @@ impl Up {
             println!("machines and pods cannot reach the outside: {obstacle}");
         }
         let management = up.kubeconfig.display();
+        let kubectl = host.kubectl()?;
+        let kubectl = kubectl.display();
         let hangar = std::env::args().next().unwrap_or_else(|| "hangar".to_owned());
         let name = self.environment.as_flag();
         println!();
@@ -52,12 +54,12 @@ impl Up {
             println!(
                 "The cluster {CLUSTER} runs: its control plane in the management cluster, its worker in the cloud. Try:"
             );
-            println!("  kubectl --kubeconfig {} get nodes,pods -A", cluster.display());
+            println!("  {kubectl} --kubeconfig {} get nodes,pods -A", cluster.display());
             println!("  {hangar} describe cluster {CLUSTER} --kubeconfig {management}");
         } else {
             println!("The management cluster runs, with Hangar in it. Try:");
         }
-        println!("  kubectl --kubeconfig {management} get pods -A");
+        println!("  {kubectl} --kubeconfig {management} get pods -A");
         println!("  {hangar} status{name}");
         println!("  {hangar} down{name}");
         println!();

@@ -93,6 +93,56 @@ fn nobody_may_not() {
     assert_untouched(&environment);
 }
 
+/// As a second `up` beside one that works for long finds it.
+#[test]
+fn an_environment_that_somebody_else_changes() {
+    let _turn = turn();
+    let environment = Environment::new("busy");
+    let directory = environment.state.join(&environment.name);
+    fs::create_dir_all(&directory).unwrap();
+    let lock = fs::File::create(directory.join("lock")).unwrap();
+    lock.lock().unwrap();
+    for verb in ["up", "down"] {
+        let words = refusal(&environment.run(verb));
+        let reason = format!("lock failed: another process is changing {}", directory.display());
+        assert!(words.starts_with(&reason), "{words}");
+        assert!(
+            words.ends_with("; likely fix: wait until the other process is done, then run it again"),
+            "{words}"
+        );
+        assert!(directory.join("lock").exists(), "{verb} took away what somebody holds");
+    }
+    // One that came no further than this is nothing that runs, and something to remove.
+    let status = environment.run("status");
+    let words = String::from_utf8_lossy(&status.stderr).into_owned();
+    assert!(!status.status.success() && words.contains("no machine runs, but"), "{words}");
+    drop(lock);
+    environment.succeed("down");
+    assert_untouched(&environment);
+}
+
+/// Who may not remove an environment that is there is told so, not that somebody else is at it.
+#[test]
+fn nobody_may_not_remove_what_is_there() {
+    let _turn = turn();
+    let environment = Environment::new("theirs");
+    let place = tempfile::Builder::new().prefix("hangar-").tempdir_in("/tmp").unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = place.path().join("hangar");
+    fs::copy(env!("CARGO_BIN_EXE_hangar"), &program).unwrap();
+    fs::create_dir_all(place.path().join("state").join(&environment.name)).unwrap();
+    let output = Command::new(&program)
+        .args(["down", "--name", &environment.name, "--state"])
+        .arg(place.path().join("state"))
+        .env("HANGAR_CACHE", place.path().join("cache"))
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    let words = refusal(&output);
+    assert!(words.contains("need root (user id 0)"), "{words}");
+}
+
 /// Runs `up` in a mount namespace of its own, after a line of shell that changes what it sees. Its output ends with what
 /// lies in the state directory afterwards.
 fn up_after(environment: &Environment, change: &str, state: &Path) -> Output {
@@ -149,7 +199,7 @@ fn programs_that_cannot_be_had() {
     };
     let words = refusal(&up());
     assert!(words.contains("needs Go 1.") && words.contains("no `go` is on the PATH"), "{words}");
-    assert!(words.ends_with("; likely fix: install that Go, and have it on the PATH"), "{words}");
+    assert!(words.contains("; likely fix: install that Go, and have it on the PATH"), "{words}");
     assert_eq!(files(cache.path()), BTreeSet::new());
     assert_untouched(&environment);
 

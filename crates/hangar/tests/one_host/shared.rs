@@ -66,9 +66,15 @@ fn a_bug_report_holds_logs_and_no_secrets() {
     let files = files(&bundle);
     let has = |part: &str| files.iter().any(|path| path.to_string_lossy().contains(part));
     assert!(has("machines/management/kubelet.log") && has("hangar-manager"), "{files:?}");
+    assert!(has("bundle/host.txt") && has("bundle/cloud.log") && has("bundle/notes.txt"), "{files:?}");
+    let cloud = fs::read(cluster.kubeconfig().with_file_name("cloud").join("config.json")).unwrap();
+    let cloud: serde_json::Value = serde_json::from_slice(&cloud).unwrap();
+    let text = |pointer: &str| cloud.pointer(pointer).unwrap().as_str().unwrap();
+    let (password, token) = (text("/cloud/users/0/password"), text("/cloud/admin_token"));
+    assert!(!password.is_empty() && !token.is_empty());
     for path in &files {
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
-        for secret in ["PRIVATE KEY", "client-key-data", "kind: Secret"] {
+        for secret in ["PRIVATE KEY", "client-key-data", "kind: Secret", password, token] {
             assert!(!text.contains(secret), "{secret} in {}", path.display());
         }
     }

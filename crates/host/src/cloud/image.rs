@@ -14,6 +14,7 @@ use hangar_parts::images::Upstream;
 use hangar_parts::packages::Packages;
 use hangar_parts::{Parts, Set};
 
+use super::programs::Programs;
 use crate::error::{At, Result};
 use crate::management::machine::{OWN_PROGRAM, PROGRAMS};
 
@@ -39,6 +40,8 @@ evictionHard:
 /// Where the pieces are.
 pub(super) struct Sources<'a> {
     pub(super) parts: &'a Parts,
+    /// Where programs stay.
+    pub(super) kept: Programs<'a>,
     pub(super) packages: &'a Packages,
     pub(super) cloud_init: &'a Packages,
     /// The directory with our own program.
@@ -68,7 +71,8 @@ fn binds(sources: &Sources<'_>, kubernetes: Set) -> Result<Vec<Bind>> {
     };
     let mut binds = vec![read_only(sources.programs, PROGRAMS.to_owned())];
     for name in ["kubelet", "kubeadm", "kubectl"] {
-        binds.push(read_only(&sources.parts.program(kubernetes, name)?, format!("/usr/local/bin/{name}")));
+        let program = sources.kept.keep(&sources.parts.program(kubernetes, name)?)?;
+        binds.push(read_only(&program, format!("/usr/local/bin/{name}")));
     }
     // One by one: the directory itself stays the machine's, because network add-ons put their own there.
     let bridge = sources.parts.program(Set::CniPlugins, "bridge")?;
@@ -77,7 +81,7 @@ fn binds(sources: &Sources<'_>, kubernetes: Set) -> Result<Vec<Bind>> {
     for entry in fs::read_dir(directory).at("read", directory)? {
         let entry = entry.at("read", directory)?;
         if entry.path().is_file() {
-            plugins.push((entry.path(), entry.file_name()));
+            plugins.push((sources.kept.keep(&entry.path())?, entry.file_name()));
         }
     }
     plugins.sort();

@@ -12,11 +12,13 @@
 //!                      process.json   who serves
 //!                      cloud.log
 //!                      images/        the container images of its servers
+//!                      programs/      the programs of its servers, linked
 //! ```
 
 mod config;
 mod image;
 mod process;
+mod programs;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +33,7 @@ use hangar_parts::packages::{self, FOR_CLOUD_INIT, Packages};
 
 pub use config::{Access, PORT};
 pub use process::serve;
+use programs::Programs;
 
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
@@ -117,11 +120,12 @@ impl OneHost {
         let store = maker.ensure(&options.upstream_images(), &[], detail)?;
         let mut changes = Vec::new();
         let images = self.layout.cloud().join("images");
-        if fill(&store, &images, &options.image_names())? {
+        if fill(&store, &images)? {
             changes.push("images linked");
         }
         let sources = image::Sources {
             parts: &self.parts,
+            kept: Programs { cache: self.parts.cache(), directory: directory.join("programs") },
             packages: &cloud.packages,
             cloud_init: &cloud_init,
             programs: &self.layout.programs(),
@@ -172,21 +176,15 @@ impl OneHost {
     }
 }
 
-impl UpOptions {
-    /// The shared images' names, as one text that changes with them.
-    fn image_names(&self) -> String {
-        self.upstream_images().iter().map(|image| image.reference()).collect::<Vec<_>>().join("\n")
-    }
-}
-
 /// A copy of the images that stays when the cache forgets them. `true` when it was made now.
-fn fill(store: &Store, target: &Path, names: &str) -> Result<bool> {
+fn fill(store: &Store, target: &Path) -> Result<bool> {
+    let name = store.name();
     let complete = target.with_extension("complete");
-    if fs::read_to_string(&complete).is_ok_and(|known| known == names) {
+    if fs::read_to_string(&complete).is_ok_and(|known| known == name) {
         return Ok(false);
     }
     let _ = fs::remove_file(&complete);
     store.fill(target)?;
-    fs::write(&complete, names).at("write", &complete)?;
+    fs::write(&complete, name).at("write", &complete)?;
     Ok(true)
 }

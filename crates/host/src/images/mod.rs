@@ -1,5 +1,6 @@
 //! Images: shared by all machines of the host through a [`Store`], or imported into one machine.
 
+mod shelf;
 mod store;
 
 use std::io::{self, BufWriter, Read};
@@ -10,8 +11,9 @@ use std::time::Duration;
 use hangar_machine::Machine;
 use hangar_parts::images::{Image, write_archive};
 
-pub(crate) use store::needed_mebibytes;
-pub use store::{Maker, Store, sweep};
+pub(crate) use shelf::needed_mebibytes;
+pub use shelf::sweep;
+pub use store::{Maker, Store};
 
 use crate::error::{At, Error, Result};
 use crate::management::kubelet::RUNTIME_SOCKET;
@@ -64,8 +66,13 @@ pub fn import(machine: &Machine, images: &[Image]) -> Result<()> {
         (written, reader.join().unwrap_or_default())
     });
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        return Err(failed(format!("{status}: {}", words.trim().lines().last().unwrap_or("no message"))));
+    if status.success() {
+        return Ok(written?);
     }
-    Ok(written?)
+    let mut message = format!("{status}: {}", words.trim().lines().last().unwrap_or("no message"));
+    // A program that could not be read ends the archive too early, which is all that the reader knows.
+    if let Err(error) = written {
+        message = format!("{message} ({error})");
+    }
+    Err(failed(message))
 }

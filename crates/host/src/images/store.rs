@@ -17,33 +17,26 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hangar_machine::{
-    Environment, FileContent, Machine, MachineSpec, Name, Service, SupervisorCommand, containerd_config,
+    FileContent, Machine, MachineSpec, Name, ProcessIdentity, Service, SupervisorCommand, containerd_config,
     fill_tree, host,
 };
+use hangar_parts::Parts;
 use hangar_parts::images::{Image, Upstream};
 use hangar_parts::packages::Packages;
-use hangar_parts::{Cache, Parts};
 use sha2::{Digest, Sha256};
 
-use super::{free_mebibytes, import, wait_for_runtime};
+use super::shelf::{self, COMPLETE, NEEDED_MEBIBYTES, WORK};
+use super::{import, wait_for_runtime};
 use crate::error::{At, Error, Result};
 
 /// Raised when stores are made differently.
 const LAYOUT: &str = "1";
-/// Beginning of the names of directories that stores are made in.
-const WORK: &str = ".building-";
-/// The file that is written last.
-const COMPLETE: &str = "complete";
-/// Stores beyond these are removed, least recently used first, of each kind: one for each common choice of options.
-const KEPT: usize = 3;
-/// Room for a store of upstream's images while it is made.
-const NEEDED_MEBIBYTES: u64 = 4096;
-/// The same for own images.
+/// Room for own images while a store gets them.
 const NEEDED_FOR_OWN_MEBIBYTES: u64 = 1024;
 /// The throw-away machine's containerd starts once this is there.
 const FILLED: &str = "/etc/hangar-filled";
@@ -68,7 +61,19 @@ impl Store {
     }
 
     fn is_complete(&self) -> bool {
-        self.directory.join(COMPLETE).exists()
+        shelf::is_complete(&self.directory)
+    }
+
+    /// A name that changes with what is in it.
+    pub(crate) fn name(&self) -> String {
+        self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Marks it as complete, once everything in it is on the disk: after a crash of the host it must not be half empty.
+    fn finish(&self) -> Result<()> {
+        write_through(&self.directory)?;
+        let complete = self.directory.join(COMPLETE);
+        fs::write(&complete, "").at("write", &complete)
     }
 
     /// Fills a directory that containerd does not use yet. The directory itself stays: a machine has it bound.
@@ -123,7 +128,7 @@ impl Maker {
     }
 
     fn store(&self, name: &str) -> Store {
-        Store { directory: directory(self.parts.cache()).join(name) }
+        Store { directory: shelf::directory(self.parts.cache()).join(name) }
     }
 
     /// Makes a store, unless another process just did.
@@ -135,14 +140,9 @@ impl Maker {
         detail: &mut dyn FnMut(&str),
         images: impl FnOnce() -> Result<Vec<Image>>,
     ) -> Result<()> {
-        let parent = directory(self.parts.cache());
-        fs::create_dir_all(&parent).at("create", &parent)?;
-        let lock = open_lock(&parent)?;
-        if lock.try_lock().is_err() {
-            detail("waiting for another process that makes images");
-            lock.lock().at("lock", &parent)?;
-        }
-        sweep_locked(&parent, &self.supervisor)?;
+        let parent = shelf::directory(self.parts.cache());
+        let _lock = shelf::lock(&parent, || detail("waiting for another process that makes images"))?;
+        shelf::sweep_locked(&parent, &self.supervisor)?;
         if store.is_complete() {
             return Ok(());
         }
@@ -151,16 +151,15 @@ impl Maker {
             [image] => detail(&format!("importing {}", image.reference())),
             several => detail(&format!("importing {} images", several.len())),
         }
-        check_disk(&parent, needed_mebibytes)?;
+        shelf::check_disk(&parent, needed_mebibytes)?;
         self.build(store, base, &images)?;
-        forget_oldest(&parent)
+        shelf::forget_oldest(&parent)
     }
 
     fn build(&self, store: &Store, base: Option<&Store>, images: &[Image]) -> Result<()> {
-        let name = store.directory.file_name().unwrap_or_default().to_string_lossy();
-        let work = directory(self.parts.cache()).join(format!("{WORK}{name}"));
-        let environment = builder_environment(&work, &self.supervisor)?;
-        remove(&store.directory)?;
+        let work = shelf::directory(self.parts.cache()).join(format!("{WORK}{}", store.name()));
+        let environment = shelf::builder_environment(&work, &self.supervisor)?;
+        shelf::remove(&store.directory)?;
         let mut spec = MachineSpec::new(Name::new("builder")?);
         spec.layers.usr.push(self.packages.usr());
         spec.services.push(Service { when_exists: Some(FILLED.into()), ..Service::containerd() });
@@ -172,17 +171,15 @@ impl Maker {
         });
         let machine = environment.create_machine(spec)?;
         let imported = fill_and_import(&machine, base, images)
-            .map_err(|error| explained(&machine, error))
+            .map_err(|error| explained(&machine, &error))
             .and_then(|content| {
                 fs::create_dir_all(&store.directory).at("create", &store.directory)?;
                 fs::rename(&content, store.directory.join("content")).at("move", &content)?;
-                let complete = store.directory.join(COMPLETE);
-                fs::write(&complete, "").at("write", &complete)
+                store.finish()
             });
-        machine.delete()?;
-        environment.delete_all()?;
-        remove(&work)?;
-        imported
+        // Why there are no images matters more than what could not be removed: the next maker removes it.
+        let removed = environment.delete_all().map_err(Error::from).and_then(|()| shelf::remove(&work));
+        imported.and(removed)
     }
 
     fn fingerprint(&self, images: &[Upstream]) -> Result<String> {
@@ -197,24 +194,47 @@ impl Maker {
     }
 }
 
+/// Everything below a directory is on the disk afterwards. What it shares with another store is already; to write out the
+/// whole file system instead would wait for whatever else this host writes.
+fn write_through(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory).at("read", directory)? {
+        let path = entry.at("read", directory)?.path();
+        let found = fs::symlink_metadata(&path).at("read", &path)?;
+        if found.is_dir() {
+            write_through(&path)?;
+        } else if found.is_file() && found.nlink() == 1 {
+            File::open(&path).and_then(|file| file.sync_all()).at("write to disk", &path)?;
+        }
+    }
+    Ok(())
+}
+
 /// The error with the last words of the machine, which is removed together with its logs.
-fn explained(machine: &Machine, error: Error) -> Error {
+fn explained(machine: &Machine, error: &Error) -> Error {
     let log = fs::read_to_string(machine.directory().join("logs/supervisor.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
-    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
+    let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
     if last.is_empty() {
-        return error;
+        last = traces(machine);
     }
-    let mut message = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
+    let message = error.with_causes();
     Error::Program {
         program: "the machine that makes images".to_owned(),
         message: format!("{message}; it said: {last}"),
     }
+}
+
+/// What can be known of a machine that ended without a word.
+fn traces(machine: &Machine) -> String {
+    let record = fs::read_to_string(machine.directory().join("running.json"));
+    let record = record.unwrap_or_else(|error| error.to_string()).split_whitespace().collect::<String>();
+    let first = serde_json::from_str::<ProcessIdentity>(&record).ok();
+    let process = first.map_or_else(String::new, |first| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", first.pid));
+        stat.unwrap_or_else(|error| error.to_string())
+    });
+    let state = machine.status().map(|status| status.state);
+    format!("nothing; it is {state:?}, its record {record}, its process {:?}", process.trim())
 }
 
 /// containerd's directory with the images in it, not used by anybody any more.
@@ -231,82 +251,6 @@ fn fill_and_import(machine: &Machine, base: Option<&Store>, images: &[Image]) ->
     Ok(content)
 }
 
-/// The disk that making the first store takes, until there is one.
-pub(crate) fn needed_mebibytes(cache: &Cache) -> u64 {
-    let stores = fs::read_dir(directory(cache)).into_iter().flatten().flatten();
-    let has_one = stores.map(|entry| Store { directory: entry.path() }).any(|store| store.is_complete());
-    if has_one { 0 } else { NEEDED_MEBIBYTES }
-}
-
-fn directory(cache: &Cache) -> PathBuf {
-    cache.root().join("images")
-}
-
-fn open_lock(parent: &Path) -> Result<File> {
-    let path = parent.join(".lock");
-    File::options().create(true).append(true).open(&path).at("open", &path)
-}
-
-fn builder_environment(work: &Path, supervisor: &SupervisorCommand) -> Result<Environment> {
-    Ok(Environment::new(work, Name::new("images")?, supervisor.clone())?)
-}
-
-/// Removes what killed makers left. Nothing is touched while one is at work.
-pub fn sweep(cache: &Cache, supervisor: &SupervisorCommand) -> Result<()> {
-    let parent = directory(cache);
-    if !parent.exists() {
-        return Ok(());
-    }
-    let lock = open_lock(&parent)?;
-    if lock.try_lock().is_err() {
-        return Ok(());
-    }
-    sweep_locked(&parent, supervisor)
-}
-
-fn sweep_locked(parent: &Path, supervisor: &SupervisorCommand) -> Result<()> {
-    for entry in fs::read_dir(parent).at("read", parent)? {
-        let entry = entry.at("read", parent)?;
-        if entry.file_name().to_string_lossy().starts_with(WORK) {
-            builder_environment(&entry.path(), supervisor)?.delete_all()?;
-            remove(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Machines that were filled from a store keep their links: removing it costs them nothing.
-fn forget_oldest(parent: &Path) -> Result<()> {
-    let (mut bases, mut others) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(parent).at("read", parent)? {
-        let entry = entry.at("read", parent)?;
-        let path = entry.path();
-        if let Ok(used) = fs::metadata(path.join(COMPLETE)).and_then(|found| found.modified()) {
-            let has_own = entry.file_name().to_string_lossy().contains('-');
-            if has_own { &mut others } else { &mut bases }.push((used, path));
-        }
-    }
-    for mut stores in [bases, others] {
-        stores.sort();
-        let surplus = stores.len().saturating_sub(KEPT);
-        for (_, path) in stores.iter().take(surplus) {
-            // The mark first: half a store must not count as one.
-            let complete = path.join(COMPLETE);
-            fs::remove_file(&complete).at("remove", &complete)?;
-            remove(path)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_disk(path: &Path, needed_mebibytes: u64) -> Result<()> {
-    let free_mebibytes = free_mebibytes(path)?;
-    if free_mebibytes >= needed_mebibytes {
-        return Ok(());
-    }
-    Err(Error::OutOfDisk { path: path.to_owned(), free_mebibytes, needed_mebibytes })
-}
-
 fn own_fingerprint(images: &[Image]) -> Result<String> {
     let mut hasher = Sha256::new();
     for image in images {
@@ -318,11 +262,4 @@ fn own_fingerprint(images: &[Image]) -> Result<String> {
 fn short(hasher: Sha256) -> String {
     let number = hasher.finalize().iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     format!("{number:016x}")
-}
-
-fn remove(directory: &Path) -> Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", directory),
-        _ => Ok(()),
-    }
 }

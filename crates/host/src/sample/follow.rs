@@ -1,13 +1,17 @@
 //! From applied manifests to a Ready worker: what `up` does after the manager runs.
+//!
+//! After a restart of the host the objects still say what was true before it. So the API server is asked itself, and a
+//! Node counts only if its kubelet has reported since its machine was started.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hangar_kit::describe::read;
 use hangar_plan::describe::{Node as Described, Verdict, tree};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 use super::flannel::{self, ApiServer};
@@ -30,6 +34,15 @@ const SECRET_VALUE_KEY: &str = "value";
 /// The pods' range in the sample.
 const POD_RANGE: &str = "10.244.0.0/16";
 
+/// What comes of a look.
+enum Answer {
+    Yes,
+    /// Not yet; the tree says why.
+    No,
+    /// Not yet, and this is why.
+    Because(String),
+}
+
 /// Follows one cluster.
 pub(crate) struct Follower<'a> {
     client: &'a Client,
@@ -51,11 +64,16 @@ impl<'a> Follower<'a> {
     /// that it was told of. What it understood and refused is refused.
     async fn apply_patiently(&self, client: &Client, objects: &[Value]) -> Result<usize> {
         let deadline = Instant::now() + APPLY_PATIENCE;
+        let mut told = String::new();
         loop {
-            match cluster::apply(client, objects).await {
+            let state = match cluster::apply(client, objects).await {
                 Ok(changed) => return Ok(changed),
                 Err(error) if Instant::now() >= deadline || error.is_refusal() => return Err(error),
-                Err(error) => (self.tell)(&error.to_string()),
+                Err(error) => error.with_causes(),
+            };
+            if state != told {
+                (self.tell)(&state);
+                told = state;
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -69,13 +87,14 @@ impl<'a> Follower<'a> {
                 .iter()
                 .any(|child| child.role == Some("control plane") && child.verdict == Verdict::Ready);
             if !is_serving {
-                return Ok(false);
+                return Ok(Answer::No);
             }
             let Some(text) = self.kubeconfig().await? else {
-                return Ok(false);
+                return Ok(Answer::No);
             };
             write_private(kubeconfig, text.as_bytes())?;
-            Ok(true)
+            let tenant = cluster::connect(kubeconfig).await?;
+            Ok(cluster::unready_api_server(&tenant).await?.map_or(Answer::Yes, Answer::Because))
         })
         .await
     }
@@ -98,18 +117,30 @@ impl<'a> Follower<'a> {
         self.apply_patiently(&tenant, &objects).await
     }
 
-    /// Waits until every worker is Ready and the whole tree is. How many there are.
-    pub(crate) async fn workers(&self, kubeconfig: &Path) -> Result<usize> {
+    /// Waits until every worker is Ready and the whole tree is. How many there are. What Nodes said before `since` is
+    /// no longer true.
+    pub(crate) async fn workers(
+        &self,
+        kubeconfig: &Path,
+        since: impl Fn() -> Result<Timestamp>,
+    ) -> Result<usize> {
         let tenant = cluster::connect(kubeconfig).await?;
         let mut count = 0;
         self.until("the workers", async |tree| {
             if !tree.is_ready() {
-                return Ok(false);
+                return Ok(Answer::No);
             }
             let nodes: Api<Node> = Api::all(tenant.clone());
             let nodes = nodes.list(&ListParams::default()).await.trying("list the tenant's nodes")?;
-            count = nodes.items.iter().filter(|node| is_ready(node)).count();
-            Ok(count > 0 && count == nodes.items.len())
+            let since = since()?;
+            for node in &nodes {
+                let name = node.name_any();
+                if let Some(reason) = cluster::unready_node(&tenant, &name, since).await? {
+                    return Ok(Answer::Because(format!("Node/{name}: {reason}")));
+                }
+            }
+            count = nodes.items.len();
+            Ok(if count > 0 { Answer::Yes } else { Answer::Because("no Node has joined".to_owned()) })
         })
         .await?;
         Ok(count)
@@ -119,7 +150,7 @@ impl<'a> Follower<'a> {
     async fn until(
         &self,
         what: &str,
-        mut question: impl AsyncFnMut(&Described) -> Result<bool>,
+        mut question: impl AsyncFnMut(&Described) -> Result<Answer>,
     ) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let mut told = String::new();
@@ -127,7 +158,7 @@ impl<'a> Follower<'a> {
             let state = match self.look(&mut question).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(state)) => state,
-                Err(error) => error.to_string(),
+                Err(error) => error.with_causes(),
             };
             if Instant::now() >= deadline {
                 let seconds = PATIENCE.as_secs();
@@ -143,16 +174,17 @@ impl<'a> Follower<'a> {
 
     async fn look(
         &self,
-        question: &mut impl AsyncFnMut(&Described) -> Result<bool>,
+        question: &mut impl AsyncFnMut(&Described) -> Result<Answer>,
     ) -> Result<Option<String>> {
         let Some(objects) = read(self.client, &self.sample.namespace, &self.sample.name).await? else {
             return Ok(Some("the Cluster is gone".to_owned()));
         };
         let tree = tree(&objects);
-        if question(&tree).await? {
-            return Ok(None);
-        }
-        Ok(Some(waiting_for(&tree)))
+        Ok(match question(&tree).await? {
+            Answer::Yes => None,
+            Answer::No => Some(waiting_for(&tree)),
+            Answer::Because(reason) => Some(reason),
+        })
     }
 }
 
@@ -164,11 +196,6 @@ fn waiting_for(tree: &Described) -> String {
     };
     let line = wait.message.lines().next().unwrap_or_default();
     format!("{}/{}: {line}", node.kind, node.name)
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Where a tenant's kubeconfig lies.

@@ -38,7 +38,7 @@ pub struct Sample {
     pub image: String,
 }
 
-/// The manifests, in the order in which they are applied.
+/// The manifests, as a person would write them. They are applied all at once: no order is needed.
 pub fn manifests(sample: &Sample) -> Result<Vec<Value>> {
     let words = BTreeMap::from([
         ("NAME", &sample.name),

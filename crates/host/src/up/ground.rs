@@ -17,10 +17,15 @@ use crate::progress::{Progress, Step};
 use crate::steps::{Done, blocking};
 
 impl OneHost {
-    pub(super) async fn programs(&self, options: &UpOptions) -> Result<Done<()>> {
-        let (parts, sets) = (self.parts.clone(), options.sets());
+    pub(super) async fn programs(
+        &self,
+        options: &UpOptions,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Done<()>> {
+        let (parts, sets, progress) = (self.parts.clone(), options.sets(), Arc::clone(progress));
         blocking(move || {
-            let outcomes = parts.ensure(&sets)?;
+            let mut tell = |text: &str| progress.detail(Step::Programs, text);
+            let outcomes = parts.ensure_telling(&sets, &mut tell)?;
             let built = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Present(_))).count();
             let text = if built == 0 { "all there".to_owned() } else { format!("{built} sets built") };
             Ok(Done::new((), text, built > 0))
@@ -28,14 +33,18 @@ impl OneHost {
         .await
     }
 
+    /// Those of machines, which are returned, and those of the cloud's servers: what cannot be had is told before
+    /// anything is made.
     pub(super) async fn packages(&self, progress: &Arc<dyn Progress>) -> Result<Done<Packages>> {
         let (cache, progress) = (self.parts.cache().clone(), Arc::clone(progress));
         blocking(move || {
             let mut announced = false;
-            let packages = packages::ensure(&cache, packages::FOR_MACHINES, &mut |text| {
+            let mut announce = |text: &str| {
                 announced = true;
                 progress.detail(Step::Packages, text);
-            })?;
+            };
+            let packages = packages::ensure(&cache, packages::FOR_MACHINES, &mut announce)?;
+            packages::ensure(&cache, packages::FOR_CLOUD_INIT, &mut announce)?;
             let text = if announced { "unpacked into the cache, nothing installed" } else { "all there" };
             Ok(Done::new(packages, text, announced))
         })

@@ -17,6 +17,7 @@ use crate::addons::gateway;
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
 use crate::images::{self, Store};
+use crate::link;
 use crate::management::credentials::{self, write_private};
 use crate::management::{control_plane, kubelet, machine as description};
 use crate::one_host::{OneHost, UpOptions};
@@ -123,33 +124,20 @@ impl OneHost {
         if fs::metadata(&target).is_ok_and(|other| is_same(&other)) {
             return Ok(false);
         }
-        let temporary = target.with_extension("new");
-        let _ = fs::remove_file(&temporary);
-        match fs::hard_link(source, &temporary) {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                fs::copy(source, &temporary).at("copy", source)?;
-                let file = fs::File::options().write(true).open(&temporary).at("open", &temporary)?;
-                let time = found.modified().at("read", source)?;
-                file.set_modified(time).at("write", &temporary)?;
-            }
-            linked => linked.at("create", &temporary)?,
-        }
-        fs::rename(&temporary, &target).at("create", &target)?;
+        link::place(source, &target)?;
         Ok(true)
     }
 
     /// The machine, running, made from this description.
     fn running(&self, spec: MachineSpec) -> Result<(Machine, Vec<&'static str>)> {
         let machine = self.environment.machine(&spec.name);
-        let is_running =
-            machine.status().is_ok_and(|status| matches!(status.state, MachineState::Running(_)));
-        if !is_running {
+        let state = machine.state()?;
+        if !matches!(state, Some(MachineState::Running(_))) {
             self.withhold_manifests()?;
         }
         let hash_path = self.layout.machine_hash();
         let hash = hash(&spec)?;
         let is_same = fs::read_to_string(&hash_path).is_ok_and(|known| known == hash);
-        let state = machine.status().ok().map(|status| status.state);
         match state {
             Some(MachineState::Running(_)) if is_same => return Ok((machine, Vec::new())),
             Some(MachineState::Stopped) if is_same => {

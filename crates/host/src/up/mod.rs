@@ -86,7 +86,7 @@ impl OneHost {
         runner: &Runner,
         progress: &Arc<dyn Progress>,
     ) -> Result<Up> {
-        runner.run(Step::Programs, self.programs(options)).await?;
+        runner.run(Step::Programs, self.programs(options, progress)).await?;
         let packages = runner.run(Step::Packages, self.packages(progress)).await?;
         let images = runner.run(Step::Images, self.images(options, &packages, progress)).await?;
         let fabric = runner.run(Step::Network, self.network(options, &packages)).await?;

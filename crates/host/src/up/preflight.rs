@@ -24,7 +24,9 @@ impl OneHost {
             let free = host.check_disk()?;
             host.free_range(&options)?;
             host.parts.check(&options.sets())?;
-            packages::check(host.parts.cache(), packages::FOR_MACHINES)?;
+            for names in [packages::FOR_MACHINES, packages::FOR_CLOUD_INIT] {
+                packages::check(host.parts.cache(), names)?;
+            }
             let abilities = hangar_machine::host::abilities()?;
             let version = if abilities.cgroup_v2 { "v2" } else { "v1" };
             Ok(Done::new((), format!("cgroup {version}, {} GiB free", free >> 10), false))

@@ -59,7 +59,7 @@ impl OneHost {
         let heard = tell(Step::ClusterWorkers);
         let follower = Follower::new(client, &sample, &heard);
         let workers = async {
-            let count = follower.workers(&kubeconfig).await?;
+            let count = follower.workers(&kubeconfig, || self.last_start()).await?;
             Ok(Done::new((), format!("{count} Ready"), false))
         };
         runner.run(Step::ClusterWorkers, workers).await?;

@@ -6,6 +6,10 @@ use crate::cache::State;
 use crate::error::Error;
 use crate::fake_go;
 
+fn ensure(cache: &Cache, go: &Path, sets: &[Set]) -> Result<Vec<Outcome>> {
+    super::ensure(cache, go, sets, &mut Audience::Everybody)
+}
+
 /// A `go` that answers for its version and does what the script says when asked to build.
 fn builder(directory: &Path, build: &str) -> PathBuf {
     let arguments = "while [ \"$1\" != -o ]; do shift; done; out=$2";
@@ -56,6 +60,60 @@ fn a_killed_build_never_looks_done() {
     assert!(matches!(error, Error::GoFailed { .. }));
     assert_eq!(cache.state(Set::Etcd36), State::Unfinished);
     assert!(!cache.set_directory(Set::Etcd36.recipe()).exists());
+}
+
+#[test]
+fn a_listener_hears_every_set_and_which_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let go = builder(directory.path(), GOOD);
+    let mut said = Vec::new();
+    let mut tell = |text: &str| said.push(text.to_owned());
+    let sets = [Set::Etcd36, Set::Etcd37];
+    super::ensure(&cache, &go, &sets, &mut Audience::Listener(&mut tell)).unwrap();
+    assert!(said[0].starts_with("etcd-3.6 v3.6.16 (1 of 2) [0:0"), "{said:?}");
+    assert!(said[0].ends_with("] building") && said[1].contains("] done in 0:0"), "{said:?}");
+    assert!(said[2].starts_with("etcd-3.7 v3.7.3 (2 of 2) "), "{said:?}");
+    said.clear();
+    let mut tell = |text: &str| said.push(text.to_owned());
+    super::ensure(&cache, &go, &sets, &mut Audience::Listener(&mut tell)).unwrap();
+    assert_eq!(said, Vec::<String>::new());
+}
+
+/// `go` may outlive a builder that was killed, and writes into the staging directory until it ends.
+#[test]
+fn a_go_that_outlives_its_builder_keeps_others_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let end = directory.path().join("end");
+    // Not its standard input itself, which a shell takes away from what runs in the background.
+    let wait = format!("while [ ! -e {} ]; do sleep 0.05; done", end.display());
+    let script = format!("exec 3<&0\n({wait}) >/dev/null 2>&1 &\nexit 1");
+    ensure(&cache, &builder(directory.path(), &script), &[Set::Etcd36]).unwrap_err();
+    let mut waits = 0;
+    let lock = cache.lock(Set::Etcd36.recipe(), || {
+        waits += 1;
+        fs::write(&end, "").unwrap();
+    });
+    lock.unwrap();
+    assert!(waits > 0, "the lock went with the builder");
+}
+
+#[test]
+fn what_a_builder_left_after_its_commit_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let recipe = Set::Etcd36.recipe();
+    let go = builder(directory.path(), GOOD);
+    ensure(&cache, &go, &[Set::Etcd36]).unwrap();
+    let leave = || fs::create_dir_all(cache.go_directory(recipe).join("build")).unwrap();
+    leave();
+    let lock = cache.lock(recipe, || {}).unwrap();
+    ensure(&cache, &go, &[Set::Etcd36]).unwrap();
+    assert!(cache.go_directory(recipe).exists(), "somebody is at work");
+    drop(lock);
+    assert_eq!(ensure(&cache, &go, &[Set::Etcd36]).unwrap(), [Outcome::Present(Set::Etcd36)]);
+    assert!(!cache.go_directory(recipe).exists());
 }
 
 #[test]

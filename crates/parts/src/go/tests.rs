@@ -28,6 +28,15 @@ fn an_old_go_is_one_clear_error() {
 }
 
 #[test]
+fn a_missing_c_compiler_is_told_before_any_build() {
+    let directory = tempfile::tempdir().unwrap();
+    let go = fake_go::write(directory.path(), "echo go1.99.1; echo /no/such/cc -m64");
+    let text = Go::find(&go, &[Set::Etcd36, Set::Flannel]).unwrap_err().to_string();
+    assert!(text.contains("flannel needs a C compiler, and no `/no/such/cc`"), "{text}");
+    assert!(Go::find(&go, &[Set::Etcd36]).is_ok());
+}
+
+#[test]
 fn a_new_go_and_one_that_makes_no_sense() {
     let directory = tempfile::tempdir().unwrap();
     let go = fake_go::write(directory.path(), "echo go1.99.1");
