@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hangar_machine::{
-    FileContent, Machine, MachineSpec, Name, ProcessIdentity, Service, SupervisorCommand, containerd_config,
-    fill_tree, host,
+    FileContent, Machine, MachineSpec, Name, Service, SupervisorCommand, containerd_config, fill_tree, host,
 };
 use hangar_parts::Parts;
 use hangar_parts::images::{Image, Upstream};
@@ -213,28 +212,12 @@ fn write_through(directory: &Path) -> Result<()> {
 fn explained(machine: &Machine, error: &Error) -> Error {
     let log = fs::read_to_string(machine.directory().join("logs/supervisor.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
-    let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
-    if last.is_empty() {
-        last = traces(machine);
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
+    let mut message = error.with_causes();
+    if !last.is_empty() {
+        message = format!("{message}; it said: {last}");
     }
-    let message = error.with_causes();
-    Error::Program {
-        program: "the machine that makes images".to_owned(),
-        message: format!("{message}; it said: {last}"),
-    }
-}
-
-/// What can be known of a machine that ended without a word.
-fn traces(machine: &Machine) -> String {
-    let record = fs::read_to_string(machine.directory().join("running.json"));
-    let record = record.unwrap_or_else(|error| error.to_string()).split_whitespace().collect::<String>();
-    let first = serde_json::from_str::<ProcessIdentity>(&record).ok();
-    let process = first.map_or_else(String::new, |first| {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", first.pid));
-        stat.unwrap_or_else(|error| error.to_string())
-    });
-    let state = machine.status().map(|status| status.state);
-    format!("nothing; it is {state:?}, its record {record}, its process {:?}", process.trim())
+    Error::Program { program: "the machine that makes images".to_owned(), message }
 }
 
 /// containerd's directory with the images in it, not used by anybody any more.

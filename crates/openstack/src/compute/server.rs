@@ -238,8 +238,8 @@ impl ServerQuery {
         pairs
     }
 
-    /// Nova's database may compare names without regard to case, so they are compared here too.
-    pub(super) fn matches(&self, server: &Server) -> bool {
+    /// Whether this is one of them. Nova's database may compare names without regard to case; here case counts.
+    pub fn matches(&self, server: &Server) -> bool {
         self.name.as_ref().is_none_or(|name| *name == server.name)
             && self.metadata.iter().all(|(key, value)| server.metadata.get(key) == Some(value))
     }

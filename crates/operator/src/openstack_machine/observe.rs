@@ -9,7 +9,7 @@ use hangar_api::names::{
 };
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
-use hangar_openstack::{Filter, PortQuery, ServerQuery, Session};
+use hangar_openstack::{Filter, PortQuery, ServerId, ServerQuery, Session};
 use hangar_plan::flow::Read;
 use hangar_plan::openstack::{Access, CloudTrouble, OWNER_METADATA_KEY, Port, Server, carries_mark};
 use hangar_plan::openstack_machine::{
@@ -147,15 +147,23 @@ pub(super) async fn complete(context: &Context, seen: &mut Seen) -> Option<Sessi
     Some(session)
 }
 
-/// Servers of our name with our owner id.
+/// Servers of our name with our owner id; where there is none, the recorded one: people rename servers.
 async fn servers(session: &Session, observed: &Observed) -> Read<Server> {
     let owner_id = observed.owner_id().unwrap_or_default();
-    let query = ServerQuery {
+    let mut query = ServerQuery {
         name: Some(observed.server_name()),
         tags: Vec::new(),
         metadata: BTreeMap::from([(OWNER_METADATA_KEY.to_owned(), owner_id)]),
     };
-    read_all(session.compute().servers(&query).await, clouds::server)
+    let compute = session.compute();
+    let mut answer = compute.servers(&query).await;
+    let recorded = observed.object.status.as_ref().and_then(|status| status.instance_id.as_deref());
+    if let (Ok([]), Some(id)) = (answer.as_deref(), recorded) {
+        query.name = None;
+        let found = compute.server(&ServerId::from(id)).await;
+        answer = found.map(|server| server.into_iter().filter(|server| query.matches(server)).collect());
+    }
+    read_all(answer, clouds::server)
 }
 
 /// Ports of our names with our owner id.

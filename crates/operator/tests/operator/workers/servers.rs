@@ -6,6 +6,7 @@ use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine, Op
 use hangar_cloud::Handle;
 use hangar_cloud::fault::{Action, Rule};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::cloud::{clouds_yaml, infrastructure, inventory, managed, start, status_of};
 use super::world::{Running, World, eventually, owner};
@@ -150,4 +151,51 @@ async fn a_server_that_failed_says_why_in_the_words_of_the_cloud() {
     assert_eq!(cloud.model().servers.len(), 1, "it is left to whoever cares for the Machine");
     world.delete::<OpenStackMachine>("worker-a").await;
     assert!(!inventory(&cloud).contains_key("server"));
+}
+
+/// What people do in a dashboard.
+async fn rename(cloud: &Handle, id: &str, name: &str) {
+    let user = json!({"name": "demo", "domain": {"name": "Default"}, "password": "secret"});
+    let scope = json!({"project": {"name": "demo", "domain": {"name": "Default"}}});
+    let identity = json!({"methods": ["password"], "password": {"user": user}});
+    let login = json!({"auth": {"identity": identity, "scope": scope}});
+    let answer = send(cloud, "POST", "/identity/v3/auth/tokens", "", &login).await;
+    let token = answer.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case("x-subject-token").then(|| value.trim().to_owned())
+    });
+    let header = format!("X-Auth-Token: {}\r\n", token.unwrap_or_else(|| panic!("{answer}")));
+    let path = format!("/compute/v2.1/servers/{id}");
+    let answer = send(cloud, "PUT", &path, &header, &json!({"server": {"name": name}})).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+async fn send(cloud: &Handle, method: &str, path: &str, header: &str, body: &Value) -> String {
+    let body = body.to_string();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: cloud\r\nConnection: close\r\nContent-Type: application/json\r\n{header}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(cloud.address()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_somebody_renamed_is_still_ours() {
+    let world = World::new("servers").await;
+    let cloud = start().await;
+    let _running = Running::start(BOTH, Vec::new());
+    ready_cluster(&world, &cloud).await;
+    server(&world, "worker-a", worker()).await;
+    eventually("the server runs", async || machine_status(&world, "worker-a").await.ready == Some(true))
+        .await;
+    let id = machine_status(&world, "worker-a").await.instance_id.unwrap();
+    rename(&cloud, &id, "precious").await;
+    world.delete::<OpenStackMachine>("worker-a").await;
+    assert!(!inventory(&cloud).contains_key("server"), "{:?}", inventory(&cloud));
+    world.delete::<OpenStackCluster>("demo").await;
+    assert_eq!(inventory(&cloud), BTreeMap::new());
 }
