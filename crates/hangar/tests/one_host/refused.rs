@@ -66,29 +66,43 @@ fn ranges_that_cannot_be_used() {
     assert_untouched(&environment);
 }
 
-#[test]
-fn nobody_may_not() {
-    let _turn = turn();
-    let environment = Environment::new("nobody");
-    // Where a user without privileges may read, and may write.
-    let place = tempfile::Builder::new().prefix("hangar-").tempdir_in("/tmp").unwrap();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = place.path().join("hangar");
-    fs::copy(env!("CARGO_BIN_EXE_hangar"), &program).unwrap();
-    let before = files(place.path());
-    for verb in ["up", "down"] {
-        let output = Command::new(&program)
+/// A place of somebody without privileges, with the program in it.
+struct Nobody(tempfile::TempDir);
+
+impl Nobody {
+    fn new(mode: u32) -> Self {
+        let place = tempfile::Builder::new().prefix("hangar-").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(mode)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_hangar"), place.path().join("hangar")).unwrap();
+        Self(place)
+    }
+
+    /// What they are told.
+    fn refused(&self, verb: &str, environment: &Environment) -> String {
+        let output = Command::new(self.0.path().join("hangar"))
             .args([verb, "--name", &environment.name, "--state"])
-            .arg(place.path().join("state"))
-            .env("HANGAR_CACHE", place.path().join("cache"))
+            .arg(self.0.path().join("state"))
+            .env("HANGAR_CACHE", self.0.path().join("cache"))
             .uid(65534)
             .gid(65534)
             .output()
             .unwrap();
-        let words = refusal(&output);
+        refusal(&output)
+    }
+}
+
+#[test]
+fn nobody_may_not() {
+    let _turn = turn();
+    let environment = Environment::new("nobody");
+    // Where they may read, and may write.
+    let nobody = Nobody::new(0o777);
+    let before = files(nobody.0.path());
+    for verb in ["up", "down"] {
+        let words = nobody.refused(verb, &environment);
         assert!(words.contains("need root (user id 0)"), "{words}");
         assert!(words.ends_with("; likely fix: run it as root (sudo)"), "{words}");
-        assert_eq!(files(place.path()), before);
+        assert_eq!(files(nobody.0.path()), before);
     }
     assert_untouched(&environment);
 }
@@ -126,20 +140,9 @@ fn an_environment_that_somebody_else_changes() {
 fn nobody_may_not_remove_what_is_there() {
     let _turn = turn();
     let environment = Environment::new("theirs");
-    let place = tempfile::Builder::new().prefix("hangar-").tempdir_in("/tmp").unwrap();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = place.path().join("hangar");
-    fs::copy(env!("CARGO_BIN_EXE_hangar"), &program).unwrap();
-    fs::create_dir_all(place.path().join("state").join(&environment.name)).unwrap();
-    let output = Command::new(&program)
-        .args(["down", "--name", &environment.name, "--state"])
-        .arg(place.path().join("state"))
-        .env("HANGAR_CACHE", place.path().join("cache"))
-        .uid(65534)
-        .gid(65534)
-        .output()
-        .unwrap();
-    let words = refusal(&output);
+    let nobody = Nobody::new(0o755);
+    fs::create_dir_all(nobody.0.path().join("state").join(&environment.name)).unwrap();
+    let words = nobody.refused("down", &environment);
     assert!(words.contains("need root (user id 0)"), "{words}");
 }
 

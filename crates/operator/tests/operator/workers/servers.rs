@@ -46,6 +46,13 @@ pub(super) async fn server(world: &World, name: &str, spec: Value) {
         .await;
 }
 
+/// A cluster with the worker `worker-a`.
+async fn running_worker(world: &World, cloud: &Handle) {
+    ready_cluster(world, cloud).await;
+    server(world, "worker-a", worker()).await;
+    eventually("the server runs", async || machine_status(world, "worker-a").await.ready == Some(true)).await;
+}
+
 pub(super) async fn machine_status(world: &World, name: &str) -> OpenStackMachineStatus {
     world.get::<OpenStackMachine>(name).await.status.unwrap_or_default()
 }
@@ -61,10 +68,7 @@ async fn a_machine_gets_a_server_and_its_end_leaves_the_cloud_empty() {
     let world = World::new("servers").await;
     let cloud = start().await;
     let _running = Running::start(BOTH, Vec::new());
-    ready_cluster(&world, &cloud).await;
-    server(&world, "worker-a", worker()).await;
-    eventually("the server runs", async || machine_status(&world, "worker-a").await.ready == Some(true))
-        .await;
+    running_worker(&world, &cloud).await;
 
     let object: OpenStackMachine = world.get("worker-a").await;
     let status = object.status.unwrap();
@@ -188,10 +192,7 @@ async fn a_server_that_somebody_renamed_is_still_ours() {
     let world = World::new("servers").await;
     let cloud = start().await;
     let _running = Running::start(BOTH, Vec::new());
-    ready_cluster(&world, &cloud).await;
-    server(&world, "worker-a", worker()).await;
-    eventually("the server runs", async || machine_status(&world, "worker-a").await.ready == Some(true))
-        .await;
+    running_worker(&world, &cloud).await;
     let id = machine_status(&world, "worker-a").await.instance_id.unwrap();
     rename(&cloud, &id, "precious").await;
     world.delete::<OpenStackMachine>("worker-a").await;
