@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use hangar_host::{Error, Progress, Step};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// How long a step may be silent when piped.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How long a step may be silent when piped. Builds speak every 30 s by themselves.
+const SILENCE: Duration = Duration::from_secs(40);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -146,18 +146,18 @@ mod tests {
         let work =
             |detail: &str| Work { spinner: None, started: start, heard: start, detail: detail.to_owned() };
         let mut works = Works::from([(Step::Images, work("importing 15 images")), (Step::Hangar, work(""))]);
-        assert_eq!(reminders(&mut works, start + Duration::from_secs(14)), Vec::<String>::new());
+        assert_eq!(reminders(&mut works, start + Duration::from_secs(39)), Vec::<String>::new());
         if let Some(work) = works.get_mut(&Step::Hangar) {
             work.heard = start + Duration::from_secs(10);
         }
         assert_eq!(
-            reminders(&mut works, start + Duration::from_secs(16)),
-            ["         images: importing 15 images (16 s so far)"]
+            reminders(&mut works, start + Duration::from_secs(41)),
+            ["         images: importing 15 images (41 s so far)"]
         );
         assert_eq!(
-            reminders(&mut works, start + Duration::from_secs(26)),
-            ["         hangar: at work (26 s so far)"]
+            reminders(&mut works, start + Duration::from_secs(51)),
+            ["         hangar: at work (51 s so far)"]
         );
-        assert_eq!(reminders(&mut works, start + Duration::from_secs(60)).len(), 2);
+        assert_eq!(reminders(&mut works, start + Duration::from_secs(120)).len(), 2);
     }
 }
