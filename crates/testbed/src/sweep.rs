@@ -8,7 +8,7 @@
 //! - A kill leaves nothing behind: a manager lives in a runtime of its own that is torn down, so that no task of it
 //!   survives because somebody forgot a token, and its client is dead before that.
 //! - A run that compared nothing is a failure: an armed point that is never reached, a scenario without writes, a
-//!   manager that never rests or ends by itself.
+//!   manager that never rests or ends by itself, a run without faults that does not reach its end.
 //! - Which cases a sample contains depends on their names and the seed alone, not on time or on the other cases. A
 //!   time budget only cuts the end of that list off, and the report says how much was left out.
 //!
@@ -35,7 +35,7 @@ pub use report::{Case, Failure, Report};
 use choice::choose;
 use process::Process;
 
-/// Nothing takes this long; it only keeps a manager that never rests from hanging the sweep.
+/// Nothing takes this long; it only keeps a manager that never rests, or never ends, from hanging the sweep.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A manager that only pauses between two of its own events is not at rest: rest is believed after this long without
@@ -63,6 +63,10 @@ pub trait Scenario: Send + Sync {
 
     /// The state of the world, read with a client of one's own.
     fn snapshot(&self, world: &Self::World) -> impl Future<Output = Self::State> + Send;
+
+    /// Whether the run without faults may end here. A manager that waits for others (controllers of the cluster,
+    /// kubelets) rests too, and a busy machine makes them late.
+    fn is_end(&self, state: &Self::State) -> bool;
 }
 
 /// A sweep to be run.
@@ -71,6 +75,7 @@ pub struct Sweep {
     config: Config,
     extent: Extent,
     counts: Option<fn(&Call) -> bool>,
+    patience: Duration,
 }
 
 impl Debug for Sweep {
@@ -91,13 +96,20 @@ pub struct Recording<S> {
 impl Sweep {
     /// A sweep whose managers reach the API server by this configuration.
     pub fn new(config: Config, extent: Extent) -> Self {
-        Self { config, extent, counts: None }
+        Self { config, extent, counts: None, patience: PATIENCE }
     }
 
     /// Chooses which calls are points; see [`Faults::counting`].
     #[must_use]
     pub fn counting(mut self, counts: fn(&Call) -> bool) -> Self {
         self.counts = Some(counts);
+        self
+    }
+
+    /// Gives up on a manager that never rests, or never ends, after this long.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -128,10 +140,9 @@ impl Sweep {
         let world = scenario.prepare().await;
         let faults = self.faults(Faults::recording(scenario.aliases(&world)));
         let mut manager = Process::start(&self.config, &faults, |client| scenario.manager(&world, client))?;
-        let rested = manager.rest("the run without faults", REST, Instant::now() + PATIENCE).await;
+        let end = finish(scenario, &world, &mut manager, Instant::now() + self.patience).await;
         manager.kill().await;
-        rested?;
-        Ok(Recording { points: faults.points(), end: scenario.snapshot(&world).await })
+        Ok(Recording { points: faults.points(), end: end? })
     }
 
     /// One case: kill a manager there, let another one finish, compare.
@@ -145,7 +156,8 @@ impl Sweep {
         self.kill_at(scenario, &world, &case.point, case.strike).await?;
         let faults = self.faults(Faults::recording(scenario.aliases(&world)));
         let mut second = Process::start(&self.config, &faults, |client| scenario.manager(&world, client))?;
-        let compared = settle(scenario, &world, &mut second, case, expected).await;
+        let compared =
+            settle(scenario, &world, &mut second, case, expected, Instant::now() + self.patience).await;
         second.kill().await;
         compared
     }
@@ -162,7 +174,7 @@ impl Sweep {
         let unstruck = tokio::select! {
             biased;
             () = faults.died() => Ok(()),
-            rested = first.rest("the run to be struck", LONG_REST, Instant::now() + PATIENCE) => rested,
+            rested = first.rest("the run to be struck", LONG_REST, Instant::now() + self.patience) => rested,
         };
         first.kill().await;
         // A manager that rested before the strike has missed the point; that says more than how it ended.
@@ -178,6 +190,25 @@ impl Sweep {
     }
 }
 
+/// The state in which the run without faults has rested and may end.
+async fn finish<S: Scenario>(
+    scenario: &S,
+    world: &S::World,
+    manager: &mut Process,
+    deadline: Instant,
+) -> Result<S::State, Failure> {
+    loop {
+        manager.rest("the run without faults", REST, deadline).await?;
+        let found = scenario.snapshot(world).await;
+        if scenario.is_end(&found) {
+            return Ok(found);
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::Unfinished { found: format!("{found:#?}") });
+        }
+    }
+}
+
 /// Success when the manager rests in the expected state; failure when it rests in another for long.
 async fn settle<S: Scenario>(
     scenario: &S,
@@ -185,9 +216,9 @@ async fn settle<S: Scenario>(
     manager: &mut Process,
     case: &Case,
     expected: &S::State,
+    deadline: Instant,
 ) -> Result<(), Failure> {
     let during = format!("the run after {case}");
-    let deadline = Instant::now() + PATIENCE;
     loop {
         let Some(rested) = manager.look(&during, deadline).await? else {
             continue;

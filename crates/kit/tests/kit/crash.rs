@@ -193,6 +193,11 @@ impl Scenario for Toys {
         state.sort();
         state
     }
+
+    /// Nobody else acts here.
+    fn is_end(&self, _: &Vec<String>) -> bool {
+        true
+    }
 }
 
 fn describe(map: ConfigMap) -> String {
@@ -269,9 +274,12 @@ async fn a_time_that_is_over_leaves_cases_out_but_never_all() {
     assert_eq!(report.verdict(), Ok(()));
 }
 
-/// A manager that ends by itself, and one that never has to write.
-struct Idle {
-    ends: bool,
+/// A manager that ends by itself, one that never has to write, and one that never gets where it should.
+#[derive(PartialEq)]
+enum Idle {
+    Ending,
+    Content,
+    Stuck,
 }
 
 impl Scenario for Idle {
@@ -285,7 +293,7 @@ impl Scenario for Idle {
     }
 
     fn manager(&self, (): &(), _: Client) -> Manager {
-        let ends = self.ends;
+        let ends = *self == Self::Ending;
         let main = async move {
             if !ends {
                 std::future::pending::<()>().await;
@@ -295,12 +303,18 @@ impl Scenario for Idle {
     }
 
     async fn snapshot(&self, (): &()) {}
+
+    fn is_end(&self, (): &()) -> bool {
+        *self != Self::Stuck
+    }
 }
 
 #[tokio::test]
 async fn a_sweep_that_compares_nothing_is_an_error() {
-    let ended = all().run(&Idle { ends: true }).await.unwrap_err();
+    let ended = all().run(&Idle::Ending).await.unwrap_err();
     assert!(matches!(ended, Failure::Ended { .. }), "{ended:?}");
-    let idle = all().run(&Idle { ends: false }).await.unwrap_err();
+    let idle = all().run(&Idle::Content).await.unwrap_err();
     assert!(matches!(idle, Failure::NothingToStrike), "{idle:?}");
+    let stuck = all().patience(Duration::from_secs(5)).run(&Idle::Stuck).await.unwrap_err();
+    assert!(matches!(stuck, Failure::Unfinished { .. }), "{stuck:?}");
 }

@@ -264,6 +264,13 @@ impl Scenario for Life {
     async fn snapshot(&self, stage: &Stage) -> Self::State {
         wait(stage.world.described())
     }
+
+    fn is_end(&self, state: &Self::State) -> bool {
+        match self {
+            Self::Birth => state.contains(r#"Machines ["Some(Running)"]"#),
+            Self::Death => state.iter().all(|line| line.ends_with(" 0") || line == "Machines []"),
+        }
+    }
 }
 
 /// Async closures in a future make it impossible to say that it may move between threads.

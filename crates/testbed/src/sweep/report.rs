@@ -54,6 +54,12 @@ pub enum Failure {
         /// What became of it.
         how: String,
     },
+    /// The run without faults rests where it must not end.
+    #[error("the run without faults does not reach its end; it rests at: {found}")]
+    Unfinished {
+        /// Where it rests.
+        found: String,
+    },
     /// The run without faults made no write.
     #[error("the run without faults made no write: there is nothing to strike")]
     NothingToStrike,

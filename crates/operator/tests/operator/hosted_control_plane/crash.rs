@@ -51,6 +51,13 @@ impl Scenario for Life {
     async fn snapshot(&self, (world, _): &Self::World) -> Self::State {
         wait(self.seen(world))
     }
+
+    fn is_end(&self, state: &Self::State) -> bool {
+        match self {
+            Self::Birth => state.contains("condition APIServerReady False NoneReady"),
+            Self::Death => state.is_empty(),
+        }
+    }
 }
 
 /// Async closures in a future make it impossible to say that it may move between threads.
