@@ -10,16 +10,16 @@ use tokio_util::sync::CancellationToken;
 use crate::context::{Context, Parts};
 use crate::contracts::Contracts;
 use crate::{
-    cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
+    Error, cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
     openstack_cluster, openstack_machine,
 };
 
 /// Runs the chosen controllers until `stop`, and returns when the last reconcile has ended.
 ///
 /// The manager does this beside its servers; tests do it alone, with gates of their own in the parts.
-pub async fn run(parts: Parts, selection: &Selection, stop: CancellationToken) {
+pub async fn run(parts: Parts, selection: &Selection, stop: CancellationToken) -> Result<(), Error> {
     let contracts = Contracts::watch(parts.client.clone(), &parts.metrics.watch, &stop);
-    run_with(parts, contracts, selection, stop).await;
+    run_with(parts, contracts, selection, stop).await
 }
 
 pub(crate) async fn run_with(
@@ -27,10 +27,10 @@ pub(crate) async fn run_with(
     contracts: Contracts,
     selection: &Selection,
     stop: CancellationToken,
-) {
+) -> Result<(), Error> {
     // Which version of a kind to read stands on CRDs: without them every reference would look broken at first.
     if stop.run_until_cancelled(contracts.synced()).await.is_none() {
-        return;
+        return Ok(());
     }
     // Stores outlive the controllers: those end their last reconciles over fresh reads.
     let storing = CancellationToken::new();
@@ -40,13 +40,21 @@ pub(crate) async fn run_with(
     for controller in selection.iter() {
         spawn(controller, &context, &mut running);
     }
+    all_ended(running, &stop).await
+}
+
+/// The first controller that broke ends all: without it a manager would look healthy and do half its work, while the
+/// next process does all of it.
+async fn all_ended(mut running: JoinSet<()>, stop: &CancellationToken) -> Result<(), Error> {
+    let mut result = Ok(());
     while let Some(ended) = running.join_next().await {
         if let Err(error) = ended {
-            // Without one of its controllers a manager would look healthy and do half its work; the next one does all.
             tracing::error!(%error, "a controller ended: this manager stops, so that another one starts");
             stop.cancel();
+            result = result.and(Err(Error::ControllerEnded(error.to_string())));
         }
     }
+    result
 }
 
 fn spawn(controller: Controller, context: &Context, running: &mut JoinSet<()>) {
@@ -61,5 +69,29 @@ fn spawn(controller: Controller, context: &Context, running: &mut JoinSet<()>) {
         Controller::OpenStackMachine => openstack_machine::spawn(context, running),
         // Their kinds are installed and kept; nothing acts on them yet.
         Controller::MachineHealthCheck | Controller::ClusterResourceSet => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_controller_that_breaks_ends_the_others_and_is_told() {
+        let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+        let asked = stop.clone();
+        running.spawn(async move { asked.cancelled().await });
+        running.spawn(async { panic!("as if by a defect") });
+        let error = all_ended(running, &stop).await.unwrap_err();
+        assert!(error.to_string().contains("as if by a defect"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn controllers_that_were_asked_to_end_are_no_error() {
+        let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+        let asked = stop.clone();
+        running.spawn(async move { asked.cancelled().await });
+        stop.cancel();
+        assert!(all_ended(running, &stop).await.is_ok());
     }
 }

@@ -37,6 +37,9 @@ pub enum Error {
     /// The process cannot listen for signals.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
+    /// A controller ended although nobody asked it to; the log says where.
+    #[error("a controller ended: {0}")]
+    ControllerEnded(String),
     /// The API server refused or did not answer.
     #[error("cannot {action}")]
     Call {

@@ -120,10 +120,10 @@ pub struct SubnetQuery {
     pub filter: Filter,
     /// On this network.
     pub network_id: Option<NetworkId>,
-    /// 4 or 6.
-    pub ip_version: Option<u8>,
-    /// With this gateway.
-    pub gateway_ip: Option<IpAddr>,
+    /// 4 or 6; with another one the cloud finds nothing.
+    pub ip_version: Option<i64>,
+    /// With this gateway; with what is no address the cloud finds nothing.
+    pub gateway_ip: Option<String>,
     /// With exactly this range.
     pub cidr: Option<String>,
     /// With this way to give out IPv6 addresses.

@@ -136,6 +136,12 @@ fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// The cloud compares text, so an address has to be spelled as it spells it. What is none is asked for as it stands: a
+/// filter that is left out would find somebody else's subnet.
+fn address(text: &str) -> Option<String> {
+    text.parse::<std::net::IpAddr>().map_or_else(|_| given(text), |address| Some(address.to_string()))
+}
+
 fn resource_filter(filter: &ResourceFilter) -> Filter {
     let tags = |tags: &[hangar_api::infrastructure::v1beta1::NeutronTag]| {
         tags.iter().map(|tag| tag.0.clone()).collect::<Vec<_>>()
@@ -165,10 +171,27 @@ fn subnet_query(filter: &SubnetFilter) -> SubnetQuery {
     SubnetQuery {
         filter: resource_filter(&shared),
         network_id: None,
-        ip_version: filter.ip_version.and_then(|version| u8::try_from(version).ok()),
-        gateway_ip: filter.gateway_ip.parse().ok(),
+        ip_version: filter.ip_version,
+        gateway_ip: address(&filter.gateway_ip),
         cidr: given(&filter.cidr),
         ipv6_address_mode: given(&filter.ipv6_address_mode),
         ipv6_ra_mode: given(&filter.ipv6_router_advertisement_mode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnets_filter_loses_nothing() {
+        let filter: SubnetFilter =
+            serde_json::from_value(serde_json::json!({"gatewayIP": "FD00::0:1", "ipVersion": 5})).unwrap();
+        let query = subnet_query(&filter);
+        assert_eq!((query.gateway_ip.as_deref(), query.ip_version), (Some("fd00::1"), Some(5)));
+        let malformed: SubnetFilter =
+            serde_json::from_value(serde_json::json!({"gatewayIP": "10.6.0"})).unwrap();
+        assert_eq!(subnet_query(&malformed).gateway_ip.as_deref(), Some("10.6.0"));
+        assert_eq!(subnet_query(&SubnetFilter::default()).gateway_ip, None);
     }
 }

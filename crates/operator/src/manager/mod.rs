@@ -54,7 +54,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(35);
 /// Longer than the grace that controllers give their last reconciles.
 const CONTROLLERS_LIMIT: Duration = Duration::from_secs(22);
 
-/// Runs until a signal asks to stop.
+/// Runs until a signal asks to stop. An error if a controller broke before.
 pub async fn run(config: Config, options: Options) -> Result<(), Error> {
     let metrics = Metrics::new();
     let telemetry = Telemetry::start(&options.settings.telemetry, &metrics)?;
@@ -128,11 +128,11 @@ async fn serve(
     };
     let leading = leading.compete(webhooks.issued().cloned(), stop);
     stop.cancelled().await;
+    let mut ended = Ok(());
     StopSequence::new()
         .step("controllers", CONTROLLERS_LIMIT, async {
-            if let Err(error) = working.await {
-                tracing::error!(%error, "the controllers ended");
-            }
+            let broken = |error: tokio::task::JoinError| Err(Error::ControllerEnded(error.to_string()));
+            ended = working.await.unwrap_or_else(broken);
         })
         .step("lease", Duration::from_secs(4), leading.release())
         .step("webhooks", Duration::from_secs(5), async {
@@ -146,7 +146,7 @@ async fn serve(
         .run(STOP_LIMIT)
         .await;
     tracing::info!("stopped");
-    Ok(())
+    ended
 }
 
 /// What the controllers are given: a client whose writes are fenced, and all else that is shared.

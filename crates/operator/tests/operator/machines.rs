@@ -256,7 +256,9 @@ impl Scenario for Life {
         let metrics = Metrics::new();
         let parts = parts(client, &metrics);
         let main = async move {
-            controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), CancellationToken::new()).await;
+            controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), CancellationToken::new())
+                .await
+                .unwrap();
         };
         Swept::new(main, move || is_at_rest(&metrics))
     }

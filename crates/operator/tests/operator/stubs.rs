@@ -444,7 +444,7 @@ impl Manager {
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
-            async move { controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), stop).await }
+            async move { controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), stop).await.unwrap() }
         });
         Self { stop, task, metrics, calls }
     }

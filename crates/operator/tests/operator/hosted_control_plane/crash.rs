@@ -43,7 +43,7 @@ impl Scenario for Life {
         let metrics = Metrics::new();
         let parts = parts(client, &metrics, None);
         let main = async move {
-            controllers::run(parts, &CONTROLLER.parse().unwrap(), CancellationToken::new()).await;
+            controllers::run(parts, &CONTROLLER.parse().unwrap(), CancellationToken::new()).await.unwrap();
         };
         Swept::new(main, move || is_at_rest(&metrics))
     }

@@ -41,7 +41,7 @@ impl Manager {
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
             };
-            controllers::run(parts, &"all".parse().unwrap(), CancellationToken::new()).await;
+            controllers::run(parts, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });
         Self { runtime: Some(runtime), metrics, strikes: strikes.clone() }
     }

@@ -257,7 +257,7 @@ impl Running {
                 tenant_gates: Vec::new(),
                 cloud_gates,
             };
-            controllers::run(parts, &selection, CancellationToken::new()).await;
+            controllers::run(parts, &selection, CancellationToken::new()).await.unwrap();
         });
         Self { runtime: Some(runtime) }
     }
