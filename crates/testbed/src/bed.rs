@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangar_parts::Process;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::api::{ObjectMeta, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 
@@ -20,11 +21,11 @@ use crate::error::At;
 use crate::guardian::Guardian;
 use crate::runtime::OwnRuntime;
 
-/// How often new ports are tried when somebody else took ours.
-const START_ATTEMPTS: usize = 3;
-
 /// An API server with open watches uses all the grace it gets; no test needs it to.
 const STOP_GRACE: Duration = Duration::from_secs(1);
+
+/// Nothing takes this long; it only keeps a definition that is never served from hanging the tests.
+const SERVE_LIMIT: Duration = Duration::from_mins(2);
 
 /// What a testbed runs besides etcd and the API server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,20 +75,6 @@ impl Testbed {
     pub fn start(options: Options) -> Result<Self, Error> {
         // Two crates in the tree could each bring a TLS provider; the first one installed is the one in use.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let mut attempt = 1;
-        loop {
-            match Self::try_start(options) {
-                Err(Error::Parts(hangar_parts::Error::ProcessEnded { tail, .. }))
-                    if attempt < START_ATTEMPTS && tail.contains("address already in use") =>
-                {
-                    attempt += 1;
-                }
-                result => return result,
-            }
-        }
-    }
-
-    fn try_start(options: Options) -> Result<Self, Error> {
         let programs = Programs::locate(options.controller_manager, options.scheduler)?;
         let directory = tempfile::Builder::new()
             .prefix("hangar-testbed-")
@@ -269,6 +256,29 @@ impl Testbed {
         }
     }
 
+    /// Installs custom resources, and returns once each of them can be used.
+    ///
+    /// # Panics
+    /// When the API server refuses one, or does not serve it.
+    #[allow(clippy::panic)] // Only tests call this.
+    pub fn install(&self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) {
+        let (config, definitions) = (self.config(), definitions.into_iter().collect::<Vec<_>>());
+        let installed = self.runtime.wait(async move {
+            let client = Client::try_from(config)?;
+            let api = Api::all(client.clone());
+            for definition in &definitions {
+                api.create(&PostParams::default(), definition).await?;
+            }
+            for definition in &definitions {
+                serves(&client, definition).await?;
+            }
+            Ok::<(), kube::Error>(())
+        });
+        if let Err(error) = installed {
+            panic!("custom resources: {error}");
+        }
+    }
+
     /// The port of the API server.
     pub fn api_port(&self) -> u16 {
         self.layout.api_port()
@@ -300,6 +310,29 @@ impl Testbed {
         // A panic in one test must not hide the result of the others.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns once objects of every version can be listed. That a definition is established is not enough: those who serve
+/// its objects hear of it a moment later.
+async fn serves(client: &Client, definition: &CustomResourceDefinition) -> kube::Result<()> {
+    let deadline = Instant::now() + SERVE_LIMIT;
+    for version in definition.spec.versions.iter().filter(|version| version.served) {
+        let resource = ApiResource {
+            group: definition.spec.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", definition.spec.group, version.name),
+            kind: definition.spec.names.kind.clone(),
+            plural: definition.spec.names.plural.clone(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        while let Err(error) = api.list(&ListParams::default().limit(1)).await {
+            if Instant::now() >= deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
 }
 
 /// After a panic anywhere in this binary the logs stay, and are named once.

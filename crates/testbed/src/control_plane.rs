@@ -8,10 +8,10 @@ use hangar_parts::{Parts, Process, ProcessSpec, Set};
 
 use crate::Error;
 use crate::credentials::Credentials;
-use crate::ports;
+use crate::ports::Port;
 
 /// Generous: a machine that builds something else at the same time is slow, and a test must not fail for that.
-const START_LIMIT: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_mins(5);
 
 /// Which Kubernetes and which etcd a testbed runs.
 const KUBERNETES: Set = Set::Kubernetes134;
@@ -48,25 +48,31 @@ impl Programs {
 #[derive(Debug)]
 pub(crate) struct Layout {
     directory: PathBuf,
-    etcd_port: u16,
-    etcd_peer_port: u16,
-    api_port: u16,
-    controller_manager_port: u16,
-    scheduler_port: u16,
+    etcd_port: Port,
+    etcd_peer_port: Port,
+    api_port: Port,
+    controller_manager_port: Port,
+    scheduler_port: Port,
 }
 
 impl Layout {
     pub(crate) fn choose(directory: PathBuf) -> Result<Self, Error> {
-        let [etcd_port, etcd_peer_port, api_port, controller_manager_port, scheduler_port] = ports::free()?;
-        Ok(Self { directory, etcd_port, etcd_peer_port, api_port, controller_manager_port, scheduler_port })
+        Ok(Self {
+            directory,
+            etcd_port: Port::reserve()?,
+            etcd_peer_port: Port::reserve()?,
+            api_port: Port::reserve()?,
+            controller_manager_port: Port::reserve()?,
+            scheduler_port: Port::reserve()?,
+        })
     }
 
     pub(crate) fn server(&self) -> String {
-        format!("https://127.0.0.1:{}", self.api_port)
+        format!("https://127.0.0.1:{}", self.api_port())
     }
 
     pub(crate) fn api_port(&self) -> u16 {
-        self.api_port
+        self.api_port.number()
     }
 
     pub(crate) fn logs(&self) -> PathBuf {
@@ -79,8 +85,8 @@ impl Layout {
     }
 
     pub(crate) fn etcd(&self, programs: &Programs, credentials: &Credentials) -> Result<Process, Error> {
-        let client = format!("https://127.0.0.1:{}", self.etcd_port);
-        let peer = format!("https://127.0.0.1:{}", self.etcd_peer_port);
+        let client = format!("https://127.0.0.1:{}", self.etcd_port.number());
+        let peer = format!("https://127.0.0.1:{}", self.etcd_peer_port.number());
         let file = |name: &str| credentials.path(name).display().to_string();
         let process = self
             .process("etcd", &programs.etcd)
@@ -114,13 +120,13 @@ impl Layout {
     ) -> Result<Process, Error> {
         let file = |name: &str| credentials.path(name).display().to_string();
         let mut process = self.process("kube-apiserver", &programs.api_server).arguments([
-            format!("--etcd-servers=https://127.0.0.1:{}", self.etcd_port),
+            format!("--etcd-servers=https://127.0.0.1:{}", self.etcd_port.number()),
             format!("--etcd-cafile={}", file("etcd-ca.crt")),
             format!("--etcd-certfile={}", file("etcd-client.crt")),
             format!("--etcd-keyfile={}", file("etcd-client.key")),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
-            format!("--secure-port={}", self.api_port),
+            format!("--secure-port={}", self.api_port()),
             format!("--tls-cert-file={}", file("apiserver.crt")),
             format!("--tls-private-key-file={}", file("apiserver.key")),
             format!("--client-ca-file={}", file("ca.crt")),
@@ -157,7 +163,7 @@ impl Layout {
             .arguments([
                 format!("--kubeconfig={}", kubeconfig.display()),
                 "--bind-address=127.0.0.1".to_owned(),
-                format!("--secure-port={}", self.controller_manager_port),
+                format!("--secure-port={}", self.controller_manager_port.number()),
                 format!("--root-ca-file={}", file("ca.crt")),
                 format!("--service-account-private-key-file={}", file("sa.key")),
                 format!("--cluster-signing-cert-file={}", file("ca.crt")),
@@ -182,7 +188,7 @@ impl Layout {
             .arguments([
                 format!("--kubeconfig={}", kubeconfig.display()),
                 "--bind-address=127.0.0.1".to_owned(),
-                format!("--secure-port={}", self.scheduler_port),
+                format!("--secure-port={}", self.scheduler_port.number()),
                 "--leader-elect=false".to_owned(),
             ])
             .start()?;

@@ -3,7 +3,7 @@
 //! Statics are not dropped when libtest exits, and a killed process runs no code at all. So the first child of a
 //! testbed is a shell that reads the ids of the others from a pipe and waits for the pipe to close, which the kernel
 //! does for us however the test binary ends. It then stops them in reverse order (an API server that outlives its
-//! etcd hangs for a minute), and removes the directory unless a file `keep` is in it.
+//! etcd hangs for a minute), and removes the directory, or all but its logs if a file `keep` is in it.
 //!
 //! A cluster on one host ([`crate::OneHost`]) is more than processes; its guardian lets a program start and remove it.
 //!
@@ -30,8 +30,12 @@ for pid in $pids; do
   tries=0
   while ours "$pid" && [ $tries -lt 20 ]; do sleep 0.1; tries=$((tries + 1)); done
   ours "$pid" && kill -KILL "$pid" 2>/dev/null
+  # What still writes would make files in the directory that is removed.
+  while ours "$pid"; do sleep 0.1; done
 done
 [ -e "$directory/keep" ] || rm -rf -- "$directory"
+# Of one that is kept only the logs: the data is some sixty megabytes each time.
+for entry in "${directory:?}"/*; do [ "$entry" = "$directory/logs" ] || rm -rf -- "$entry"; done
 "#;
 
 /// Run by `/bin/sh` with the directory, the program, the environment's name and state directory as flags, and what else

@@ -23,3 +23,4 @@ pub mod sweep;
 pub use bed::{Options, Testbed, shared};
 pub use error::Error;
 pub use one_host::{OneHost, one_host};
+pub use ports::Port;

@@ -1,20 +1,37 @@
-//! Free loopback ports.
+//! Loopback ports that stay ours.
 //!
-//! A port is free when the kernel just handed it out. Another process may take it before ours listens; then our
-//! process fails to start and [`crate::Testbed::start`] tries again with new ports.
+//! A port that was free a moment ago is anybody's until a program listens on it, which takes an API server seconds, and
+//! again between a stop and a start. So a socket of ours stays bound to it and does not listen. The kernel then gives the
+//! port to nobody who asks for just any, but lets a program have it that asks for this one: both allow its reuse, as Go
+//! and Rust do for every listener. Whoever connects while nobody listens is refused, as without us.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::net::TcpSocket;
 
 use crate::Error;
 
-/// `N` different free ports. All listeners are open at the same time, so the kernel cannot give one port twice.
-pub(crate) fn free<const N: usize>() -> Result<[u16; N], Error> {
-    let mut listeners = Vec::with_capacity(N);
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port)?;
-        *port = listener.local_addr().map_err(Error::Port)?.port();
-        listeners.push(listener);
+/// A TCP port of 127.0.0.1, for one program, until this is dropped.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    _held: TcpSocket,
+}
+
+impl Port {
+    /// One that nobody has.
+    pub fn reserve() -> Result<Self, Error> {
+        let reserve = || -> std::io::Result<Self> {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseaddr(true)?;
+            socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+            Ok(Self { number: socket.local_addr()?.port(), _held: socket })
+        };
+        reserve().map_err(Error::Port)
     }
-    Ok(ports)
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
 }

@@ -9,7 +9,7 @@ use hangar_api::crd;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn client() -> Client {
 }
 
 async fn install(client: Client) {
-    let api: Api<CustomResourceDefinition> = Api::all(client);
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let parameters = PatchParams::apply("test").force();
     for definition in DEFINITIONS.iter() {
         let name = definition.metadata.name.as_deref().unwrap();
@@ -41,11 +41,11 @@ async fn install(client: Client) {
     for definition in DEFINITIONS.iter() {
         let name = definition.metadata.name.as_deref().unwrap();
         let established = tokio::time::timeout(PATIENCE, async {
-            while !is_established(&api.get(name).await.unwrap()) {
+            while !is_established(&api.get(name).await.unwrap()) || !is_served(&client, definition).await {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        established.await.unwrap_or_else(|_| panic!("{name} is not established"));
+        established.await.unwrap_or_else(|_| panic!("{name} is not served"));
     }
 }
 
@@ -54,6 +54,20 @@ fn is_established(definition: &CustomResourceDefinition) -> bool {
     let has = |type_: &str| conditions.clone().any(|known| known.type_ == type_ && known.status == "True");
     assert!(!has("NonStructuralSchema"), "{:?}", definition.metadata.name);
     has("Established")
+}
+
+/// Those who serve a kind's objects hear a moment later that it is established.
+async fn is_served(client: &Client, definition: &CustomResourceDefinition) -> bool {
+    let spec = &definition.spec;
+    for version in spec.versions.iter().filter(|version| version.served) {
+        let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+        let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        if objects.list(&ListParams::default().limit(1)).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 fn api(client: Client, namespace: &str, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {

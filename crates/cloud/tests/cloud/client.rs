@@ -178,5 +178,5 @@ pub(crate) fn neutron_error(answer: Answer, status: u16) -> String {
 
 /// Ends in an error rather than never.
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("within a minute")
+    tokio::time::timeout(Duration::from_mins(5), future).await.expect("within five minutes")
 }

@@ -26,7 +26,7 @@ fn image() -> MachineImage {
 }
 
 fn wait_for_end(machine: &Machine) -> i32 {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(10);
     loop {
         let services = machine.services().unwrap();
         let found = services.iter().find(|service| service.name.as_str() == cloud_init::SERVICE).unwrap();

@@ -19,6 +19,9 @@ const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(100, 121, 40, 1)), 5000);
 const SERVERS: usize = 4;
 
+/// Only for what never happens.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// Enough of a client for a handful of calls.
 struct Client {
     netns: Netns,
@@ -48,7 +51,7 @@ impl Client {
     }
 
     fn call(&self, method: &str, path: &str, body: &Value) -> (String, Value) {
-        let mut stream = self.netns.connect_tcp(LISTEN, Duration::from_secs(5)).unwrap();
+        let mut stream = self.netns.connect_tcp(LISTEN, PATIENCE).unwrap();
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (token, length) = (&self.token, body.len());
         write!(
@@ -126,7 +129,7 @@ fn serve(bench: &Bench, config: &Path) -> Process {
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(2));
@@ -153,31 +156,39 @@ fn a_killed_cloud_goes_on_where_it_was() {
     let first = |path: &str, list: &str| client.call("GET", path, &Value::Null).1[list][0]["id"].clone();
     let image = first("/image/v2/images", "images");
     let flavor = first("/compute/v2.1/flavors", "flavors");
-    for number in 0..SERVERS {
-        client.create(
-            "/compute/v2.1/servers",
-            "server",
-            &json!({
-                "name": format!("s{number}"), "imageRef": image, "flavorRef": flavor,
-                "networks": [{"uuid": network["id"]}],
-            }),
-        );
-    }
     let machines = || bench.environment().machines().unwrap().len();
-    eventually("a machine is being made", || machines() > 0);
-    drop(process);
-    assert!(machines() < SERVERS, "the kill came too late to mean anything");
+    let (mut process, mut wanted) = (process, 0);
+    loop {
+        for number in wanted..wanted + SERVERS {
+            client.create(
+                "/compute/v2.1/servers",
+                "server",
+                &json!({
+                    "name": format!("s{number}"), "imageRef": image, "flavorRef": flavor,
+                    "networks": [{"uuid": network["id"]}],
+                }),
+            );
+        }
+        eventually("another machine is being made", || machines() > wanted);
+        wanted += SERVERS;
+        drop(process);
+        let is_in_time = machines() < wanted;
+        process = serve(&bench, &config);
+        if is_in_time {
+            break;
+        }
+        assert!(wanted < 5 * SERVERS, "every kill came too late to mean anything");
+    }
 
-    let process = serve(&bench, &config);
     let client = Client::log_in(&bench);
-    eventually("all servers are active", || client.statuses() == ["ACTIVE"; SERVERS]);
-    assert_eq!(machines(), SERVERS);
+    eventually("all servers are active", || client.statuses() == vec!["ACTIVE"; wanted]);
+    assert_eq!(machines(), wanted);
     let (_, servers) = client.call("GET", "/compute/v2.1/servers", &Value::Null);
     for server in servers["servers"].as_array().unwrap() {
         let path = format!("/compute/v2.1/servers/{}", server["id"].as_str().unwrap());
         client.call("DELETE", &path, &Value::Null);
     }
-    eventually("a machine is gone", || machines() < SERVERS);
+    eventually("a machine is gone", || machines() < wanted);
     drop(process);
     let process = serve(&bench, &config);
     let client = Client::log_in(&bench);

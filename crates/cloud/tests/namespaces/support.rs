@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hangar_cloud::driver::namespaces::{MachineImage, Namespaces, Settings};
@@ -101,21 +101,28 @@ impl Bench {
         let state = self.state.path().to_str().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         found.extend(mounts.lines().filter(|line| line.contains(state)).map(str::to_owned));
-        let prefix = format!("hangar.{}.", self.name);
-        for hierarchy in names(&PathBuf::from("/sys/fs/cgroup")) {
-            let groups = names(&PathBuf::from("/sys/fs/cgroup").join(&hierarchy));
-            found.extend([hierarchy].into_iter().chain(groups).filter(|name| name.starts_with(&prefix)));
+        // Whoever runs these tests beside us has environments of the same names, but not in the same place.
+        let place = directory.parent().and_then(Path::file_name).unwrap().to_string_lossy().into_owned();
+        let tag = place.rsplit('-').next().unwrap();
+        let mark = self.state.path().file_name().unwrap().to_str().unwrap();
+        let (prefix, title) = (format!("hangar.{}.", self.name), format!("hangar-supervisor {}/", self.name));
+        for hierarchy in names(Path::new("/sys/fs/cgroup")) {
+            let groups = names(&Path::new("/sys/fs/cgroup").join(&hierarchy));
+            let is_ours = |name: &String| name.starts_with(&prefix) && name.ends_with(tag);
+            found.extend([hierarchy].into_iter().chain(groups).filter(is_ours));
         }
-        let title = format!("hangar-supervisor {}/", self.name);
-        for process in names(&PathBuf::from("/proc")) {
-            let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
-            found.extend(command.starts_with(&title).then(|| command.replace('\0', " ")));
+        for process in names(Path::new("/proc")) {
+            let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+            let command = read("cmdline");
+            if command.starts_with(&title) && read("mountinfo").contains(mark) {
+                found.push(command.replace('\0', " "));
+            }
         }
         found
     }
 }
 
-fn names(directory: &PathBuf) -> Vec<String> {
+fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hangar_testbed::{Options, Testbed};
+use hangar_testbed::{Options, Port, Testbed};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -44,18 +44,19 @@ pub(crate) struct Manager {
     health: String,
     metrics: String,
     log: Arc<Mutex<String>>,
+    _webhooks: Port,
 }
 
 impl Manager {
     pub(crate) fn start(bed: &Testbed, name: &str, arguments: &[&str]) -> Self {
         let kubeconfig: PathBuf = bed.service_account_kubeconfig("hangar-system", "hangar-manager");
-        // Whoever listens here next is the manager: the port was free a moment ago.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // Not any port: the API server is told before the manager listens.
+        let port = Port::reserve().unwrap();
         let mut child = Command::new(HANGAR)
             .args(["manager", "--log-format=text", "--namespace=hangar-system"])
             .args(["--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"])
-            .arg(format!("--webhook-address=127.0.0.1:{port}"))
-            .arg(format!("--webhook-url=https://127.0.0.1:{port}"))
+            .arg(format!("--webhook-address=127.0.0.1:{}", port.number()))
+            .arg(format!("--webhook-url=https://127.0.0.1:{}", port.number()))
             .arg(format!("--identity={name}"))
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args(arguments)
@@ -82,7 +83,7 @@ impl Manager {
             let (_, rest) = serving.split_once(&format!("{name}=")).unwrap();
             rest.split_whitespace().next().unwrap().to_owned()
         };
-        Self { child, health: field("health"), metrics: field("metrics"), log }
+        Self { child, health: field("health"), metrics: field("metrics"), log, _webhooks: port }
     }
 
     pub(crate) fn log(&self) -> String {

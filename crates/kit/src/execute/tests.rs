@@ -63,7 +63,7 @@ fn names(pass: &Pass<Switches>) -> Vec<String> {
     pass.ran.iter().map(|ran| ran.step.name.clone()).collect()
 }
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_mins(10);
 
 #[tokio::test]
 async fn a_pass_goes_from_frontier_to_frontier_until_rest() {

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -272,6 +272,57 @@ async fn a_time_that_is_over_leaves_cases_out_but_never_all() {
     let report = Sweep::new(shared().config(), extent).run(&Toys(Care::ByOwner)).await.unwrap();
     assert_eq!((report.tried.len(), report.left_out()), (1, 4));
     assert_eq!(report.verdict(), Ok(()));
+}
+
+/// A manager that writes twice in its first life, and once in the others, as one that sees more together.
+struct Sometimes(Arc<AtomicUsize>);
+
+impl Scenario for Sometimes {
+    type World = String;
+    type State = usize;
+
+    async fn prepare(&self) -> String {
+        let namespace = shared().namespace("sometimes");
+        create(&Api::namespaced(shared().client(), &namespace), &config_map("root", "")).await;
+        namespace
+    }
+
+    fn aliases(&self, namespace: &String) -> Vec<(String, String)> {
+        vec![(namespace.clone(), "ns".to_owned())]
+    }
+
+    fn manager(&self, namespace: &String, client: Client) -> Manager {
+        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+        let writes = if self.0.fetch_add(1, Ordering::SeqCst) == 0 { 2 } else { 1 };
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
+        let main = async move {
+            for _ in 0..writes {
+                let value = Patch::Merge(json!({"data": {"value": "written"}}));
+                let _ = api.patch("root", &PatchParams::default(), &value).await;
+            }
+            done.store(true, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        };
+        Manager::new(main, move || is_done.load(Ordering::SeqCst))
+    }
+
+    async fn snapshot(&self, namespace: &String) -> usize {
+        let api: Api<ConfigMap> = Api::namespaced(shared().client(), namespace);
+        api.list(&ListParams::default()).await.unwrap().items.len()
+    }
+
+    fn is_end(&self, _: &usize) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repetition_that_does_not_come_again_is_told_and_no_error() {
+    let report = all().run(&Sometimes(Arc::default())).await.unwrap();
+    assert_eq!(report.verdict(), Ok(()));
+    let text = "2 cases at 2 writes (2 more at repetitions that did not come again)";
+    assert_eq!(report.to_string(), text);
 }
 
 /// A manager that ends by itself, one that never has to write, and one that never gets where it should.

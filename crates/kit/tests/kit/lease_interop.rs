@@ -14,6 +14,10 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "shared";
 const US: &str = "hangar_interop";
 
+/// Long enough for a busy machine to renew in time: it changes hands because it is given back.
+const DURATION: Duration = Duration::from_mins(1);
+const RENEW_DEADLINE: Duration = Duration::from_secs(40);
+
 /// Nothing here takes this long; it only keeps a broken test from hanging.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -29,6 +33,8 @@ fn scheduler(directory: &Path, namespace: &str) -> Process {
             "--secure-port=0".to_owned(),
             "--leader-elect=true".to_owned(),
             "--leader-elect-retry-period=500ms".to_owned(),
+            format!("--leader-elect-renew-deadline={}s", RENEW_DEADLINE.as_secs()),
+            format!("--leader-elect-lease-duration={}s", DURATION.as_secs()),
             format!("--leader-elect-resource-namespace={namespace}"),
             format!("--leader-elect-resource-name={NAME}"),
         ])
@@ -67,6 +73,8 @@ async fn the_lease_goes_back_and_forth_between_client_go_and_us() {
     let directory = tempfile::tempdir().expect("a directory");
     let api: Api<Lease> = Api::namespaced(client.clone(), &namespace);
     let settings = LeaseSettings {
+        duration: DURATION,
+        renew_deadline: RENEW_DEADLINE,
         retry_period: Duration::from_millis(500),
         ..LeaseSettings::new(&namespace, NAME, US)
     };

@@ -72,7 +72,8 @@ async fn a_write_is_read_back_before_the_watch_has_it() {
     let link = Link::to(shared().api_port()).await;
     let far = hangar_kit::client::client(link.through(shared().config()), &ClientOptions::default()).unwrap();
     let stop = CancellationToken::new();
-    let watch = WatchBuilder::new("configmaps", Api::namespaced(far, &namespace)).project(&stop, value);
+    let builder = WatchBuilder::new("configmaps", Api::namespaced(far, &namespace));
+    let watch = builder.stale_after(Duration::from_hours(1)).project(&stop, value);
     watch.synced().await;
     // The watch hears nothing now, and what it has is not stale yet.
     link.cut();
@@ -247,9 +248,10 @@ async fn a_watch_that_only_lists_backs_off() {
     let lister = client(shared().config_for("lister", &[]), &ClientOptions::default()).unwrap();
     let stop = CancellationToken::new();
     let maps: Api<ConfigMap> = Api::namespaced(lister, &namespace);
+    // Before the first list: this task may be late to hear of it, and a delay is under way by then.
+    let since = tokio::time::Instant::now();
     let watch = WatchBuilder::new("configmaps", maps).project(&stop, value);
     watch.synced().await;
-    let since = tokio::time::Instant::now();
     let lists = watch.stats().lists;
     eventually("five lists", async || watch.stats().lists >= lists + 5).await;
     // The least that growing delays add up to: 0.2, 0.4, 0.8, 1.6 and 3.2 s, less a fifth. Equal ones are 1 s in all.

@@ -66,7 +66,7 @@ pub(crate) async fn create(api: &Api<ConfigMap>, map: &ConfigMap) -> ConfigMap {
 
 /// Waits until a claim holds. The limit is only for a test that fails.
 pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
-    for _ in 0..3000 {
+    for _ in 0..9000 {
         if claim().await {
             return;
         }

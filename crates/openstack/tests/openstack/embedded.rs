@@ -97,7 +97,7 @@ async fn server_body(session: &Session, port: &Port) -> ServerCreate {
 
 async fn until_active(session: &Session, id: &ServerId) {
     // Nothing here takes this long; it only keeps a broken test from hanging.
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    let deadline = tokio::time::Instant::now() + Duration::from_mins(5);
     loop {
         let server = session.compute().server(id).await.unwrap().unwrap();
         if server.status == ServerStatus::Active {
@@ -109,7 +109,7 @@ async fn until_active(session: &Session, id: &ServerId) {
 }
 
 async fn until_gone(session: &Session, id: &ServerId) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    let deadline = tokio::time::Instant::now() + Duration::from_mins(5);
     while session.compute().server(id).await.unwrap().is_some() {
         assert!(tokio::time::Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -37,8 +37,8 @@ impl Watcher {
     fn options(self: &Arc<Self>) -> SessionOptions {
         SessionOptions {
             gates: vec![self.clone()],
-            read_limit: Duration::from_secs(8),
-            write_limit: Duration::from_secs(9),
+            read_limit: Duration::from_secs(80),
+            write_limit: Duration::from_secs(90),
             ..SessionOptions::default()
         }
     }
@@ -74,15 +74,15 @@ async fn calls_have_the_same_name_in_every_run() {
     assert_eq!(
         watcher.seen(),
         [
-            "before authenticate identity token (8s)",
+            "before authenticate identity token (80s)",
             "after authenticate identity token: Status(201)",
-            "before create network network cluster-net (9s)",
+            "before create network network cluster-net (90s)",
             "after create network network cluster-net: Status(201)",
-            "before update network port/tags worker-0-0 (9s)",
+            "before update network port/tags worker-0-0 (90s)",
             "after update network port/tags worker-0-0 (p-1): Status(200)",
-            "before delete network port worker-0-0 (9s)",
+            "before delete network port worker-0-0 (90s)",
             "after delete network port worker-0-0 (p-1): Status(204)",
-            "before update network router/interface router (9s)",
+            "before update network router/interface router (90s)",
             "after update network router/interface router (r): Status(200)",
         ]
     );

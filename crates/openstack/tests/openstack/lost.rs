@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use hangar_openstack::{Error, NetworkCreate, NetworkId, NetworkQuery, SessionOptions};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 use crate::fixture::Cloud;
@@ -79,9 +79,10 @@ async fn a_connection_that_dies_after_the_request_may_have_done_it() {
 #[tokio::test]
 async fn no_connection_means_nothing_was_sent() {
     let cloud = Cloud::start().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    cloud.set_network_url(format!("http://{}", listener.local_addr().unwrap()));
-    drop(listener);
+    // Bound and not listening: nobody else can have the port.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    cloud.set_network_url(format!("http://{}", closed.local_addr().unwrap()));
     let error = cloud.session().network().create(&body()).await.unwrap_err();
     assert!(matches!(error, Error::Unreached { .. }), "{error}");
     assert!(!error.is_lost() && error.is_retryable());
@@ -92,7 +93,8 @@ async fn a_call_without_an_answer_ends() {
     let cloud = Cloud::start().await;
     let (address, mut arrived) = neutron(Behaviour::Hangs).await;
     cloud.set_network_url(format!("http://{address}"));
-    let limit = Duration::from_millis(300);
+    // Long enough to connect and send on a busy machine.
+    let limit = Duration::from_secs(1);
     let session = cloud.session_with(SessionOptions { write_limit: limit, ..SessionOptions::default() });
     let error = session.network().create(&body()).await.unwrap_err();
     assert!(matches!(error, Error::TimedOut { limit: told, .. } if told == limit), "{error}");

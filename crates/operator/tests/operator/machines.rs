@@ -27,8 +27,8 @@ async fn machines_come_scale_roll_and_go() {
     world.parts_of_the_cluster().await;
     world.deployment(2).await;
     eventually("two Machines run", async || world.running().await.len() == 2).await;
+    eventually("it is told", async || world.cluster_condition("WorkersAvailable").await.0 == "True").await;
     manager.rest().await;
-    assert_eq!(world.cluster_condition("WorkersAvailable").await.0, "True");
     everything_belongs_together(&world).await;
     manager.stop().await;
 

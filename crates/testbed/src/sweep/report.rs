@@ -54,8 +54,8 @@ pub enum Failure {
         /// What became of it.
         how: String,
     },
-    /// The run without faults rests where it must not end.
-    #[error("the run without faults does not reach its end; it rests at: {found}")]
+    /// A run that was not struck rests where it must not end.
+    #[error("without a strike the manager does not reach its end; it rests at: {found}")]
     Unfinished {
         /// Where it rests.
         found: String,
@@ -89,11 +89,19 @@ pub struct Report {
     pub tried: Vec<Case>,
     /// What failed.
     pub failures: Vec<(Case, Failure)>,
+    /// Repeated writes that did not come again.
+    pub unreached: Vec<Case>,
 }
 
 impl Report {
     pub(super) fn new(points: &[CallPoint], chosen: usize) -> Self {
-        Self { points: points.to_vec(), chosen, tried: Vec::new(), failures: Vec::new() }
+        Self {
+            points: points.to_vec(),
+            chosen,
+            tried: Vec::new(),
+            failures: Vec::new(),
+            unreached: Vec::new(),
+        }
     }
 
     pub(super) fn add(&mut self, case: Case, result: Result<(), Failure>) {
@@ -105,7 +113,7 @@ impl Report {
 
     /// Chosen cases for which there was no time.
     pub fn left_out(&self) -> usize {
-        self.chosen.saturating_sub(self.tried.len())
+        self.chosen.saturating_sub(self.tried.len() + self.unreached.len())
     }
 
     /// An error with every failure, if there is one.
@@ -122,9 +130,14 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} cases at {} writes", self.tried.len(), self.points.len())?;
-        match self.left_out() {
-            0 => Ok(()),
-            left_out => write!(formatter, " ({left_out} more left out for time)"),
+        for (count, what) in [
+            (self.unreached.len(), "more at repetitions that did not come again"),
+            (self.left_out(), "more left out for time"),
+        ] {
+            if count > 0 {
+                write!(formatter, " ({count} {what})")?;
+            }
         }
+        Ok(())
     }
 }

@@ -3,12 +3,13 @@
 // A test that cannot go on has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hangar_testbed::{Options, Testbed, shared};
+use hangar_testbed::{Options, Port, Testbed, shared};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
@@ -64,9 +65,25 @@ async fn a_controller_manager_can_be_had() {
     let accounts: Api<ServiceAccount> = Api::namespaced(bed.client(), "kube-public");
     let start = Instant::now();
     while accounts.get_opt("default").await.unwrap().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(120), "no default ServiceAccount in kube-public");
+        assert!(start.elapsed() < Duration::from_mins(5), "no default ServiceAccount in kube-public");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+#[test]
+fn a_reserved_port_is_had_only_by_who_asks_for_it() {
+    let port = Port::reserve().unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number()));
+    assert!(TcpStream::connect(address).is_err(), "nobody listens");
+    // As it is started, stopped and started again.
+    for _ in 0..2 {
+        let listener = TcpListener::bind(address).unwrap();
+        TcpStream::connect(address).unwrap();
+        listener.accept().unwrap();
+    }
+    // As the kernel asks for whoever wants any.
+    let refused = tokio::net::TcpSocket::new_v4().unwrap().bind(address).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::AddrInUse);
 }
 
 #[test]
@@ -134,7 +151,7 @@ fn assert_gone(directory: &Path) {
     let start = Instant::now();
     while directory.exists() || !processes_of(directory).is_empty() {
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_mins(5),
             "{} is left, with processes {:?}",
             directory.display(),
             processes_of(directory)

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::installation::{Manager, conversion_works, install};
 
 /// Ends a test that would hang: the API server trusts a new certificate and serves a new kind a moment later.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// An API server, a manager, a client.
 pub(super) struct World {

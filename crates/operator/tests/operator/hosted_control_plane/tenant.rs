@@ -1,11 +1,11 @@
 //! A real etcd and API server that run with nothing but what the controller minted.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hangar_parts::{Parts, Process, ProcessSpec, Set};
+use hangar_testbed::Port;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -29,16 +29,12 @@ pub(crate) const MATERIAL: [&str; 11] = [
     "etcd-peer",
 ];
 
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// A tenant's API server. Dropping it ends it before its etcd.
 pub(crate) struct Tenant {
     api_server: Process,
     _etcd: Process,
-    etcd_port: u16,
+    etcd_port: Port,
+    _peer_port: Port,
     port: u16,
     directory: PathBuf,
     config: Config,
@@ -54,11 +50,12 @@ impl Tenant {
             write(world, &directory, suffix).await;
         }
         let parts = Parts::from_env().unwrap();
-        let etcd_port = free_port();
-        let etcd = etcd(&parts, &directory, etcd_port);
-        let api_server = api_server(&parts, &directory, etcd_port, port);
+        let (etcd_port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
+        let etcd = etcd(&parts, &directory, etcd_port.number(), peer_port.number());
+        let api_server = api_server(&parts, &directory, etcd_port.number(), port);
         let config = access(world, port).await;
-        let mut tenant = Self { api_server, _etcd: etcd, etcd_port, port, directory, config };
+        let mut tenant =
+            Self { api_server, _etcd: etcd, etcd_port, _peer_port: peer_port, port, directory, config };
         tenant.wait_until_ready().await;
         tenant
     }
@@ -91,7 +88,7 @@ impl Tenant {
         let (trusted, own) = (read("etcd").await, read(suffix).await);
         let kubeconfig: Kubeconfig = serde_json::from_value(json!({
             "clusters": [{"name": "etcd", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.etcd_port),
+                "server": format!("https://127.0.0.1:{}", self.etcd_port.number()),
                 "certificate-authority-data": encode(&trusted["tls.crt"]),
             }}],
             "users": [{"name": "somebody", "user": {
@@ -116,7 +113,7 @@ impl Tenant {
                 return;
             }
             self.api_server.check_running().unwrap();
-            assert!(start.elapsed() < Duration::from_secs(120), "the tenant is not ready: {answer:?}");
+            assert!(start.elapsed() < Duration::from_mins(5), "the tenant is not ready: {answer:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -150,9 +147,9 @@ fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String
     process
 }
 
-fn etcd(parts: &Parts, directory: &Path, port: u16) -> Process {
+fn etcd(parts: &Parts, directory: &Path, port: u16, peer_port: u16) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
-    let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{}", free_port()));
+    let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{peer_port}"));
     let arguments = vec![
         "--name=tenant".to_owned(),
         format!("--data-dir={}", file("data")),

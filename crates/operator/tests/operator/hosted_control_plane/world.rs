@@ -13,7 +13,6 @@ use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
 use hangar_operator::{Parts, controllers};
 use hangar_testbed::{Options, Testbed};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
@@ -29,35 +28,13 @@ pub(crate) const BALANCER: &str = "203.0.113.10";
 /// One management cluster for all tests here. Its controller-manager makes pods and collects garbage.
 pub(crate) static BED: LazyLock<Testbed> = LazyLock::new(|| {
     let bed = Testbed::start(Options { controller_manager: true, scheduler: false }).unwrap();
-    let config = bed.config();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { install(Client::try_from(config).unwrap()).await });
-    })
-    .join()
-    .unwrap();
+    bed.install(hangar_api::crd::all());
     bed
 });
 
-async fn install(client: Client) {
-    let api: Api<CustomResourceDefinition> = Api::all(client);
-    for definition in hangar_api::crd::all() {
-        api.create(&PostParams::default(), &definition).await.unwrap();
-    }
-    for definition in hangar_api::crd::all() {
-        let name = definition.name_any();
-        eventually(&format!("{name} is served"), async || {
-            let status = api.get(&name).await.unwrap().status.unwrap_or_default();
-            let conditions = status.conditions.unwrap_or_default();
-            conditions.iter().any(|found| found.type_ == "Established" && found.status == "True")
-        })
-        .await;
-    }
-}
-
 /// Waits until a claim holds. The limit is only for a test that fails.
 pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
-    for _ in 0..2400 {
+    for _ in 0..6000 {
         if claim().await {
             return;
         }

@@ -9,6 +9,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
+use hangar_testbed::Port;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
@@ -21,7 +22,7 @@ use tokio::sync::OnceCell;
 use super::described::Catalog;
 use super::strikes::stable;
 use crate::hosted_control_plane::actor::Actor;
-use crate::hosted_control_plane::tenant::{MATERIAL, Tenant, free_port};
+use crate::hosted_control_plane::tenant::{MATERIAL, Tenant};
 use crate::hosted_control_plane::world::World;
 use crate::workers::cloud::{clouds_yaml, inventory, start};
 
@@ -34,14 +35,14 @@ pub(super) enum Half {
 
 /// What all worlds share, since it takes long to start.
 pub(super) struct Ground {
-    port: u16,
+    port: Port,
     tenant: OnceCell<(Tenant, Catalog, BTreeSet<String>)>,
     catalog: OnceCell<Catalog>,
 }
 
 impl Ground {
     pub(super) fn new() -> Self {
-        Self { port: free_port(), tenant: OnceCell::new(), catalog: OnceCell::new() }
+        Self { port: Port::reserve().unwrap(), tenant: OnceCell::new(), catalog: OnceCell::new() }
     }
 }
 
@@ -62,7 +63,7 @@ impl<'a> Stage<'a> {
         let actor = Actor::start(&world);
         actor.run("etcd");
         let cloud = start().await;
-        for object in manifests(&clouds_yaml(&cloud, "secret"), ground.port) {
+        for object in manifests(&clouds_yaml(&cloud, "secret"), ground.port.number()) {
             apply(&world, object).await;
         }
         ground.catalog.get_or_init(|| Catalog::of(&world.client)).await;
@@ -75,10 +76,17 @@ impl<'a> Stage<'a> {
         let Some(cluster) = cluster else {
             return goal == Half::Death;
         };
+        if goal == Half::Death {
+            return false;
+        }
         let conditions = cluster.status.unwrap_or_default().conditions.unwrap_or_default();
-        let is_available =
+        let is_true =
             |type_: &str| conditions.iter().any(|found| found.type_ == type_ && found.status == "True");
-        goal == Half::Birth && is_available("Available") && is_available("WorkersAvailable")
+        // A cluster is available before all parts of its control plane run.
+        is_true("Available")
+            && is_true("WorkersAvailable")
+            && self.world.condition("Ready").await.0 == "True"
+            && self.world.condition("WorkloadReady").await.0 == "True"
     }
 
     pub(super) async fn delete(&self) {
@@ -142,7 +150,7 @@ impl<'a> Stage<'a> {
             .ground
             .tenant
             .get_or_init(async || {
-                let tenant = Tenant::start(&self.world, self.ground.port).await;
+                let tenant = Tenant::start(&self.world, self.ground.port.number()).await;
                 let client = tenant.client();
                 let catalog = Catalog::of(&client).await;
                 let pristine = catalog.inventory(&client).await;

@@ -12,7 +12,6 @@ use hangar_kit::metrics::Metrics;
 use hangar_operator::{Parts, controllers};
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -23,35 +22,13 @@ use tokio_util::sync::CancellationToken;
 /// One management cluster for all tests here. Without a controller-manager: nothing is collected behind our back.
 pub(super) static BED: LazyLock<Testbed> = LazyLock::new(|| {
     let bed = Testbed::start(Options::default()).unwrap();
-    let config = bed.config();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { install(Client::try_from(config).unwrap()).await });
-    })
-    .join()
-    .unwrap();
+    bed.install(hangar_api::crd::all());
     bed
 });
 
-async fn install(client: Client) {
-    let api: Api<CustomResourceDefinition> = Api::all(client);
-    for definition in hangar_api::crd::all() {
-        api.create(&PostParams::default(), &definition).await.unwrap();
-    }
-    for definition in hangar_api::crd::all() {
-        let name = definition.name_any();
-        eventually(&format!("{name} is served"), async || {
-            let status = api.get(&name).await.unwrap().status.unwrap_or_default();
-            let conditions = status.conditions.unwrap_or_default();
-            conditions.iter().any(|found| found.type_ == "Established" && found.status == "True")
-        })
-        .await;
-    }
-}
-
 /// Waits until a claim holds. The limit is only for a test that fails.
 pub(super) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
-    for _ in 0..1200 {
+    for _ in 0..6000 {
         if claim().await {
             return;
         }
@@ -237,6 +214,9 @@ pub(super) fn owner<K: Resource<DynamicType = ()>>(object: &K) -> Value {
     }])
 }
 
+/// Tasks of a dropped manager end at their next await; one that does not is left to its thread.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
 /// Controllers that run until they are dropped, in a runtime of their own: what is dropped is gone at once.
 pub(super) struct Running {
     runtime: Option<tokio::runtime::Runtime>,
@@ -266,7 +246,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            // Waits for what is at work until its next await: the next one must not meet it.
+            tokio::task::block_in_place(|| runtime.shutdown_timeout(KILL_LIMIT));
         }
     }
 }
