@@ -17,8 +17,8 @@
 //!
 //! Tested on cgroup v1 (hybrid) hosts. cgroup v2 is implemented and untested.
 //!
-//! This is the only crate of the workspace with unsafe code: leaving namespaces (`unshare`) and one call between fork
-//! and exec.
+//! This is the only crate of the workspace with unsafe code: leaving namespaces (`unshare`) and single calls between
+//! fork and exec.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("machines need Linux: namespaces, control groups and overlayfs");
@@ -29,6 +29,7 @@ mod error;
 pub mod host;
 mod json_file;
 mod lock;
+mod log_file;
 mod machine;
 mod name;
 pub mod net;
@@ -46,7 +47,7 @@ pub use error::{Error, Result};
 pub use machine::{Exec, Machine, MachineState, MachineStatus, SEEDED};
 pub use name::Name;
 pub use process::ProcessIdentity;
-pub use service::{Restart, Service, ServiceState, ServiceStatus, containerd_config};
+pub use service::{Ending, KillMode, Restart, Service, ServiceState, ServiceStatus, containerd_config};
 pub use spec::{Bind, FileContent, Layers, MachineSpec};
 pub use supervisor::supervise_main;
 pub use tree::{fill_tree, link_tree};

@@ -6,17 +6,25 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{Error, Result},
+    log_file::is_older_name,
     name::Name,
 };
 
 /// Search path of everything that runs in a machine, unless it says otherwise.
 pub(crate) const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Longest time that a service may be given to end: whoever asks for it waits as long.
+pub(crate) const LONGEST_STOP: Duration = Duration::from_mins(5);
+
+/// Where process 1 itself writes.
+pub(crate) const SUPERVISOR_LOG: &str = "supervisor.log";
 
 /// When a service is started again after it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,6 +37,17 @@ pub enum Restart {
     OnFailure,
     /// It runs once per start of the machine.
     Never,
+}
+
+/// Which processes end when a service is stopped, in systemd's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KillMode {
+    /// All that it started, wherever they went, except those that were moved to other control groups (containers).
+    #[default]
+    ControlGroup,
+    /// Only the one that was started: the others go on without it.
+    Process,
 }
 
 /// Something the supervisor runs.
@@ -53,6 +72,12 @@ pub struct Service {
     /// Pause before it is started again.
     #[serde(default = "default_delay")]
     pub restart_delay_milliseconds: u64,
+    /// Which processes end when it is stopped.
+    #[serde(default)]
+    pub kill_mode: KillMode,
+    /// How long it may take to end when it is stopped; then it is killed.
+    #[serde(default = "default_stop_limit")]
+    pub stop_limit_milliseconds: u64,
     /// Log file in the machine's log directory; `<name>.log` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -60,6 +85,12 @@ pub struct Service {
 
 fn default_delay() -> u64 {
     1000
+}
+
+/// kubelet and containerd end within a second; on a very busy host it may be many. systemd would wait 90 s, and a person
+/// with a service that hangs, too.
+fn default_stop_limit() -> u64 {
+    30_000
 }
 
 impl Service {
@@ -73,6 +104,8 @@ impl Service {
             after: Vec::new(),
             restart: Restart::Always,
             restart_delay_milliseconds: default_delay(),
+            kill_mode: KillMode::default(),
+            stop_limit_milliseconds: default_stop_limit(),
             log: None,
         }
     }
@@ -81,9 +114,10 @@ impl Service {
         Self::new(Name::known(name), command.iter().copied())
     }
 
-    /// containerd with the configuration in /etc/containerd/config.toml.
+    /// containerd with the configuration in /etc/containerd/config.toml. Its shims, and so all containers, outlive it and
+    /// are found again by the next one.
     pub fn containerd() -> Self {
-        Self::known("containerd", &["containerd"])
+        Self { kill_mode: KillMode::Process, ..Self::known("containerd", &["containerd"]) }
     }
 
     /// kubelet as kubeadm expects it from the distribution: it starts once it is configured, with the flags that
@@ -116,6 +150,13 @@ exec kubelet $bootstrap --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/
         if log.contains('/') || log.starts_with('.') {
             return Err(Error::Invalid(format!("service {}: {log:?} is not a file name", self.name)));
         }
+        if log == SUPERVISOR_LOG || is_older_name(&log) {
+            return Err(Error::Invalid(format!("service {}: {log:?} is the name of another log", self.name)));
+        }
+        if Duration::from_millis(self.stop_limit_milliseconds) > LONGEST_STOP {
+            let most = LONGEST_STOP.as_secs();
+            return Err(Error::Invalid(format!("service {}: more than {most} s to end", self.name)));
+        }
         if self.when_exists.as_deref().is_some_and(Path::is_relative) {
             return Err(Error::Invalid(format!("service {}: it waits for a relative path", self.name)));
         }
@@ -135,8 +176,19 @@ pub enum ServiceState {
     Restarting,
     /// It ended for good, with this code (128 and more: by a signal).
     Ended(i32),
+    /// It was told to end, and it or something it started is still there.
+    Stopping,
     /// It was stopped by request.
     Stopped,
+}
+
+/// How a service that was told to end did so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Within its time, or it did not run.
+    InTime,
+    /// It did not end by itself and was killed.
+    Killed,
 }
 
 /// A service as the supervisor sees it.
@@ -204,8 +256,12 @@ mod tests {
             Name::new(service.name.as_str()).unwrap();
             service.check().unwrap();
         }
-        let bad = Service { log: Some("../x".to_owned()), ..Service::containerd() };
-        assert!(bad.check().is_err());
+        for log in ["../x", ".x", "supervisor.log", "kubelet.1.log"] {
+            let bad = Service { log: Some(log.to_owned()), ..Service::containerd() };
+            assert!(bad.check().is_err(), "{log}");
+        }
+        let endless = Service { stop_limit_milliseconds: 1_000_000, ..Service::containerd() };
+        assert!(endless.check().is_err());
         assert!(Service::new(Name::new("x").unwrap(), Vec::<String>::new()).check().is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use self::hierarchy::{Hierarchies, Hierarchy, Version};
 use crate::error::{Doing, Error, Result, on};
 
 /// Where the machine's own processes live on v2.
-const LEAF: &str = "supervisor";
+pub(crate) const LEAF: &str = "supervisor";
 /// What kubelet and containers use of v2; those the host has are handed down.
 const HANDED_DOWN: [&str; 6] = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"];
 
@@ -228,7 +228,7 @@ fn cannot_enable(controller: &str, directory: &Path) -> String {
 }
 
 /// A group that was removed meanwhile, or one of threads, whose processes the group above lists.
-fn has_no_list(error: &io::Error) -> bool {
+pub(crate) fn has_no_list(error: &io::Error) -> bool {
     let expected = [Errno::NOENT, Errno::NODEV, Errno::OPNOTSUPP];
     expected.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -15,6 +15,7 @@ use crate::{
     lock::Lock,
     record::Record,
     root::make_directory,
+    service::SUPERVISOR_LOG,
     spec::MachineSpec,
     supervisor::report::{self, READY},
 };
@@ -122,7 +123,7 @@ impl Machine {
     }
 
     fn launch(&self, lock: &Lock) -> Result<()> {
-        let log = self.files.logs().join("supervisor.log");
+        let log = self.files.logs().join(SUPERVISOR_LOG);
         let errors = OpenOptions::new().create(true).append(true).open(&log).doing(|| on("open", &log))?;
         // What is in it so far is of earlier starts.
         let before = errors.metadata().map_or(0, |metadata| metadata.len());

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::Machine;
-use crate::error::{Doing, Error, Result, on};
+use crate::{
+    error::{Doing, Error, Result, on},
+    log_file::open_parts,
+};
 
 /// Enough to see why a process ended.
 const LAST_LINES: usize = 5;
@@ -40,7 +43,8 @@ pub(super) fn last_words(path: &Path, before: u64) -> String {
 }
 
 impl Machine {
-    /// The log files by name without ending: one per service, and `supervisor`.
+    /// The log files by name without ending: one per service, and `supervisor`. Where such a file was full, the older parts
+    /// of the log are beside it, as `<name>.1` (the newest of them), `<name>.2` and so on.
     pub fn log_files(&self) -> Result<BTreeMap<String, PathBuf>> {
         self.record()?;
         let directory = self.files.logs();
@@ -58,27 +62,61 @@ impl Machine {
             .collect())
     }
 
-    /// The last `bytes` of a log, or all of it.
+    /// The last `bytes` of a log, or all that is kept of it, older parts included.
     pub fn logs(&self, name: &str, bytes: Option<u64>) -> Result<String> {
         let files = self.log_files()?;
-        let path = files.get(name).ok_or_else(|| {
+        // For a moment, or after a supervisor was killed, there may be older parts alone.
+        let renamed =
+            || files.get(&format!("{name}.1")).map(|_| self.files.logs().join(format!("{name}.log")));
+        let path = files.get(name).cloned().or_else(renamed).ok_or_else(|| {
             let known: Vec<&str> = files.keys().map(String::as_str).collect();
             Error::Invalid(format!("machine {} has no log {name:?}, only: {}", self.name, known.join(", ")))
         })?;
-        let mut file = File::open(path).doing(|| on("open", path))?;
-        let length = file.metadata().doing(|| on("read", path))?.len();
-        if let Some(bytes) = bytes {
-            file.seek(SeekFrom::Start(length.saturating_sub(bytes))).doing(|| on("read", path))?;
-        }
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).doing(|| on("read", path))?;
+        let content = read_last(&path, bytes).doing(|| on("read", &path))?;
         Ok(String::from_utf8_lossy(&content).into_owned())
     }
+}
+
+/// The last bytes of a log, or all, over all its parts.
+fn read_last(path: &Path, bytes: Option<u64>) -> io::Result<Vec<u8>> {
+    let parts = open_parts(path)?;
+    let lengths = parts.iter().map(|part| Ok(part.metadata()?.len())).collect::<io::Result<Vec<u64>>>()?;
+    let mut skip = bytes.map_or(0, |bytes| lengths.iter().sum::<u64>().saturating_sub(bytes));
+    let mut content = Vec::new();
+    for (mut part, length) in parts.into_iter().zip(lengths) {
+        part.seek(SeekFrom::Start(skip.min(length)))?;
+        skip = skip.saturating_sub(length);
+        part.read_to_end(&mut content)?;
+    }
+    Ok(content)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_log_spans_its_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("a.log");
+        assert!(read_last(&log, None).is_err());
+        for (name, text) in [("a.3.log", "one\n"), ("a.1.log", "two\n"), ("a.log", "three\n")] {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        for (bytes, text) in [
+            (None, "one\ntwo\nthree\n"),
+            (Some(0), ""),
+            (Some(6), "three\n"),
+            (Some(8), "o\nthree\n"),
+            (Some(13), "ne\ntwo\nthree\n"),
+            (Some(99), "one\ntwo\nthree\n"),
+        ] {
+            assert_eq!(read_last(&log, bytes).unwrap(), text.as_bytes(), "{bytes:?}");
+        }
+        // Its writer was killed before it made a new file.
+        fs::remove_file(&log).unwrap();
+        assert_eq!(read_last(&log, None).unwrap(), b"one\ntwo\n");
+    }
 
     #[test]
     fn last_words_are_of_this_start() {

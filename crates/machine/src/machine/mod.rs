@@ -27,8 +27,8 @@ use crate::{
     net::{Netns, Nic},
     process::ProcessIdentity,
     record::{Files, Record},
-    service::{Service, ServiceStatus},
-    supervisor::control::{Request, ask},
+    service::{Ending, Service, ServiceStatus},
+    supervisor::control::{Request, Response, ask},
 };
 
 /// Starting takes well under a second; who waits longer waits for a process that hangs.
@@ -155,28 +155,31 @@ impl Machine {
         Ok((lock.ok_or_else(|| self.not_found())?, self.record()?))
     }
 
-    fn ask(&self, request: &Request) -> Result<Vec<ServiceStatus>> {
+    fn ask(&self, request: &Request) -> Result<Response> {
         ask(&self.name, &self.first_process()?, request)
     }
 
     /// Its services, as the supervisor sees them.
     pub fn services(&self) -> Result<Vec<ServiceStatus>> {
-        self.ask(&Request::Status)
+        Ok(self.ask(&Request::Status)?.services)
     }
 
-    /// Starts a service that was stopped or ended.
+    /// Starts a service that was stopped or ended; one that is on its way out once it is gone.
     pub fn start_service(&self, service: &Name) -> Result<()> {
-        self.ask(&Request::StartService { service: service.clone() }).map(drop)
+        self.ask(&Request::StartService { service: service.clone(), at_once: false }).map(drop)
     }
 
-    /// Stops a service until it is started again.
-    pub fn stop_service(&self, service: &Name) -> Result<()> {
-        self.ask(&Request::StopService { service: service.clone() }).map(drop)
+    /// Stops a service until it is started again. Returns when it is gone, at the latest some seconds after its
+    /// [`Service::stop_limit_milliseconds`]; one that is not gone even then is an error.
+    pub fn stop_service(&self, service: &Name) -> Result<Ending> {
+        self.ask(&Request::StopService { service: service.clone(), at_once: false })
+            .map(|answer| answer.ending())
     }
 
-    /// Ends a service and starts it again.
-    pub fn restart_service(&self, service: &Name) -> Result<()> {
-        self.ask(&Request::RestartService { service: service.clone() }).map(drop)
+    /// Ends a service, as [`Self::stop_service`] does, and starts it again.
+    pub fn restart_service(&self, service: &Name) -> Result<Ending> {
+        let request = Request::RestartService { service: service.clone(), at_once: false };
+        self.ask(&request).map(|answer| answer.ending())
     }
 
     /// Adds a service to the running machine. It is gone after a restart of the machine.

@@ -178,8 +178,7 @@ mod tests {
         answer
     }
 
-    fn by_udp(who: u8, flags: u8) -> SocketAddr {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    fn by_udp(socket: UdpSocket, who: u8, flags: u8) -> SocketAddr {
         let address = socket.local_addr().unwrap();
         thread::spawn(move || {
             let mut buffer = [0; 512];
@@ -190,8 +189,7 @@ mod tests {
         address
     }
 
-    fn by_tcp(address: SocketAddr, who: u8) -> SocketAddr {
-        let listener = TcpListener::bind(address).unwrap();
+    fn by_tcp(listener: TcpListener, who: u8) -> SocketAddr {
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -203,27 +201,41 @@ mod tests {
         address
     }
 
+    fn udp() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").unwrap()
+    }
+
+    /// One port of both kinds. A port that is free for one may be somebody's for the other.
+    fn both() -> (UdpSocket, TcpListener) {
+        let both = || {
+            let socket = udp();
+            TcpListener::bind(socket.local_addr().unwrap()).ok().map(|listener| (socket, listener))
+        };
+        (0..100).find_map(|_| both()).unwrap()
+    }
+
     fn nobody() -> SocketAddr {
-        UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+        udp().local_addr().unwrap()
     }
 
     #[test]
     fn the_first_server_that_answers() {
-        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let servers = [nobody(), silent.local_addr().unwrap(), by_udp(1, 0), by_udp(2, 0)];
+        let silent = udp();
+        let servers = [nobody(), silent.local_addr().unwrap(), by_udp(udp(), 1, 0), by_udp(udp(), 2, 0)];
         assert_eq!(answer(&QUESTION, &servers), reply(&QUESTION, 1, 0));
     }
 
     #[test]
     fn a_server_that_speaks_tcp_alone() {
-        let server = by_tcp("127.0.0.1:0".parse().unwrap(), 3);
+        let server = by_tcp(TcpListener::bind("127.0.0.1:0").unwrap(), 3);
         assert_eq!(answer(&QUESTION, &[server]), reply(&QUESTION, 3, 0));
     }
 
     #[test]
     fn what_was_cut_short_is_asked_again_for_those_who_can_take_it() {
-        let server = by_udp(4, 0x02);
-        by_tcp(server, 5);
+        let (socket, listener) = both();
+        let server = by_udp(socket, 4, 0x02);
+        by_tcp(listener, 5);
         assert_eq!(answer(&QUESTION, &[server]), reply(&QUESTION, 4, 0x02));
         assert_eq!(whole_answer(&QUESTION, &[server]), reply(&QUESTION, 5, 0));
     }

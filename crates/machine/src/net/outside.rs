@@ -30,6 +30,7 @@ use crate::{
     error::{Doing, Error, Result, on},
     json_file,
     lock::Lock,
+    log_file::keep_standard_error_small,
     process::ProcessIdentity,
     supervisor::{
         raise_open_files,
@@ -43,6 +44,8 @@ const PORT: u16 = 3129;
 const CONNECT: Duration = Duration::from_secs(30);
 /// Enough for many parallel downloads of many machines; each connection costs two threads.
 const MOST_CONNECTIONS: usize = 512;
+/// Its log, in the network's directory.
+const LOG: &str = "relay.log";
 /// How often a relay looks whether it still is the one.
 const LOOK: Duration = Duration::from_secs(2);
 /// Marks the host's ends of private networks, which are not the outside.
@@ -99,7 +102,7 @@ pub(super) fn open(
 }
 
 fn start(directory: &Path, netns: &Netns, supervisor: &SupervisorCommand, lock: &Lock) -> Result<()> {
-    let log = directory.join("relay.log");
+    let log = directory.join(LOG);
     let errors = OpenOptions::new().create(true).append(true).open(&log).doing(|| on("open", &log))?;
     let mut command = Command::new(&supervisor.program);
     command
@@ -152,12 +155,13 @@ pub(crate) fn run(directory: &Path, netns: &Path) -> Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null").doing(|| "open /dev/null")?;
     dup2_stdout(&null).doing(|| "detach the output")?;
     dup2_stdin(&null).doing(|| "release the lock")?;
-    let record = record(directory);
+    let (record, log) = (record(directory), directory.join(LOG));
     thread::spawn(move || serve(&listener));
     thread::spawn(move || names::serve_datagrams(&questions, is_outside));
     thread::spawn(move || names::serve_connections(&callers, is_outside));
     loop {
         thread::sleep(LOOK);
+        keep_standard_error_small(&log);
         // Not being able to look (no descriptor left for it) says nothing.
         if json_file::read_if_whole::<ProcessIdentity>(&record)
             .is_ok_and(|known| known.as_ref() != Some(&own))

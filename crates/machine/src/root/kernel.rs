@@ -10,7 +10,7 @@ use crate::{
     error::{Doing, Result, on},
 };
 
-const CGROUP: &str = "/sys/fs/cgroup";
+pub(crate) const CGROUP: &str = "/sys/fs/cgroup";
 
 /// Mounts all of them. The hierarchies are read from the machine's own (still host-like) mount table before.
 pub(super) fn mount() -> Result<()> {

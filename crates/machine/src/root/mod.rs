@@ -30,6 +30,7 @@ use rustix::{
 };
 
 use self::binds::OpenBind;
+pub(crate) use self::kernel::CGROUP;
 use crate::{
     cgroup::Hierarchies,
     error::{Doing, Result, on},

@@ -1,10 +1,14 @@
 //! Requests to a machine's supervisor: one line of JSON each way over a socket in the machine.
 //!
+//! A service that is stopped or restarted may take its time, and whoever asked for it is answered when it is done. Every
+//! request has a thread of its own meanwhile, so that others are answered.
+//!
 //! The host reaches the socket through the first process's root directory in /proc, which needs no bind and no long
 //! path. Signals would not do: process 1 ignores those it has no handler for.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
+    ops::Not,
     os::unix::net::{UnixListener, UnixStream},
     sync::mpsc::{self, Sender},
     time::Duration,
@@ -12,20 +16,20 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::report::note;
+use super::{report::note, unit::KILL_PATIENCE};
 use crate::{
     error::{Doing, Error, Result},
     name::Name,
     process::ProcessIdentity,
-    service::{Service, ServiceStatus},
+    service::{Ending, LONGEST_STOP, Service, ServiceStatus},
 };
 
 /// Path inside the machine.
 pub(super) const SOCKET: &str = "/run/hangar-supervisor.sock";
-/// The supervisor never works long before it answers.
+/// For a caller that connects and says nothing, or does not listen.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Who asks waits longer: others may be asked first, and on a busy host everything takes its time. Who gives up asks no
-/// more, and then [`crate::Machine::stop`] leaves services no time to end.
+/// Who asks waits longer: on a busy host everything takes its time. Who gives up asks no more, and then
+/// [`crate::Machine::stop`] leaves services no time to end.
 const ASKER_PATIENCE: Duration = Duration::from_secs(15);
 /// More than any service definition needs.
 const LARGEST_REQUEST: u64 = 1 << 20;
@@ -35,11 +39,40 @@ const LARGEST_REQUEST: u64 = 1 << 20;
 #[serde(rename_all = "kebab-case", tag = "verb")]
 pub(crate) enum Request {
     Status,
-    Stop { grace_milliseconds: u64 },
-    StartService { service: Name },
-    StopService { service: Name },
-    RestartService { service: Name },
-    AddService { service: Service },
+    Stop {
+        grace_milliseconds: u64,
+    },
+    StartService {
+        service: Name,
+        /// Answered when it is under way, not when it is done.
+        #[serde(default, skip_serializing_if = "Not::not")]
+        at_once: bool,
+    },
+    StopService {
+        service: Name,
+        #[serde(default, skip_serializing_if = "Not::not")]
+        at_once: bool,
+    },
+    RestartService {
+        service: Name,
+        #[serde(default, skip_serializing_if = "Not::not")]
+        at_once: bool,
+    },
+    AddService {
+        service: Service,
+    },
+}
+
+impl Request {
+    /// How long the answer may take.
+    fn patience(&self) -> Duration {
+        match self {
+            Self::StartService { at_once: false, .. }
+            | Self::StopService { at_once: false, .. }
+            | Self::RestartService { at_once: false, .. } => LONGEST_STOP + KILL_PATIENCE + ASKER_PATIENCE,
+            _ => ASKER_PATIENCE,
+        }
+    }
 }
 
 /// What it answers.
@@ -47,15 +80,22 @@ pub(crate) enum Request {
 pub(crate) struct Response {
     pub(crate) refusal: Option<String>,
     pub(crate) services: Vec<ServiceStatus>,
+    /// The service did not end in time.
+    #[serde(default)]
+    pub(crate) was_killed: bool,
 }
 
 impl Response {
     pub(super) fn done(services: Vec<ServiceStatus>) -> Self {
-        Self { refusal: None, services }
+        Self { refusal: None, services, was_killed: false }
     }
 
     pub(super) fn refused(refusal: String) -> Self {
-        Self { refusal: Some(refusal), services: Vec::new() }
+        Self { refusal: Some(refusal), services: Vec::new(), was_killed: false }
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        if self.was_killed { Ending::Killed } else { Ending::InTime }
     }
 }
 
@@ -65,13 +105,19 @@ pub(super) enum Event {
     Asked { request: Request, reply: Sender<Response> },
 }
 
-/// Answers requests one after the other on a thread of its own.
+/// Answers requests.
 pub(super) fn serve(listener: UnixListener, events: Sender<Event>) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             match stream {
-                // A caller that went away is no concern of ours.
-                Ok(stream) => drop(serve_one(&stream, &events)),
+                Ok(stream) => {
+                    let events = events.clone();
+                    // A caller that went away is no concern of ours.
+                    let answer = move || drop(serve_one(&stream, &events));
+                    if let Err(error) = std::thread::Builder::new().spawn(answer) {
+                        note(format_args!("control socket: {error}"));
+                    }
+                }
                 Err(error) => {
                     note(format_args!("control socket: {error}"));
                     std::thread::sleep(Duration::from_secs(1));
@@ -90,7 +136,7 @@ fn serve_one(stream: &UnixStream, events: &Sender<Event>) -> std::io::Result<()>
         Ok(request) => {
             let (reply, answer) = mpsc::channel();
             let _ = events.send(Event::Asked { request, reply });
-            answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Response::refused("no answer".to_owned()))
+            answer.recv().unwrap_or_else(|_| Response::refused("no answer".to_owned()))
         }
         Err(error) => Response::refused(format!("request not understood: {error}")),
     };
@@ -101,7 +147,7 @@ fn serve_one(stream: &UnixStream, events: &Sender<Event>) -> std::io::Result<()>
 }
 
 /// Asks the supervisor of a machine.
-pub(crate) fn ask(machine: &Name, first: &ProcessIdentity, request: &Request) -> Result<Vec<ServiceStatus>> {
+pub(crate) fn ask(machine: &Name, first: &ProcessIdentity, request: &Request) -> Result<Response> {
     let failed = |message: String| Error::Supervisor { machine: machine.to_string(), message };
     let path = format!("/proc/{}/root{SOCKET}", first.pid);
     let stream = UnixStream::connect(path);
@@ -113,18 +159,14 @@ pub(crate) fn ask(machine: &Name, first: &ProcessIdentity, request: &Request) ->
 }
 
 /// Asks the supervisor of the machine that the calling process is in.
-pub(super) fn ask_here(request: &Request) -> Result<Vec<ServiceStatus>> {
+pub(super) fn ask_here(request: &Request) -> Result<Response> {
     let failed = |message: String| Error::Supervisor { machine: "this".to_owned(), message };
     let stream = UnixStream::connect(SOCKET).map_err(|error| failed(error.to_string()))?;
     converse(stream, request, failed)
 }
 
-fn converse(
-    mut stream: UnixStream,
-    request: &Request,
-    failed: impl Fn(String) -> Error,
-) -> Result<Vec<ServiceStatus>> {
-    stream.set_read_timeout(Some(ASKER_PATIENCE)).doing(|| "set a timeout")?;
+fn converse(mut stream: UnixStream, request: &Request, failed: impl Fn(String) -> Error) -> Result<Response> {
+    stream.set_read_timeout(Some(request.patience())).doing(|| "set a timeout")?;
     stream.set_write_timeout(Some(ASKER_PATIENCE)).doing(|| "set a timeout")?;
     let mut text = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;
     text.push('\n');
@@ -134,6 +176,6 @@ fn converse(
     let response: Response = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
     match response.refusal {
         Some(refusal) => Err(failed(refusal)),
-        None => Ok(response.services),
+        None => Ok(response),
     }
 }

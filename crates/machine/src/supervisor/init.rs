@@ -1,32 +1,38 @@
 //! The first process of a machine.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::Write,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::Path,
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     time::{Duration, Instant},
 };
 
 use rustix::{
-    process::{Signal, getpid},
+    process::getpid,
     stdio::{dup2_stdin, dup2_stdout},
 };
 
 use super::{
     control::{self, Event, Request, Response},
+    logs::Logs,
     raise_open_files,
     reaper::Reaper,
     report::READY,
+    unit::Waiter,
     units::Units,
 };
 use crate::{
     error::{Doing, Error, Result},
+    log_file::keep_standard_error_small,
     record::Files,
     root,
+    service::SUPERVISOR_LOG,
 };
 
+/// Said to whoever asks for something while the machine stops.
+const STOPPING: &str = "the machine is stopping";
 /// After the services had their time, this long for the rest before the kernel ends it.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -47,10 +53,11 @@ pub(super) fn run(directory: &Path) -> Result<()> {
     fs::set_permissions(control::SOCKET, fs::Permissions::from_mode(0o600))
         .doing(|| "protect the control socket")?;
     control::serve(listener, sender);
-    let mut units = Units::new(record.spec.services.clone(), reaper);
+    let mut units = Units::new(record.spec.services.clone(), reaper, Logs::new(root::LOGS));
     units.advance(Instant::now());
     announce()?;
     supervise(&mut units, &events);
+    units.flush_logs();
     Ok(())
 }
 
@@ -65,7 +72,10 @@ fn announce() -> Result<()> {
 }
 
 fn supervise(units: &mut Units, events: &Receiver<Event>) {
+    let own_log = Path::new(root::LOGS).join(SUPERVISOR_LOG);
     loop {
+        // What grows it are events: services that end again and again.
+        keep_standard_error_small(&own_log);
         let now = Instant::now();
         let event = match units.next_look(now) {
             Some(pause) => match events.recv_timeout(pause) {
@@ -85,12 +95,7 @@ fn supervise(units: &mut Units, events: &Receiver<Event>) {
                 return stop(units, events, Duration::from_millis(grace_milliseconds));
             }
             Some(Event::Asked { request, reply }) => {
-                let answer = answer(units, request);
-                units.advance(Instant::now());
-                let _ = reply.send(match answer {
-                    Ok(()) => Response::done(units.status()),
-                    Err(error) => Response::refused(error.to_string()),
-                });
+                answer(units, request, &reply);
                 continue;
             }
             None => {}
@@ -99,44 +104,48 @@ fn supervise(units: &mut Units, events: &Receiver<Event>) {
     }
 }
 
-fn answer(units: &mut Units, request: Request) -> Result<()> {
-    match request {
+/// Does what was asked, and answers it unless somebody is to be told later.
+fn answer(units: &mut Units, request: Request, reply: &Sender<Response>) {
+    let (wants_it_up, at_once) = match request {
+        Request::StartService { at_once, .. } | Request::RestartService { at_once, .. } => (true, at_once),
+        Request::StopService { at_once, .. } => (false, at_once),
+        _ => (false, true),
+    };
+    let mut waiter = (!at_once).then(|| Waiter { reply: reply.clone(), wants_it_up });
+    let done = match request {
         Request::Status | Request::Stop { .. } => Ok(()),
-        Request::StartService { service } => units.start(&service),
-        Request::StopService { service } => units.stop(&service),
-        Request::RestartService { service } => units.restart(&service),
+        Request::StartService { service, .. } => units.start(&service, &mut waiter),
+        Request::StopService { service, .. } => units.stop(&service, &mut waiter),
+        Request::RestartService { service, .. } => units.restart(&service, &mut waiter),
         Request::AddService { service } => units.add(service),
-    }
+    };
+    units.advance(Instant::now());
+    let is_taken = !at_once && waiter.is_none();
+    let response = match done {
+        Ok(()) if is_taken => return,
+        Ok(()) => Response::done(units.status()),
+        Err(error) => Response::refused(error.to_string()),
+    };
+    let _ = reply.send(response);
 }
 
 /// Asks every service to end, then leaves; the kernel ends what is left.
 fn stop(units: &mut Units, events: &Receiver<Event>, grace: Duration) {
-    units.signal_all(Signal::TERM);
+    units.terminate_all(STOPPING);
     let mut deadline = Instant::now() + grace;
     let mut was_killed = false;
     while units.any_running() {
         match events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Event::Exited { pid, code }) => units.exited(pid, code, Instant::now()),
             Ok(Event::Asked { reply, .. }) => {
-                let _ = reply.send(Response::refused("the machine is stopping".to_owned()));
+                let _ = reply.send(Response::refused(STOPPING.to_owned()));
             }
             Err(_) if was_killed => return,
             Err(_) => {
-                units.signal_all(Signal::KILL);
+                units.kill_all();
                 deadline = Instant::now() + LAST_WORDS;
                 was_killed = true;
             }
         }
     }
-}
-
-/// Opens a log for appending. One that grew large in an earlier life is put aside.
-pub(super) fn open_log(name: &str) -> Result<File> {
-    const LARGE: u64 = 64 << 20;
-    let path = Path::new(root::LOGS).join(name);
-    if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LARGE) {
-        let _ = fs::rename(&path, path.with_extension("log.old"));
-    }
-    let opened = OpenOptions::new().create(true).append(true).open(&path);
-    opened.doing(|| format!("open {}", path.display()))
 }

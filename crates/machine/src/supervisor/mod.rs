@@ -16,9 +16,12 @@ pub(crate) mod control;
 mod enter;
 mod init;
 mod launch;
+mod logs;
+mod members;
 mod reaper;
 pub(crate) mod report;
 mod systemctl;
+mod unit;
 mod units;
 
 use std::{

@@ -3,6 +3,9 @@
 //! Machines have no systemd, but kubeadm stops, starts and asks for `kubelet.service`, and people's scripts restart
 //! `containerd`. Units are the supervisor's services; all of them count as enabled. Exit codes and texts are those of
 //! systemctl where kubeadm or scripts read them. Nothing is kept over a restart of the machine.
+//!
+//! As systemctl does, `stop` and `restart` return when it is done (a service that is gone holds no port and no mount),
+//! unless `--no-block` is given; a service that had to be killed is stopped all the same, and it is said.
 
 use std::{
     ffi::OsString,
@@ -11,11 +14,11 @@ use std::{
     process::ExitCode,
 };
 
-use super::control::{Request, ask_here};
+use super::control::{Request, Response, ask_here};
 use crate::{
     error::Result,
     name::Name,
-    service::{ServiceState, ServiceStatus},
+    service::{Ending, ServiceState, ServiceStatus},
 };
 
 /// "Not active", as init scripts have it.
@@ -30,9 +33,22 @@ const NOTHING: [&str; 7] =
     ["daemon-reload", "daemon-reexec", "mask", "unmask", "preset", "reset-failed", "disable"];
 
 /// What was said.
+#[derive(Default)]
 struct Answer {
     text: String,
+    /// On standard error.
+    complaint: String,
     code: u8,
+}
+
+impl Answer {
+    fn said(text: impl Into<String>, code: u8) -> Self {
+        Self { text: text.into(), code, ..Self::default() }
+    }
+
+    fn failed(complaint: String, code: u8) -> Self {
+        Self { complaint, code, ..Self::default() }
+    }
 }
 
 /// Runs one command line.
@@ -40,40 +56,45 @@ pub(super) fn run(arguments: &[OsString]) -> ExitCode {
     let words: Vec<String> =
         arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let answer = respond(&words, &mut ask_here);
-    let stream: &mut dyn Write =
-        if answer.code == NOT_FOUND || answer.code == 1 { &mut io::stderr() } else { &mut io::stdout() };
     // Nobody listening is no failure of the command.
-    let _ = stream.write_all(answer.text.as_bytes());
+    let _ = io::stdout().write_all(answer.text.as_bytes());
+    let _ = io::stderr().write_all(answer.complaint.as_bytes());
     ExitCode::from(answer.code)
 }
 
-type Ask<'a> = &'a mut dyn FnMut(&Request) -> Result<Vec<ServiceStatus>>;
+type Ask<'a> = &'a mut dyn FnMut(&Request) -> Result<Response>;
 
 fn respond(words: &[String], ask: Ask<'_>) -> Answer {
     let (options, rest): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.starts_with('-'));
     let has = |name: &str| options.iter().any(|option| *option == name);
     let Some((verb, units)) = rest.split_first() else {
-        return Answer { text: "a verb is missing\n".to_owned(), code: 1 };
+        return Answer::failed("a verb is missing\n".to_owned(), 1);
     };
     let units: Vec<&str> = units.iter().map(|unit| unit.strip_suffix(".service").unwrap_or(unit)).collect();
     let services = match ask(&Request::Status) {
-        Ok(services) => services,
-        Err(error) => return Answer { text: format!("{error}\n"), code: 1 },
+        Ok(answer) => answer.services,
+        Err(error) => return Answer::failed(format!("{error}\n"), 1),
     };
     let quiet = has("-q") || has("--quiet");
+    let at_once = has("--no-block");
     match verb.as_str() {
         "is-active" | "is-failed" => states(&services, &units, quiet),
         "is-enabled" => enabled(&services, &units, quiet),
         "status" => status(&services, &units),
-        "is-system-running" => Answer { text: "running\n".to_owned(), code: 0 },
+        "is-system-running" => Answer::said("running\n", 0),
         "enable" if !has("--now") => known(&services, &units, "enable"),
-        "enable" | "start" => act(&services, &units, "start", ask),
-        "stop" => act(&services, &units, "stop", ask),
-        "restart" | "try-restart" | "reload-or-restart" | "force-reload" => {
-            act(&services, &units, "restart", ask)
+        "enable" | "start" => act(&services, &units, "start", at_once, ask),
+        "stop" => act(&services, &units, "stop", at_once, ask),
+        "disable" | "mask" if has("--now") => act(&services, &units, "stop", at_once, ask),
+        "restart" | "reload-or-restart" => act(&services, &units, "restart", at_once, ask),
+        "try-restart" | "condrestart" | "try-reload-or-restart" | "force-reload" => {
+            let runs =
+                |unit: &&str| word(find(&services, unit)) == "active" || find(&services, unit).is_none();
+            let units: Vec<&str> = units.into_iter().filter(runs).collect();
+            act(&services, &units, "restart", at_once, ask)
         }
-        verb if NOTHING.contains(&verb) => Answer { text: String::new(), code: 0 },
-        verb => Answer { text: format!("{verb}: there is no systemd in this machine\n"), code: 1 },
+        verb if NOTHING.contains(&verb) => Answer::default(),
+        verb => Answer::failed(format!("{verb}: there is no systemd in this machine\n"), 1),
     }
 }
 
@@ -84,35 +105,45 @@ fn find<'a>(services: &'a [ServiceStatus], unit: &str) -> Option<&'a ServiceStat
 fn known(services: &[ServiceStatus], units: &[&str], verb: &str) -> Answer {
     match units.iter().find(|unit| find(services, unit).is_none()) {
         Some(unit) => not_found(unit, verb),
-        None => Answer { text: String::new(), code: 0 },
+        None => Answer::default(),
     }
 }
 
 fn not_found(unit: &str, verb: &str) -> Answer {
-    let text = format!("Failed to {verb} {unit}.service: Unit {unit}.service not found.\n");
-    Answer { text, code: NOT_FOUND }
+    let complaint = format!("Failed to {verb} {unit}.service: Unit {unit}.service not found.\n");
+    Answer::failed(complaint, NOT_FOUND)
 }
 
-fn act(services: &[ServiceStatus], units: &[&str], verb: &str, ask: Ask<'_>) -> Answer {
+fn act(services: &[ServiceStatus], units: &[&str], verb: &str, at_once: bool, ask: Ask<'_>) -> Answer {
+    let mut answer = Answer::default();
     for unit in units {
         if find(services, unit).is_none() {
             return not_found(unit, verb);
         }
         let request = Name::new(*unit).map(|service| match verb {
-            "start" => Request::StartService { service },
-            "stop" => Request::StopService { service },
-            _ => Request::RestartService { service },
+            "start" => Request::StartService { service, at_once },
+            "stop" => Request::StopService { service, at_once },
+            _ => Request::RestartService { service, at_once },
         });
-        if let Err(error) = request.and_then(|request| ask(&request)) {
-            return Answer { text: format!("Failed to {verb} {unit}.service: {error}\n"), code: 1 };
+        match request.and_then(|request| ask(&request)) {
+            Ok(response) if response.ending() == Ending::Killed => {
+                let _ = writeln!(answer.complaint, "{unit}.service did not end in time and was killed.");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let _ = writeln!(answer.complaint, "Failed to {verb} {unit}.service: {error}");
+                answer.code = 1;
+                return answer;
+            }
         }
     }
-    Answer { text: String::new(), code: 0 }
+    answer
 }
 
 fn word(service: Option<&ServiceStatus>) -> &'static str {
     match service.map(|service| &service.state) {
         Some(ServiceState::Running(_)) => "active",
+        Some(ServiceState::Stopping) => "deactivating",
         // It was told to run and waits for its files, as a unit that restarts until it is configured.
         Some(ServiceState::Waiting | ServiceState::Restarting) => "activating",
         Some(ServiceState::Ended(code)) if *code != 0 => "failed",
@@ -123,22 +154,22 @@ fn word(service: Option<&ServiceStatus>) -> &'static str {
 fn states(services: &[ServiceStatus], units: &[&str], quiet: bool) -> Answer {
     let words: Vec<&str> = units.iter().map(|unit| word(find(services, unit))).collect();
     let text = if quiet { String::new() } else { words.join("\n") + "\n" };
-    Answer { text, code: if words.contains(&"active") { 0 } else { NOT_ACTIVE } }
+    Answer::said(text, if words.contains(&"active") { 0 } else { NOT_ACTIVE })
 }
 
 fn enabled(services: &[ServiceStatus], units: &[&str], quiet: bool) -> Answer {
     match units.iter().find(|unit| find(services, unit).is_none()) {
-        Some(unit) => Answer {
-            text: format!("Failed to get unit file state for {unit}.service: No such file or directory\n"),
-            code: 1,
-        },
-        None if quiet => Answer { text: String::new(), code: 0 },
-        None => Answer { text: units.iter().map(|_| "enabled\n").collect(), code: 0 },
+        Some(unit) => {
+            let why = "No such file or directory";
+            Answer::failed(format!("Failed to get unit file state for {unit}.service: {why}\n"), 1)
+        }
+        None if quiet => Answer::default(),
+        None => Answer::said(units.iter().map(|_| "enabled\n").collect::<String>(), 0),
     }
 }
 
 fn status(services: &[ServiceStatus], units: &[&str]) -> Answer {
-    let mut answer = Answer { text: String::new(), code: 0 };
+    let mut answer = Answer::default();
     for unit in units {
         let Some(service) = find(services, unit) else {
             let _ = writeln!(answer.text, "Unit {unit}.service could not be found.");
@@ -170,13 +201,18 @@ mod tests {
         let mut asked = Vec::new();
         let answer = respond(&words, &mut |request| {
             asked.push(serde_json::to_string(request).unwrap());
-            Ok(vec![
+            let services = vec![
                 service("containerd", ServiceState::Running(7)),
                 service("kubelet", ServiceState::Waiting),
                 service("cloud-init", ServiceState::Ended(1)),
-            ])
+                service("leaving", ServiceState::Stopping),
+            ];
+            let was_killed =
+                matches!(request, Request::StopService { service, .. } if service.as_str() == "leaving");
+            Ok(Response { was_killed, ..Response::done(services) })
         });
-        (answer.text, answer.code, asked.into_iter().skip(1).collect())
+        assert!(answer.text.is_empty() || answer.complaint.is_empty());
+        (answer.text + &answer.complaint, answer.code, asked.into_iter().skip(1).collect())
     }
 
     #[test]
@@ -185,13 +221,29 @@ mod tests {
             ("start kubelet", r#"{"verb":"start-service","service":"kubelet"}"#),
             ("enable --now kubelet.service", r#"{"verb":"start-service","service":"kubelet"}"#),
             ("stop kubelet", r#"{"verb":"stop-service","service":"kubelet"}"#),
-            ("--no-block restart containerd", r#"{"verb":"restart-service","service":"containerd"}"#),
+            ("disable --now kubelet", r#"{"verb":"stop-service","service":"kubelet"}"#),
+            ("restart containerd", r#"{"verb":"restart-service","service":"containerd"}"#),
+            ("try-restart containerd", r#"{"verb":"restart-service","service":"containerd"}"#),
+            (
+                "--no-block restart containerd",
+                r#"{"verb":"restart-service","service":"containerd","at_once":true}"#,
+            ),
         ] {
             assert_eq!(say(line), (String::new(), 0, vec![request.to_owned()]), "{line}");
         }
-        for line in ["daemon-reload", "enable kubelet", "unmask containerd"] {
+        for line in
+            ["daemon-reload", "enable kubelet", "unmask containerd", "disable kubelet", "try-restart kubelet"]
+        {
             assert_eq!(say(line), (String::new(), 0, Vec::new()), "{line}");
         }
+    }
+
+    /// It is stopped, so the command did what it was asked to do; how is said.
+    #[test]
+    fn says_that_it_had_to_kill() {
+        let (said, code, asked) = say("stop leaving");
+        assert_eq!((said.as_str(), code), ("leaving.service did not end in time and was killed.\n", 0));
+        assert_eq!(asked, [r#"{"verb":"stop-service","service":"leaving"}"#]);
     }
 
     /// What kubeadm's checks read.
@@ -202,6 +254,7 @@ mod tests {
             ("is-active kubelet", "activating\n", NOT_ACTIVE),
             ("is-active --quiet kubelet", "", NOT_ACTIVE),
             ("is-active cloud-init", "failed\n", NOT_ACTIVE),
+            ("is-active leaving", "deactivating\n", NOT_ACTIVE),
             ("is-active firewalld", "inactive\n", NOT_ACTIVE),
             ("is-enabled kubelet", "enabled\n", 0),
             (

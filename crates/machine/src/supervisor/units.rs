@@ -1,120 +1,67 @@
 //! The services of a machine and when to start which.
 
 use std::{
+    io,
     os::unix::process::CommandExt,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::{init::open_log, reaper::Reaper, report::note};
+use super::{
+    control::Response,
+    logs::Logs,
+    reaper::Reaper,
+    report::note,
+    unit::{Ended, Main, Unit, Waiter},
+};
 use crate::{
-    error::{Error, Result},
+    error::{Doing, Error, Result},
     name::Name,
-    service::{Restart, SEARCH_PATH, Service, ServiceState, ServiceStatus},
+    service::{SEARCH_PATH, Service, ServiceState, ServiceStatus},
 };
 
-/// How often missing files are looked for. Only while some service waits for one.
-const LOOK: Duration = Duration::from_millis(20);
 /// What a shell answers for a program that cannot be run.
 const NOT_RUN: i32 = 127;
 
-struct Unit {
-    service: Service,
-    /// Its process, while it has one.
-    running: Option<Pid>,
-    /// What it is when it has no process, or will be once its process is gone.
-    state: ServiceState,
-    starts: u32,
-    last_exit: Option<i32>,
-    not_before: Option<Instant>,
-    /// Asked to start again as soon as it ended, whatever its policy.
-    again: bool,
-}
-
-impl Unit {
-    fn new(service: Service) -> Self {
-        let state = ServiceState::Waiting;
-        Self { service, running: None, state, starts: 0, last_exit: None, not_before: None, again: false }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // The service leads its own group, so its helpers get the signal too.
-        if let Some(pid) = self.running {
-            let _ = kill_process_group(pid, signal);
-        }
-    }
-
-    fn is_pending(&self) -> bool {
-        self.running.is_none() && matches!(self.state, ServiceState::Waiting | ServiceState::Restarting)
-    }
-
-    /// Whether services after this one may start.
-    fn is_done_for_others(&self) -> bool {
-        if self.service.restart == Restart::Never { self.last_exit == Some(0) } else { self.starts > 0 }
-    }
-
-    fn ended(&mut self, code: i32, now: Instant) {
-        self.running = None;
-        self.last_exit = Some(code);
-        let again = match self.service.restart {
-            Restart::Always => true,
-            Restart::OnFailure => code != 0,
-            Restart::Never => false,
-        };
-        if self.again {
-            self.again = false;
-            self.not_before = None;
-            self.state = ServiceState::Restarting;
-        } else if self.state == ServiceState::Stopped {
-            // Asked for: it stays so.
-        } else if again {
-            self.not_before = Some(now + Duration::from_millis(self.service.restart_delay_milliseconds));
-            self.state = ServiceState::Restarting;
-        } else {
-            self.state = ServiceState::Ended(code);
-        }
-    }
-}
-
 /// All services.
 pub(super) struct Units {
-    units: Vec<Unit>,
+    all: Vec<Unit>,
     reaper: Reaper,
+    logs: Logs,
 }
 
 impl Units {
-    pub(super) fn new(services: Vec<Service>, reaper: Reaper) -> Self {
-        Self { units: services.into_iter().map(Unit::new).collect(), reaper }
+    pub(super) fn new(services: Vec<Service>, reaper: Reaper, logs: Logs) -> Self {
+        Self { all: services.into_iter().map(Unit::new).collect(), reaper, logs }
     }
 
     pub(super) fn status(&self) -> Vec<ServiceStatus> {
-        self.units
+        self.all
             .iter()
             .map(|unit| ServiceStatus {
                 name: unit.service.name.clone(),
-                state: match unit.running {
-                    Some(pid) => ServiceState::Running(pid.as_raw_nonzero().get().cast_unsigned()),
-                    None => unit.state.clone(),
-                },
+                state: unit.state(),
                 starts: unit.starts,
                 last_exit: unit.last_exit,
             })
             .collect()
     }
 
-    /// Starts what can be started.
+    /// Goes on ending what should end, starts what can be started, and tells those who waited for it.
     pub(super) fn advance(&mut self, now: Instant) {
+        let mut all_ended = Vec::new();
         // A service that runs may unblock the next in the same pass.
-        for index in 0..self.units.len() {
+        for index in 0..self.all.len() {
+            all_ended.extend(self.all[index].go_on(now));
             if self.can_start(index, now) {
-                let unit = &mut self.units[index];
+                let unit = &mut self.all[index];
                 unit.starts += 1;
                 unit.not_before = None;
-                match spawn(&unit.service, &self.reaper) {
-                    Ok(pid) => {
-                        unit.running = Some(pid);
+                match spawn(unit, &self.reaper, &mut self.logs) {
+                    Ok(main) => {
+                        unit.running = Some(main);
                         unit.state = ServiceState::Restarting;
                     }
                     Err(error) => {
@@ -124,40 +71,48 @@ impl Units {
                 }
             }
         }
+        for ended in all_ended {
+            self.tell(ended);
+        }
+    }
+
+    fn tell(&self, ended: Ended) {
+        for waiter in ended.waiters {
+            let _ = waiter.reply.send(if waiter.wants_it_up && !ended.again {
+                Response::refused("somebody else stopped it meanwhile".to_owned())
+            } else {
+                Response { was_killed: ended.was_killed, ..Response::done(self.status()) }
+            });
+        }
     }
 
     fn can_start(&self, index: usize, now: Instant) -> bool {
-        let unit = &self.units[index];
+        let unit = &self.all[index];
         unit.is_pending()
             && unit.not_before.is_none_or(|time| time <= now)
             && unit.service.when_exists.as_ref().is_none_or(|path| path.exists())
             && unit.service.after.iter().all(|name| {
-                self.units.iter().any(|other| other.service.name == *name && other.is_done_for_others())
+                self.all.iter().any(|other| other.service.name == *name && other.is_done_for_others())
             })
     }
 
     /// How long nothing can change by itself; `None` for "until an event".
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
-        self.units
-            .iter()
-            .filter(|unit| unit.is_pending())
-            .filter_map(|unit| match unit.not_before {
-                Some(time) if time > now => Some(time - now),
-                _ => unit.service.when_exists.as_ref().map(|_| LOOK),
-            })
-            .min()
+        self.all.iter().filter_map(|unit| unit.next_look(now)).min()
     }
 
     pub(super) fn exited(&mut self, pid: i32, code: i32, now: Instant) {
-        let pid = Pid::from_raw(pid);
-        if let Some(unit) = self.units.iter_mut().find(|unit| unit.running.is_some() && unit.running == pid) {
+        let is_main =
+            |unit: &Unit| unit.running.as_ref().is_some_and(|main| main.pid.as_raw_nonzero().get() == pid);
+        if let Some(unit) = self.all.iter_mut().find(|unit| is_main(unit)) {
+            self.logs.flush(&unit.service.log_file());
             note(format_args!("service {} ended with {code}", unit.service.name));
             unit.ended(code, now);
         }
     }
 
     fn find(&mut self, name: &Name) -> Result<&mut Unit> {
-        let found = self.units.iter_mut().find(|unit| unit.service.name == *name);
+        let found = self.all.iter_mut().find(|unit| unit.service.name == *name);
         found.ok_or_else(|| Error::Invalid(format!("no service {name}")))
     }
 
@@ -166,61 +121,61 @@ impl Units {
         if self.find(&service.name).is_ok() {
             return Err(Error::Invalid(format!("service {} exists already", service.name)));
         }
-        self.units.push(Unit::new(service));
+        self.all.push(Unit::new(service));
         Ok(())
     }
 
-    pub(super) fn start(&mut self, name: &Name) -> Result<()> {
+    /// Starts a service. Like the next two, it takes the waiter when there is something to wait for.
+    pub(super) fn start(&mut self, name: &Name, waiter: &mut Option<Waiter>) -> Result<()> {
         let unit = self.find(name)?;
-        unit.not_before = None;
-        if unit.running.is_none() {
-            unit.state = ServiceState::Waiting;
-        } else if unit.state == ServiceState::Stopped {
-            // Still on its way out.
-            unit.again = true;
-        }
-        Ok(())
-    }
-
-    pub(super) fn stop(&mut self, name: &Name) -> Result<()> {
-        let unit = self.find(name)?;
-        unit.signal(Signal::TERM);
-        unit.again = false;
-        unit.state = ServiceState::Stopped;
-        Ok(())
-    }
-
-    pub(super) fn restart(&mut self, name: &Name) -> Result<()> {
-        let unit = self.find(name)?;
-        if unit.running.is_some() {
-            unit.again = true;
-            unit.signal(Signal::TERM);
-        } else {
-            unit.state = ServiceState::Waiting;
+        if unit.is_stopping() {
+            unit.stop(true, waiter, Instant::now());
+        } else if unit.running.is_none() {
             unit.not_before = None;
+            unit.state = ServiceState::Waiting;
         }
+        Ok(())
+    }
+
+    pub(super) fn stop(&mut self, name: &Name, waiter: &mut Option<Waiter>) -> Result<()> {
+        self.find(name)?.stop(false, waiter, Instant::now());
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self, name: &Name, waiter: &mut Option<Waiter>) -> Result<()> {
+        self.find(name)?.stop(true, waiter, Instant::now());
         Ok(())
     }
 
     pub(super) fn any_running(&self) -> bool {
-        self.units.iter().any(|unit| unit.running.is_some())
+        self.all.iter().any(|unit| unit.running.is_some())
     }
 
-    pub(super) fn signal_all(&self, signal: Signal) {
-        for unit in &self.units {
-            unit.signal(signal);
+    /// Asks all to end, for good: nobody waits for a single one any more.
+    pub(super) fn terminate_all(&mut self, why: &str) {
+        for unit in &mut self.all {
+            unit.refuse(why);
+            unit.terminate();
         }
+    }
+
+    pub(super) fn kill_all(&self) {
+        self.all.iter().for_each(|unit| unit.signal(Signal::KILL));
+    }
+
+    pub(super) fn flush_logs(&self) {
+        self.logs.flush_all();
     }
 }
 
-fn spawn(service: &Service, reaper: &Reaper) -> Result<Pid> {
+fn spawn(unit: &Unit, reaper: &Reaper, logs: &mut Logs) -> Result<Main> {
+    let service = &unit.service;
     let name = &service.name;
     let (program, arguments) = service
         .command
         .split_first()
         .ok_or_else(|| Error::Invalid(format!("service {name} has no command")))?;
-    let log = open_log(&service.log_file())?;
-    let copy = |log: &std::fs::File| log.try_clone().map(Stdio::from);
+    let log = service.log_file();
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -231,13 +186,25 @@ fn spawn(service: &Service, reaper: &Reaper) -> Result<Pid> {
         .envs(&service.environment)
         .current_dir("/")
         .process_group(0)
-        .stdin(Stdio::null());
-    let failed = |error: std::io::Error| Error::Invalid(format!("service {name}: {program}: {error}"));
-    command.stdout(copy(&log).map_err(failed)?).stderr(Stdio::from(log));
+        .stdin(Stdio::null())
+        .stdout(logs.writer(&log)?)
+        .stderr(logs.writer(&log)?);
+    if let Some(door) = unit.members.door().doing(|| format!("open the control group of service {name}"))? {
+        // SAFETY: between fork and exec the closure makes one system call and touches no memory of the parent.
+        #[allow(unsafe_code)]
+        unsafe {
+            command.pre_exec(move || rustix::io::write(&door, b"0").map(drop).map_err(io::Error::from));
+        }
+    }
     let guard = reaper.pause();
     let child = command.spawn();
+    // Nobody collects it meanwhile, so this is the child and no other.
+    let main = child.map(|child| {
+        let pid = Pid::from_child(&child);
+        Main { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok() }
+    });
     drop(guard);
-    reaper.wake();
     // The reaper collects it; the handle is of no further use.
-    Ok(Pid::from_child(&child.map_err(failed)?))
+    reaper.wake();
+    main.map_err(|error| Error::Invalid(format!("service {name}: {program}: {error}")))
 }

@@ -2,11 +2,11 @@
 
 use std::{os::unix::fs::MetadataExt, time::Duration};
 
-use hangar_machine::{FileContent, Service, containerd_config, host};
+use hangar_machine::{Ending, FileContent, Service, ServiceState, containerd_config, host};
 
 use crate::{
     packages,
-    support::{bench, fabric, name, sh, spec},
+    support::{bench, eventually, fabric, name, sh, spec, state_of},
 };
 
 #[test]
@@ -52,7 +52,26 @@ fn containerd_runs_inside() {
         &machine,
         &format!("ctr run -d --rootfs {mounts} /var/lib/box lasting /bin/sh -c 'while :; do sleep 1; done'"),
     );
-    assert!(sh(&machine, "ctr tasks ls").contains("RUNNING"));
+    let running = || {
+        let tasks = machine.run(["ctr", "tasks", "ls"]).unwrap_or_default();
+        tasks.lines().find(|line| line.contains("RUNNING")).map(str::to_owned)
+    };
+    let lasting = running().unwrap();
+
+    // Containers outlive containerd, and the next one finds them.
+    for how in ["restarted", "killed"] {
+        if how == "killed" {
+            let (ServiceState::Running(pid), 2) = state_of(&machine, "containerd") else {
+                panic!("not running")
+            };
+            sh(&machine, &format!("kill -KILL {pid}"));
+            eventually("its next start", || state_of(&machine, "containerd").1 == 3);
+        } else {
+            assert_eq!(machine.restart_service(&name("containerd")).unwrap(), Ending::InTime);
+        }
+        eventually("containerd to answer again", || running().is_some());
+        assert_eq!(running().unwrap(), lasting, "containerd was {how}");
+    }
 
     // Its data is not on an overlay.
     let data = machine.directory().join("data/containerd");

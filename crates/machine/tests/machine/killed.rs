@@ -5,6 +5,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use hangar_machine::{Environment, MachineState};
@@ -236,12 +237,22 @@ fn what_lost_its_files_is_removed_too() {
     bench.finish();
 }
 
+/// Ever later ones. The steps grow, so that a slow host takes a few more and not many times as many.
+fn moments(first: Duration) -> impl Iterator<Item = Duration> {
+    let grown = |step: &Duration| Some(step.mul_f64(1.05));
+    let steps = std::iter::successors(Some(first), grown);
+    std::iter::once(Duration::ZERO).chain(steps.scan(Duration::ZERO, |moment, step| {
+        *moment += step;
+        Some(*moment)
+    }))
+}
+
 #[test]
 fn networks_too() {
     let bench = bench();
     let mut landed = 0;
     // A network is made too fast to see its stages: kill at ever later moments until it was through.
-    for microseconds in (0..).step_by(500) {
+    for moment in moments(Duration::from_micros(500)) {
         let mut child = Command::new(PROGRAM)
             .arg("--state")
             .arg(bench.state.path())
@@ -250,7 +261,7 @@ fn networks_too() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_micros(microseconds));
+        std::thread::sleep(moment);
         child.kill().unwrap();
         let was_through = child.wait().unwrap().signal().is_none();
         landed += u32::from(!was_through);
@@ -271,7 +282,7 @@ fn a_killed_deleter_can_be_repeated() {
     let environment = bench.environment("killed");
     let fabric = fabric(&environment, 61);
     let mut landed = 0;
-    for milliseconds in (0..).step_by(4) {
+    for moment in moments(Duration::from_millis(4)) {
         let machine = environment.create_machine(spec("w1", &fabric, 10)).unwrap();
         let mut child = Command::new(PROGRAM)
             .arg("--state")
@@ -279,7 +290,7 @@ fn a_killed_deleter_can_be_repeated() {
             .args(["--environment", "killed", "delete", "w1"])
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        std::thread::sleep(moment);
         child.kill().unwrap();
         let was_through = child.wait().unwrap().signal().is_none();
         landed += u32::from(!was_through);

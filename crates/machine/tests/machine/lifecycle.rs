@@ -3,10 +3,10 @@
 use std::{fs, time::Duration};
 
 use hangar_machine::{
-    Error, MachineSpec, MachineState, ProcessIdentity, Restart, Service, ServiceState, net::Netns,
+    Ending, Error, MachineSpec, MachineState, ProcessIdentity, Restart, Service, ServiceState, net::Netns,
 };
 
-use crate::support::{bench, eventually, fabric, fabric_spec, machine, name, sh, spec};
+use crate::support::{bench, eventually, fabric, fabric_spec, machine, name, sh, spec, state_of};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -43,12 +43,6 @@ fn stop_and_start_keep_the_data() {
     assert!(!machine.delete().unwrap(), "a second delete finds nothing");
     environment.delete_fabric(&name("private")).unwrap();
     bench.finish();
-}
-
-fn state_of(machine: &hangar_machine::Machine, service: &str) -> (ServiceState, u32) {
-    let all = machine.services().unwrap();
-    let found = all.into_iter().find(|status| status.name.as_str() == service).unwrap();
-    (found.state, found.starts)
 }
 
 #[test]
@@ -91,8 +85,8 @@ fn services_start_restart_and_wait() {
     eventually("its second start", || state_of(&machine, "steady").1 == 2);
     machine.restart_service(&name("steady")).unwrap();
     eventually("its third start", || state_of(&machine, "steady").1 == 3);
-    machine.stop_service(&name("steady")).unwrap();
-    eventually("its stop", || state_of(&machine, "steady").0 == ServiceState::Stopped);
+    assert_eq!(machine.stop_service(&name("steady")).unwrap(), Ending::InTime);
+    assert_eq!(state_of(&machine, "steady").0, ServiceState::Stopped);
     machine.start_service(&name("steady")).unwrap();
     eventually("its fourth start", || state_of(&machine, "steady").1 == 4);
     machine.add_service(shell("added", "exec sleep 1000")).unwrap();
@@ -115,14 +109,25 @@ fn a_log_that_cannot_be_written_does_not_end_the_machine() {
     spec.services = vec![
         Service { restart_delay_milliseconds: 10, ..Service::new(name("failing"), ["/bin/false"]) },
         Service::new(name("missing"), ["/no/such/program"]),
+        Service {
+            when_exists: Some("/etc/talk".into()),
+            restart: Restart::Never,
+            ..Service::new(name("talking"), ["/bin/sh", "-c", "seq 100000"])
+        },
     ];
     let machine = environment.create_machine(spec).unwrap();
     machine.stop(GRACE).unwrap();
     let log = machine.directory().join("logs/supervisor.log");
     fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    // The services' too.
+    std::os::unix::fs::symlink("/dev/full", machine.directory().join("logs/talking.log")).unwrap();
     machine.start().unwrap();
     eventually("restarts", || state_of(&machine, "failing").1 > 3);
+    sh(&machine, "touch /etc/talk");
+    eventually("the end of one that wrote much", || {
+        state_of(&machine, "talking").0 == ServiceState::Ended(0)
+    });
     assert!(matches!(machine.status().unwrap().state, MachineState::Running(_)));
     machine.delete().unwrap();
     bench.finish();
@@ -135,11 +140,14 @@ fn stopping_gives_services_their_time() {
     let mut spec = MachineSpec::new(name("w1"));
     spec.services = vec![Service::new(
         name("tidy"),
-        ["/bin/sh", "-c", "trap 'echo tidied > /root/tidied; exit 0' TERM; while :; do sleep 0.05; done"],
+        [
+            "/bin/sh",
+            "-c",
+            "trap 'echo tidied > /root/tidied; exit 0' TERM; touch /root/set; while :; do sleep 0.05; done",
+        ],
     )];
     let machine = environment.create_machine(spec).unwrap();
-    eventually("its trap", || machine.services().is_ok_and(|all| all[0].starts == 1));
-    sh(&machine, "sleep 0.3");
+    eventually("its trap", || sh(&machine, "test ! -e /root/set || echo set") == "set");
     machine.stop(GRACE).unwrap();
     machine.start().unwrap();
     assert_eq!(sh(&machine, "cat /root/tidied"), "tidied");

@@ -146,7 +146,7 @@ fn building_blocks_make_a_router() {
     router.network(|network| network.add_address("r0", "10.9.1.77/24".parse().unwrap())).unwrap();
     let listener = right.listen_tcp("10.9.2.5:80".parse().unwrap()).unwrap();
     let server = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"yes").unwrap());
-    let mut stream = left.connect_tcp("10.9.1.77:80".parse().unwrap(), Duration::from_secs(5)).unwrap();
+    let mut stream = left.connect_tcp("10.9.1.77:80".parse().unwrap(), Duration::from_mins(1)).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "yes");
@@ -277,7 +277,7 @@ fn machines_reach_the_outside_where_the_host_can() {
     let ask = |machine: &hangar_machine::Machine, port: u16, question: &str| {
         let mut stream = machine
             .netns()
-            .connect_tcp(format!("203.0.113.1:{port}").parse().unwrap(), Duration::from_secs(10))
+            .connect_tcp(format!("203.0.113.1:{port}").parse().unwrap(), Duration::from_mins(1))
             .unwrap();
         stream.write_all(question.as_bytes()).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -292,7 +292,7 @@ fn machines_reach_the_outside_where_the_host_can() {
     assert_eq!(ask(&machine, 81, ""), "");
     // A range that is never outside is unreachable, and is not tried by the host for us.
     let refused =
-        machine.netns().connect_tcp("192.0.2.1:80".parse().unwrap(), Duration::from_secs(10)).unwrap_err();
+        machine.netns().connect_tcp("192.0.2.1:80".parse().unwrap(), Duration::from_mins(1)).unwrap_err();
     assert!(refused.to_string().contains("unreachable"), "{refused}");
 
     machine.delete().unwrap();

@@ -132,7 +132,7 @@ impl Snapshot {
     /// Compares with now. A killed process may need a moment to be collected by its new parent.
     pub(crate) fn assert_same(&self, marks: &Marks) {
         let mut now = Self::take(marks);
-        for _ in 0..200 {
+        for _ in 0..6000 {
             if now == *self {
                 return;
             }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use hangar_machine::{
-    Environment, Machine, MachineSpec, Name, SupervisorCommand,
+    Environment, Machine, MachineSpec, Name, ServiceState, SupervisorCommand,
     net::{Fabric, FabricSpec},
 };
 use tempfile::TempDir;
@@ -130,9 +130,16 @@ pub(crate) fn sh(machine: &Machine, line: &str) -> String {
     machine.run(["/bin/sh", "-c", line]).unwrap().trim_end().to_owned()
 }
 
+/// What a service does, and how often it was started.
+pub(crate) fn state_of(machine: &Machine, service: &str) -> (ServiceState, u32) {
+    let all = machine.services().unwrap();
+    let found = all.into_iter().find(|status| status.name.as_str() == service).unwrap();
+    (found.state, found.starts)
+}
+
 /// Looks until it is so. The wait has an end only so that a broken build does not hang.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..3000 {
+    for _ in 0..30000 {
         if is_so() {
             return;
         }

@@ -4,7 +4,7 @@
 //! The data is a config drive that is a directory: no file system for a real one is in every kernel. cloud-init itself
 //! remembers what it did for an instance, so the stages run at each start and do each thing once.
 
-use hangar_machine::{FileContent, Name, Restart, Service};
+use hangar_machine::{FileContent, KillMode, Name, Restart, Service};
 
 /// Where the config drive's files lie in the machine.
 pub const SEED: &str = "/var/lib/cloud/seed/config_drive/openstack/latest";
@@ -115,6 +115,8 @@ pub fn service(after: Vec<Name>) -> hangar_machine::Result<Service> {
         when_exists: Some(READY.into()),
         after,
         restart: Restart::Never,
+        // As its own unit says: what users' scripts left running is theirs.
+        kill_mode: KillMode::Process,
         log: Some(LOG.to_owned()),
         ..Service::new(Name::new(SERVICE)?, ["/bin/sh", "-c", STAGES])
     })
