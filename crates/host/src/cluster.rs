@@ -1,6 +1,6 @@
 //! Talking to the management cluster: a client, applying objects, and waiting for what they should become.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::addons;
 use crate::error::{Error, Result, Trying};
+use crate::management::{control_plane, startup};
 
 /// Who applies, in managed fields.
 const FIELD_MANAGER: &str = "hangar-host";
@@ -115,11 +116,37 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
     })
 }
 
-/// What keeps the cluster's own pods from running. `expected` are beginnings of names that must be there. Other
-/// namespaces are other people's: a broken pod of theirs must not keep us from repairing ours.
+/// Pods that must be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExpectedPods {
+    /// Beginnings of names.
+    beginnings: BTreeSet<String>,
+    /// Static pods, with the seals they must carry.
+    seals: BTreeMap<String, String>,
+}
+
+impl ExpectedPods {
+    /// Those of workloads, by the beginnings of their names, and those of the control plane.
+    pub(crate) fn new(mut beginnings: BTreeSet<String>, control_plane: &control_plane::Options) -> Self {
+        let seals = &control_plane.seals;
+        let seals: BTreeMap<String, String> =
+            seals.iter().map(|(component, seal)| (component.pod(), seal.clone())).collect();
+        beginnings.extend(seals.keys().cloned());
+        Self { beginnings, seals }
+    }
+
+    /// Whether it is a static pod of before.
+    fn is_outdated(&self, pod: &Pod) -> bool {
+        let seal = self.seals.get(&pod.name_any());
+        seal.is_some_and(|seal| pod.annotations().get(startup::SEAL) != Some(seal))
+    }
+}
+
+/// What keeps the cluster's own pods from running. Other namespaces are other people's: a broken pod of theirs must not
+/// keep us from repairing ours.
 pub(crate) async fn unready_pods(
     client: &Client,
-    expected: &BTreeSet<String>,
+    expected: &ExpectedPods,
     since: Timestamp,
 ) -> Result<Option<String>> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
@@ -134,19 +161,21 @@ pub(crate) async fn unready_pods(
 /// Which pods do not serve, and of which expected ones there is none.
 fn waited_for<'a>(
     pods: impl Iterator<Item = &'a Pod>,
-    expected: &BTreeSet<String>,
+    expected: &ExpectedPods,
     since: Timestamp,
 ) -> Vec<String> {
-    let mut missing = expected.clone();
+    let mut missing = expected.beginnings.clone();
     let mut waiting = Vec::new();
     for pod in pods.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !has_ended(pod)) {
         let name = pod.name_any();
         // The longest: `kube-vip-cloud-provider-…` is not the pod of `kube-vip`.
-        let beginnings = expected.iter().filter(|beginning| name.starts_with(beginning.as_str()));
+        let beginnings = expected.beginnings.iter().filter(|beginning| name.starts_with(beginning.as_str()));
         if let Some(beginning) = beginnings.max_by_key(|beginning| beginning.len()) {
             missing.remove(beginning);
         }
-        if let Some(reason) = obstacle(pod, since) {
+        if expected.is_outdated(pod) {
+            waiting.push(format!("{name} (not started again yet)"));
+        } else if let Some(reason) = obstacle(pod, since) {
             waiting.push(format!("{name} ({reason})"));
         }
     }
@@ -269,9 +298,31 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name}, "status": status})).unwrap()
     }
 
+    fn expected(beginnings: &[&str]) -> ExpectedPods {
+        let beginnings = beginnings.iter().map(|text| (*text).to_owned()).collect();
+        ExpectedPods { beginnings, seals: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_static_pod_of_before_does_not_count_as_running() {
+        let name = "kube-scheduler-management";
+        let seals = BTreeMap::from([(name.to_owned(), "new".to_owned())]);
+        let expected = ExpectedPods { seals, ..expected(&[name]) };
+        let look = |pod: Pod| waited_for([pod].iter(), &expected, Timestamp::UNIX_EPOCH);
+        let sealed = |seal: &str| {
+            let mut pod = pod(name, "Running", true);
+            pod.annotations_mut().insert(startup::SEAL.to_owned(), seal.to_owned());
+            pod
+        };
+        assert_eq!(look(sealed("new")), Vec::<String>::new());
+        for before in [sealed("old"), pod(name, "Running", true)] {
+            assert_eq!(look(before), ["kube-scheduler-management (not started again yet)"]);
+        }
+    }
+
     #[test]
     fn a_pod_stands_for_one_expected_name_only() {
-        let expected = BTreeSet::from(["kube-vip-".to_owned(), "kube-vip-cloud-provider-".to_owned()]);
+        let expected = expected(&["kube-vip-", "kube-vip-cloud-provider-"]);
         let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
         let (speaker, allocator) =
             (pod("kube-vip-x2x9z", "Running", true), pod("kube-vip-cloud-provider-1-2", "Running", true));
@@ -282,7 +333,7 @@ mod tests {
 
     #[test]
     fn pods_that_ended_neither_count_nor_hinder() {
-        let expected = BTreeSet::from(["coredns-".to_owned()]);
+        let expected = expected(&["coredns-"]);
         let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
         let evicted = pod("coredns-1-a", "Failed", false);
         assert_eq!(look(std::slice::from_ref(&evicted)), ["coredns- (no pod yet)"]);

@@ -7,7 +7,10 @@
 //!                           etcd/          /var/lib/etcd
 //!                           volumes/       volumes
 //!                           programs/      our own program, linked
+//!                           kept/          programs of the cache that the machine runs, linked
 //!                           machine        hash of what the machine was made from
+//!                           images         the store that its images are from
+//!                           services       seals of what its services were started with
 //!                cloud/                    of the embedded cloud
 //!                machines/ fabrics/        of the machine crate
 //! ```
@@ -67,6 +70,21 @@ impl Layout {
     /// A hash of what its machine was made from.
     pub fn machine_hash(&self) -> PathBuf {
         self.management().join("machine")
+    }
+
+    /// Programs of the cache that its machine runs.
+    pub fn kept(&self) -> PathBuf {
+        self.management().join("kept")
+    }
+
+    /// The name of the store that its images are from.
+    pub fn machine_images(&self) -> PathBuf {
+        self.management().join("images")
+    }
+
+    /// What its services were started with.
+    pub fn machine_services(&self) -> PathBuf {
+        self.management().join("services")
     }
 
     /// Makes the directories that machines see.

@@ -89,7 +89,7 @@ impl Step {
             Self::Packages => "packages",
             Self::Images => "images",
             Self::Network => "private network",
-            Self::Credentials => "certificates and manifests",
+            Self::Credentials => "certificates",
             Self::Machine => "machine",
             Self::Cloud => "cloud",
             Self::ControlPlane => "control plane",

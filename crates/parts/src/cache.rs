@@ -16,6 +16,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -199,7 +200,8 @@ impl Cache {
         remove_directory(&self.go_directory(recipe))
     }
 
-    /// Removes builds of the same set from other pins or recipes.
+    /// Removes builds of the same set from other pins or recipes, except those that somebody uses. Who does has hard links
+    /// to programs of theirs: such a link needs no record that could be wrong, and goes with its owner.
     fn remove_superseded(&self, recipe: &Recipe) -> Result<()> {
         let tools = self.tools();
         let current = recipe.directory_name();
@@ -209,7 +211,7 @@ impl Cache {
             let entry = entry.context("read", &tools)?;
             let name = entry.file_name();
             let is_other = name.to_str().is_some_and(|name| name.starts_with(&prefix) && name != current);
-            if is_other {
+            if is_other && !is_used(&entry.path()) {
                 remove_directory(&entry.path())?;
             }
         }
@@ -234,6 +236,12 @@ impl SetLock {
 pub(crate) fn write_through(path: &Path) -> Result<()> {
     let directory = File::open(path).context("open", path)?;
     rustix::fs::syncfs(&directory).map_err(io::Error::from).context("write to disk", path)
+}
+
+/// Whether a program of the set in this directory is linked from elsewhere.
+fn is_used(set: &Path) -> bool {
+    let programs = fs::read_dir(set.join("bin")).into_iter().flatten().flatten();
+    programs.filter_map(|entry| entry.metadata().ok()).any(|found| found.is_file() && found.nlink() > 1)
 }
 
 /// Removes a directory that may not exist.

@@ -25,7 +25,7 @@ use self::bare::{Bare, Taken};
 use super::shell::build;
 
 const NAME: &str = "bench";
-const CERTIFICATES: &str = "certificates and manifests";
+const CERTIFICATES: &str = "certificates";
 
 /// A warm `hangar up`.
 #[derive(Debug, Args)]

@@ -80,22 +80,31 @@ impl Environment {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Kills the manager's process, by the id it has on the host.
+    /// Kills the manager's process.
     pub(crate) fn kill_manager(&self) {
+        self.process(&["hangar", "manager"]).expect("one manager runs").kill();
+    }
+
+    /// The one process of this environment whose program has this name and whose first arguments are these.
+    pub(crate) fn process(&self, words: &[&str]) -> Option<Process> {
         let is_ours = |directory: &Path| {
-            let arguments = fs::read(directory.join("cmdline")).unwrap_or_default();
             let groups = fs::read_to_string(directory.join("cgroup")).unwrap_or_default();
-            arguments.starts_with(b"/hangar\0manager") && groups.contains(&self.name)
+            let line = String::from_utf8(fs::read(directory.join("cmdline")).unwrap_or_default());
+            let line = line.unwrap_or_default();
+            let mut arguments = line.split('\0');
+            let program = arguments.next().and_then(|program| program.rsplit('/').next());
+            groups.contains(&self.name)
+                && program == words.first().copied()
+                && words.iter().skip(1).all(|word| arguments.next() == Some(word))
         };
-        let processes: Vec<PathBuf> = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| is_ours(path))
-            .collect();
-        let [process] = &processes[..] else { panic!("one manager runs: {processes:?}") };
-        let pid = process.file_name().unwrap();
-        assert!(Command::new("kill").arg("-9").arg(pid).status().unwrap().success());
+        let mut directories = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let found: Vec<PathBuf> = directories.by_ref().filter(|path| is_ours(path)).collect();
+        assert!(found.len() <= 1, "several run {words:?}: {found:?}");
+        let directory = found.first()?;
+        // The number may be given to another one; together with its start it is not.
+        let stat = fs::read_to_string(directory.join("stat")).ok()?;
+        let start = stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned();
+        Some(Process { id: directory.file_name()?.to_string_lossy().into_owned(), start })
     }
 
     /// The routes in one of this environment's network namespaces.
@@ -187,6 +196,24 @@ impl Environment {
         }
         assert!(pods.contains("hangar-manager"), "{pods}");
         self.succeed("status");
+    }
+}
+
+/// A process, by the id it has on the host and by when it was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    id: String,
+    start: String,
+}
+
+impl Process {
+    /// The files as it sees them.
+    pub(crate) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.id))
+    }
+
+    pub(crate) fn kill(&self) {
+        assert!(Command::new("kill").args(["-9", &self.id]).status().unwrap().success());
     }
 }
 

@@ -8,6 +8,7 @@
 mod environment;
 mod killed;
 mod refused;
+mod renewal;
 mod shared;
 mod side_by_side;
 mod thin_path;

@@ -121,7 +121,7 @@ fn guardian_of(parent: u32) -> Option<Vec<String>> {
 
 /// Only for a test that fails.
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..2400 {
+    for _ in 0..12000 {
         if let Some(found) = look() {
             return found;
         }

@@ -5,7 +5,6 @@
 //! configured it, and nothing of a cluster is in it.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use hangar_cloud::driver::namespaces::{MachineImage, Seed, cloud_init};
@@ -14,8 +13,8 @@ use hangar_parts::images::Upstream;
 use hangar_parts::packages::Packages;
 use hangar_parts::{Parts, Set};
 
-use super::programs::Programs;
-use crate::error::{At, Result};
+use crate::error::Result;
+use crate::kept::Programs;
 use crate::management::machine::{OWN_PROGRAM, PROGRAMS};
 
 /// Settings of kubelet that belong to the machine rather than to a cluster; they go before the cluster's.
@@ -77,19 +76,10 @@ fn binds(sources: &Sources<'_>, kubernetes: Set) -> Result<Vec<Bind>> {
     // One by one: the directory itself stays the machine's, because network add-ons put their own there.
     let bridge = sources.parts.program(Set::CniPlugins, "bridge")?;
     let directory = bridge.parent().unwrap_or(&bridge);
-    let mut plugins = Vec::new();
-    for entry in fs::read_dir(directory).at("read", directory)? {
-        let entry = entry.at("read", directory)?;
-        if entry.path().is_file() {
-            plugins.push((sources.kept.keep(&entry.path())?, entry.file_name()));
-        }
+    for plugin in sources.kept.keep_all(directory)? {
+        let name = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        binds.push(read_only(&plugin, format!("/opt/cni/bin/{name}")));
     }
-    plugins.sort();
-    binds.extend(
-        plugins
-            .iter()
-            .map(|(path, name)| read_only(path, format!("/opt/cni/bin/{}", name.to_string_lossy()))),
-    );
     Ok(binds)
 }
 

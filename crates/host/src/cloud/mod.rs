@@ -18,7 +18,6 @@
 mod config;
 mod image;
 mod process;
-mod programs;
 #[cfg(test)]
 mod tests;
 
@@ -33,11 +32,11 @@ use hangar_parts::packages::{self, FOR_CLOUD_INIT, Packages};
 
 pub use config::{Access, PORT};
 pub use process::serve;
-use programs::Programs;
 
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
 use crate::images::{Maker, Store};
+use crate::kept::Programs;
 use crate::layout::Layout;
 use crate::management::credentials::write_private;
 use crate::management::machine::OWN_PROGRAM;
@@ -125,7 +124,7 @@ impl OneHost {
         }
         let sources = image::Sources {
             parts: &self.parts,
-            kept: Programs { cache: self.parts.cache(), directory: directory.join("programs") },
+            kept: Programs::new(self.parts.cache(), directory.join("programs")),
             packages: &cloud.packages,
             cloud_init: &cloud_init,
             programs: &self.layout.programs(),

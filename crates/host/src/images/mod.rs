@@ -1,16 +1,19 @@
 //! Images: shared by all machines of the host through a [`Store`], or imported into one machine.
 
+pub(crate) mod listing;
 mod shelf;
 mod store;
 
+use std::fs;
 use std::io::{self, BufWriter, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use hangar_machine::Machine;
 use hangar_parts::images::{Image, write_archive};
 
+pub use listing::Listing;
 pub(crate) use shelf::needed_mebibytes;
 pub use shelf::sweep;
 pub use store::{Maker, Store};
@@ -38,9 +41,16 @@ pub(crate) fn wait_for_runtime(machine: &Machine) -> Result<()> {
 }
 
 /// The images that containerd in the machine has.
-pub fn present(machine: &Machine) -> Result<Vec<String>> {
-    let text = machine.run(["ctr", "-n", "k8s.io", "images", "ls", "-q"])?;
-    Ok(text.lines().map(str::to_owned).collect())
+pub fn present(machine: &Machine) -> Result<Listing> {
+    let text = machine.run(["ctr", "-n", "k8s.io", "images", "ls"])?;
+    let blobs = directory(machine).join("io.containerd.content.v1.content/blobs/sha256");
+    // From here: to ask containerd would be a process for each.
+    Ok(Listing::parse(&text, |digest| fs::read(blobs.join(digest.strip_prefix("sha256:")?)).ok()))
+}
+
+/// containerd's directory of a machine.
+pub(crate) fn directory(machine: &Machine) -> PathBuf {
+    machine.directory().join("data/containerd")
 }
 
 /// Imports images into containerd in the machine, streamed.

@@ -30,7 +30,7 @@ use hangar_parts::packages::Packages;
 use sha2::{Digest, Sha256};
 
 use super::shelf::{self, COMPLETE, NEEDED_MEBIBYTES, WORK};
-use super::{import, wait_for_runtime};
+use super::{directory, import, wait_for_runtime};
 use crate::error::{At, Error, Result};
 
 /// Raised when stores are made differently.
@@ -66,6 +66,12 @@ impl Store {
     /// A name that changes with what is in it.
     pub(crate) fn name(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The name of the one with upstream's images that it is, or starts from.
+    pub(crate) fn base_name(&self) -> String {
+        let name = self.name();
+        name.split('-').next().unwrap_or(&name).to_owned()
     }
 
     /// Marks it as complete, once everything in it is on the disk: after a crash of the host it must not be half empty.
@@ -222,7 +228,7 @@ fn explained(machine: &Machine, error: &Error) -> Error {
 
 /// containerd's directory with the images in it, not used by anybody any more.
 fn fill_and_import(machine: &Machine, base: Option<&Store>, images: &[Image]) -> Result<PathBuf> {
-    let content = machine.directory().join("data/containerd");
+    let content = directory(machine);
     if let Some(base) = base {
         base.fill(&content)?;
     }

@@ -4,13 +4,15 @@
 //! nobody to elect and a person is waiting; `GOGC=50`, which saves a third of the API server's memory and costs
 //! nothing measurable.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use hangar_parts::Set;
 use hangar_parts::images::Upstream;
 use serde_json::{Value, json};
 
-use super::API_SERVER_PORT;
+use super::startup::SEAL;
+use super::{API_SERVER_PORT, NAME};
 use crate::addresses::{POD_RANGE, SERVICE_RANGE};
 
 /// Where certificates lie in the machine.
@@ -27,21 +29,70 @@ pub struct Options {
     pub kubernetes: Set,
     /// The etcd set.
     pub etcd: Set,
+    /// What each was started with; another value starts it again.
+    pub seals: BTreeMap<Component, String>,
 }
 
-/// The manifests that come first, by file name.
-pub fn first_manifests(options: &Options) -> Vec<(&'static str, Value)> {
-    vec![("etcd.yaml", etcd(options)), ("kube-apiserver.yaml", api_server(options))]
+/// What runs as a static pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say all")]
+pub enum Component {
+    Etcd,
+    ApiServer,
+    ControllerManager,
+    Scheduler,
 }
 
-/// File names of [`second_manifests`].
-pub const SECOND: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
+impl Component {
+    /// Those that come first.
+    pub const FIRST: [Self; 2] = [Self::Etcd, Self::ApiServer];
+    /// Those to start once the API server is ready. Started beside it they slow it down, and kubelet would fail to record
+    /// their pods in the API and try again much later.
+    pub const SECOND: [Self; 2] = [Self::ControllerManager, Self::Scheduler];
 
-/// The manifests to write once the API server is ready. Started beside it they slow it down, and kubelet would fail to
-/// record their pods in the API and try again much later.
-pub fn second_manifests(options: &Options) -> Vec<(&'static str, Value)> {
-    let [first, second] = SECOND;
-    vec![(first, controller_manager(options)), (second, scheduler(options))]
+    /// The name of its manifest and of its container.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+        }
+    }
+
+    /// Its pod, as kubelet names it.
+    pub fn pod(self) -> String {
+        format!("{}-{NAME}", self.name())
+    }
+
+    /// The file that kubelet reads.
+    pub fn file(self) -> String {
+        format!("{}.yaml", self.name())
+    }
+
+    /// Its image.
+    pub fn image(self, kubernetes: Set, etcd: Set) -> Upstream {
+        match self {
+            Self::Etcd => Upstream::Etcd(etcd),
+            Self::ApiServer => Upstream::KubeApiserver(kubernetes),
+            Self::ControllerManager => Upstream::KubeControllerManager(kubernetes),
+            Self::Scheduler => Upstream::KubeScheduler(kubernetes),
+        }
+    }
+
+    /// Its manifest.
+    pub fn manifest(self, options: &Options) -> Value {
+        let mut pod = match self {
+            Self::Etcd => etcd(options),
+            Self::ApiServer => api_server(options),
+            Self::ControllerManager => controller_manager(options),
+            Self::Scheduler => scheduler(options),
+        };
+        if let Some(seal) = options.seals.get(&self) {
+            pod["metadata"]["annotations"] = json!({SEAL: seal});
+        }
+        pod
+    }
 }
 
 fn etcd(options: &Options) -> Value {
@@ -70,8 +121,8 @@ fn etcd(options: &Options) -> Value {
     let check =
         |path: &str| json!({"httpGet": {"host": "127.0.0.1", "path": path, "port": 2381, "scheme": "HTTP"}});
     pod(Pod {
-        name: "etcd",
-        image: Upstream::Etcd(options.etcd).reference(),
+        name: Component::Etcd.name(),
+        image: Component::Etcd.image(options.kubernetes, options.etcd).reference(),
         command,
         memory: "100Mi",
         cpu: "100m",
@@ -120,8 +171,8 @@ fn api_server(options: &Options) -> Value {
     ];
     let check = |path: &str| json!({"httpGet": {"host": address, "path": path, "port": API_SERVER_PORT, "scheme": "HTTPS"}});
     pod(Pod {
-        name: "kube-apiserver",
-        image: Upstream::KubeApiserver(options.kubernetes).reference(),
+        name: Component::ApiServer.name(),
+        image: Component::ApiServer.image(options.kubernetes, options.etcd).reference(),
         command,
         memory: "256Mi",
         cpu: "250m",
@@ -161,8 +212,8 @@ fn controller_manager(options: &Options) -> Value {
     let check =
         json!({"httpGet": {"host": "127.0.0.1", "path": "/healthz", "port": 10257, "scheme": "HTTPS"}});
     pod(Pod {
-        name: "kube-controller-manager",
-        image: Upstream::KubeControllerManager(options.kubernetes).reference(),
+        name: Component::ControllerManager.name(),
+        image: Component::ControllerManager.image(options.kubernetes, options.etcd).reference(),
         command,
         memory: "64Mi",
         cpu: "100m",
@@ -185,8 +236,8 @@ fn scheduler(options: &Options) -> Value {
     ];
     let check = json!({"httpGet": {"host": "127.0.0.1", "path": "/livez", "port": 10259, "scheme": "HTTPS"}});
     pod(Pod {
-        name: "kube-scheduler",
-        image: Upstream::KubeScheduler(options.kubernetes).reference(),
+        name: Component::Scheduler.name(),
+        image: Component::Scheduler.image(options.kubernetes, options.etcd).reference(),
         command,
         memory: "32Mi",
         cpu: "50m",

@@ -3,6 +3,7 @@
 //!
 //! Everything is kept until it is due for renewal or no longer what is wanted; then it is minted again. A crash between
 //! certificate and key leaves a pair that does not match, which counts as missing. Authorities are never replaced.
+//! Who has to start again to use what is new is decided in [`super::startup`].
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,13 +30,15 @@ const AUTHORITY_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
 pub struct Credentials {
     /// How many files were new or changed.
     pub written: usize,
+    /// Certificates that were there and had to be replaced, by the names of their files.
+    pub renewed: Vec<String>,
     /// The administrator's kubeconfig.
     pub administrator: String,
 }
 
 /// Makes what is missing below `directory`.
 pub fn ensure(directory: &Path, address: Ipv4Addr, now: Timestamp) -> Result<Credentials> {
-    let mut store = Store { directory: directory.to_owned(), now, written: 0 };
+    let mut store = Store { directory: directory.to_owned(), now, written: 0, renewed: Vec::new() };
     let kubernetes = store.authority("pki/ca", "kubernetes")?;
     let etcd = store.authority("pki/etcd/ca", "etcd-ca")?;
     let front_proxy = store.authority("pki/front-proxy-ca", "front-proxy-ca")?;
@@ -72,13 +75,14 @@ pub fn ensure(directory: &Path, address: Ipv4Addr, now: Timestamp) -> Result<Cre
     }
     let administrator =
         store.kubeconfig(&kubernetes, address, "hangar-administrator", &["system:masters"])?;
-    Ok(Credentials { written: store.written, administrator })
+    Ok(Credentials { written: store.written, renewed: store.renewed, administrator })
 }
 
 struct Store {
     directory: PathBuf,
     now: Timestamp,
     written: usize,
+    renewed: Vec<String>,
 }
 
 impl Store {
@@ -112,14 +116,20 @@ impl Store {
     }
 
     fn leaf(&mut self, name: &str, authority: &Authority, intent: &Intent) -> Result<KeyPairPem> {
-        if let Some(pair) = self.read_pair(name)
-            && let Ok(certificate) = Certificate::parse(&pair.certificate)
-            && certificate.matches_key(&pair.key)
-            && certificate.is_signed_by(authority.certificate())
-            && certificate.difference_from(intent).is_none()
-            && self.now < certificate.renew_at()
-        {
-            return Ok(pair);
+        if let Some(pair) = self.read_pair(name) {
+            if let Ok(certificate) = Certificate::parse(&pair.certificate)
+                && certificate.matches_key(&pair.key)
+                && certificate.is_signed_by(authority.certificate())
+                && certificate.difference_from(intent).is_none()
+                && certificate.is_valid_at(self.now)
+                && self.now < certificate.renew_at()
+            {
+                return Ok(pair);
+            }
+            let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+            // Both of etcd's would not tell whose they are.
+            let owner = if name.contains("/etcd/") { "etcd-" } else { "" };
+            self.renewed.push(format!("{owner}{file}"));
         }
         let pair = issue(authority, intent, self.now)?;
         self.write_pair(name, &pair)?;

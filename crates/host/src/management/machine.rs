@@ -15,6 +15,7 @@ use hangar_parts::{Parts, Set};
 use super::{NAME, control_plane, kubelet};
 use crate::addresses::{Addresses, NODE_POD_RANGE};
 use crate::error::Result;
+use crate::kept::Programs;
 use crate::layout::Layout;
 use crate::one_host::OwnProgram;
 use crate::resolver;
@@ -36,6 +37,8 @@ pub const PROVISIONER: &str = "provisioner";
 pub struct Options<'a> {
     /// Where programs come from.
     pub parts: &'a Parts,
+    /// Where they stay.
+    pub kept: &'a Programs<'a>,
     /// What is laid over /usr.
     pub packages: &'a Packages,
     /// The Kubernetes set.
@@ -69,12 +72,14 @@ pub fn spec(options: &Options<'_>) -> Result<MachineSpec> {
 
 fn binds(options: &Options<'_>) -> Result<Vec<Bind>> {
     let program = |set: Set, name: &str| -> Result<Bind> {
-        let source = options.parts.program(set, name)?;
+        let source = options.kept.keep(&options.parts.program(set, name)?)?;
         Ok(Bind { source, target: Path::new("/usr/local/bin").join(name), read_only: true })
     };
     let directory = |source: PathBuf, target: &str| Bind { source, target: target.into(), read_only: false };
-    let plugins = options.parts.program(Set::CniPlugins, "bridge")?;
-    let plugins = plugins.parent().unwrap_or(&plugins).to_owned();
+    let bridge = options.parts.program(Set::CniPlugins, "bridge")?;
+    options.kept.keep_all(bridge.parent().unwrap_or(&bridge))?;
+    let bridge = options.kept.keep(&bridge)?;
+    let plugins = bridge.parent().unwrap_or(&bridge).to_owned();
     Ok(vec![
         program(options.kubernetes, "kubelet")?,
         program(options.kubernetes, "kubectl")?,

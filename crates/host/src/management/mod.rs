@@ -1,10 +1,11 @@
 //! The management cluster's one node: what its machine is, what its control plane runs with, what its kubelet reads.
-//! All of it is pure, except [`credentials`], which mints what is missing.
+//! All of it is pure, except [`credentials`], which mints what is missing, and that [`machine`] links programs.
 
 pub mod control_plane;
 pub mod credentials;
 pub mod kubelet;
 pub mod machine;
+pub mod startup;
 #[cfg(test)]
 mod tests;
 

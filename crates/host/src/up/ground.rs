@@ -8,10 +8,10 @@ use hangar_machine::net::{Fabric, nft::Nft};
 use hangar_parts::Outcome;
 use hangar_parts::packages::{self, Packages};
 
-use super::machine::{Images, is_seeded};
+use super::machine::is_seeded;
 use crate::addresses::Addresses;
 use crate::error::{At, Result};
-use crate::images::Maker;
+use crate::images::{Maker, Store};
 use crate::one_host::{OneHost, UpOptions};
 use crate::progress::{Progress, Step};
 use crate::steps::{Done, blocking};
@@ -57,12 +57,12 @@ impl OneHost {
         options: &UpOptions,
         packages: &Packages,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Done<Images>> {
+    ) -> Result<Done<Store>> {
         let maker =
             Maker { parts: self.parts.clone(), packages: packages.clone(), supervisor: self.supervisor() };
-        let has_own = !is_seeded(&self.management()?);
+        let is_seeded = is_seeded(&self.management()?);
         let (upstream, progress) = (options.upstream_images(), Arc::clone(progress));
-        let own = if has_own { options.own_images.clone() } else { Vec::new() };
+        let own = if is_seeded { Vec::new() } else { options.own_images.clone() };
         blocking(move || {
             let mut announced = false;
             let store = maker.ensure(&upstream, &own, &mut |text| {
@@ -70,7 +70,7 @@ impl OneHost {
                 progress.detail(Step::Images, text);
             })?;
             let text = if announced { "made" } else { "all there" };
-            Ok(Done::new(Images { store, has_own }, text, announced))
+            Ok(Done::new(store, text, announced))
         })
         .await
     }

@@ -1,47 +1,55 @@
-//! The management machine: certificates and manifests first, then the machine with its images, then kubelet.
+//! The management machine: certificates first, then the machine with its images, then kubelet and what it starts.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hangar_machine::net::Fabric;
-use hangar_machine::{Machine, MachineSpec, MachineState, Name};
-use hangar_parts::images::{Image, Upstream};
+use hangar_machine::{Machine, MachineSpec, MachineState, Name, ServiceState};
 use hangar_parts::packages::Packages;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::addons::gateway;
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
-use crate::images::{self, Store};
+use crate::images::{self, Listing, Store};
+use crate::kept::Programs;
 use crate::link;
+use crate::management::control_plane::Component;
 use crate::management::credentials::{self, write_private};
-use crate::management::{control_plane, kubelet, machine as description};
+use crate::management::{control_plane, kubelet, machine as description, startup};
 use crate::one_host::{OneHost, UpOptions};
 use crate::resolver::{self, ResolverOptions, Wildcard};
 use crate::steps::{Done, blocking};
 
+/// The service.
+const KUBELET: &str = "kubelet";
+
 /// What the steps before have made.
 pub(super) struct Prepared {
     pub(super) packages: Packages,
-    pub(super) images: Images,
+    /// What a machine's container runtime starts with.
+    pub(super) images: Store,
     pub(super) fabric: Fabric,
     pub(super) addresses: Addresses,
 }
 
-/// What a machine's container runtime starts with.
-pub(super) struct Images {
-    pub(super) store: Store,
-    /// Nothing has to be imported after it.
-    pub(super) has_own: bool,
+/// What the machine's step found, for the steps after it.
+pub(super) struct Started {
+    /// The images that containerd has.
+    pub(super) images: Listing,
+    /// What the control plane's manifests depend on.
+    pub(super) manifests: control_plane::Options,
+    /// When kubelet was started again, if it was.
+    pub(super) kubelet: Option<Timestamp>,
 }
 
 impl OneHost {
-    pub(super) async fn credentials(&self, options: &UpOptions, addresses: Addresses) -> Result<Done<()>> {
-        let (host, options) = (self.clone(), options.clone());
+    pub(super) async fn credentials(&self, addresses: Addresses) -> Result<Done<()>> {
+        let host = self.clone();
         blocking(move || {
             host.layout.create()?;
             let minted =
@@ -49,33 +57,28 @@ impl OneHost {
             let mut written = minted.written;
             written +=
                 usize::from(write_private(&host.layout.kubeconfig(), minted.administrator.as_bytes())?);
-            written +=
-                host.write_manifests(control_plane::first_manifests(&manifest_options(&options, addresses)))?;
-            let text = if written == 0 { "all there".to_owned() } else { format!("{written} files written") };
+            let text = match minted.renewed.as_slice() {
+                [] if written == 0 => "all there".to_owned(),
+                [] => format!("{written} files written"),
+                renewed => format!("renewed: {}", renewed.join(", ")),
+            };
             Ok(Done::new((), text, written > 0))
         })
         .await
     }
 
-    /// Writes what kubelet starts as soon as it sees it. How many were new or changed.
-    pub(super) fn write_manifests(&self, manifests: Vec<(&'static str, Value)>) -> Result<usize> {
-        let directory = self.layout.kubernetes().join("manifests");
-        let mut written = 0;
-        for (name, manifest) in manifests {
-            written += usize::from(write_private(&directory.join(name), yaml(&manifest)?.as_bytes())?);
-        }
-        Ok(written)
-    }
-
-    pub(super) async fn machine(&self, options: &UpOptions, prepared: Prepared) -> Result<Done<()>> {
+    pub(super) async fn machine(&self, options: &UpOptions, prepared: Prepared) -> Result<Done<Started>> {
         let host = self.clone();
         let options = options.clone();
         blocking(move || host.machine_now(&options, &prepared)).await
     }
 
-    fn machine_now(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<()>> {
+    fn machine_now(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Started>> {
+        let directory = self.layout.kept();
+        let kept = Programs::new(self.parts.cache(), directory);
         let spec = description::spec(&description::Options {
             parts: &self.parts,
+            kept: &kept,
             packages: &prepared.packages,
             kubernetes: options.kubernetes,
             layout: &self.layout,
@@ -83,116 +86,182 @@ impl OneHost {
             addresses: prepared.addresses,
             own: &self.own,
         })?;
-        let is_other_program = self.place_program()?;
+        let used: Vec<PathBuf> = spec.binds.iter().map(|bind| bind.source.clone()).collect();
+        self.place_program()?;
         let (machine, mut changes) = self.running(spec)?;
-        if is_other_program && changes.is_empty() {
-            changes.push("own program replaced");
-            machine.restart_service(&Name::new(description::PROVISIONER)?)?;
-        }
-        let is_filled = seed(&machine, &prepared.images.store)?;
+        kept.forget_others(used.iter().map(PathBuf::as_path))?;
+        let has_just_started = !changes.is_empty();
+        let is_filled = seed(&machine, &prepared.images)?;
         if is_filled {
-            changes.push("images linked");
+            changes.push("images linked".to_owned());
         }
         images::wait_for_runtime(&machine)?;
-        let is_whole = is_filled && prepared.images.has_own;
-        if !is_whole && self.import_missing(options, &prepared.packages, &machine)? {
-            changes.push("images imported");
-        }
+        let images = self.settle_images(options, prepared, &machine, is_filled, &mut changes)?;
         let resolver = resolver::file(&resolver_options(options, prepared));
         write_if_changed(&machine, &resolver.path, resolver.content.as_bytes())?;
         let configuration = yaml(&kubelet::configuration())?;
         let path = Path::new(kubelet::CONFIGURATION_PATH);
-        let had_configuration = machine.read_file(path).is_ok();
         if write_if_changed(&machine, path, configuration.as_bytes())? {
-            changes.push("kubelet configured");
-            if had_configuration {
-                machine.restart_service(&Name::new("kubelet")?)?;
-            }
+            changes.push("kubelet configured".to_owned());
+        }
+        let manifests = self.manifest_options(options, prepared.addresses, &images)?;
+        let services = self.services(&configuration)?;
+        let again = self.start_again(&machine, &services, &manifests, has_just_started)?;
+        let kubelet = again.iter().any(|name| name == KUBELET).then(Timestamp::now);
+        if !again.is_empty() {
+            changes.push(format!("started again: {}", again.join(", ")));
         }
         let changed = !changes.is_empty();
         let text = if changed { changes.join(", ") } else { "running".to_owned() };
-        Ok(Done::new((), text, changed))
+        Ok(Done::new(Started { images, manifests, kubelet }, text, changed))
     }
 
-    /// Puts our own program where the machine sees it. `true` when it is another one than before.
-    fn place_program(&self) -> Result<bool> {
+    /// The seals of what services would be started with now.
+    fn services(&self, configuration: &str) -> Result<BTreeMap<String, String>> {
+        let program = self.layout.programs().join(description::OWN_PROGRAM);
+        let found = fs::metadata(&program).at("read", &program)?;
+        let program = format!("{} {:?}", found.len(), found.modified().ok());
+        let kubelet = self.seal(startup::KUBELET_FILES, ("configuration", configuration))?;
+        let provisioner = self.seal(startup::PROVISIONER_FILES, ("program", &program))?;
+        Ok(BTreeMap::from([
+            (KUBELET.to_owned(), kubelet),
+            (description::PROVISIONER.to_owned(), provisioner),
+        ]))
+    }
+
+    /// Starts what was started with something else than it would read now, and what is stopped, and lets kubelet start
+    /// etcd and the API server. The names of what ran before. In a machine that has just started nothing did.
+    fn start_again(
+        &self,
+        machine: &Machine,
+        services: &BTreeMap<String, String>,
+        manifests: &control_plane::Options,
+        has_just_started: bool,
+    ) -> Result<Vec<String>> {
+        let record = self.layout.machine_services();
+        let mut again = Vec::new();
+        if !has_just_started {
+            let pods = self.outdated_pods(manifests)?;
+            if !pods.is_empty() {
+                machine.stop_service(&Name::new(KUBELET)?)?;
+                again.extend(self.end_pods(machine, &pods)?.into_iter().map(str::to_owned));
+            }
+            let started = fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            for name in startup::outdated(&started.unwrap_or_default(), services) {
+                // Kubelet starts again below.
+                if name != KUBELET || pods.is_empty() {
+                    machine.restart_service(&Name::new(name)?)?;
+                    again.push(name.to_owned());
+                }
+            }
+        }
+        self.write_manifests(&Component::FIRST, manifests)?;
+        for service in machine.services()? {
+            // By this run, or by one that was killed before it came here.
+            if service.state == ServiceState::Stopped {
+                machine.start_service(&service.name)?;
+                again.push(service.name.to_string());
+            }
+        }
+        again.sort();
+        again.dedup();
+        write_private(&record, json!(services).to_string().as_bytes())?;
+        Ok(again)
+    }
+
+    /// Puts our own program where the machine sees it.
+    fn place_program(&self) -> Result<()> {
         let (source, target) = (&self.own.program, self.layout.programs().join(description::OWN_PROGRAM));
         let found = fs::metadata(source).at("read", source)?;
         let is_same = |other: &fs::Metadata| {
             other.len() == found.len() && other.modified().ok() == found.modified().ok()
         };
         if fs::metadata(&target).is_ok_and(|other| is_same(&other)) {
-            return Ok(false);
+            return Ok(());
         }
-        link::place(source, &target)?;
-        Ok(true)
+        link::place(source, &target)
     }
 
-    /// The machine, running, made from this description.
-    fn running(&self, spec: MachineSpec) -> Result<(Machine, Vec<&'static str>)> {
+    /// The machine, running, made from this description. What had to be done.
+    fn running(&self, spec: MachineSpec) -> Result<(Machine, Vec<String>)> {
         let machine = self.environment.machine(&spec.name);
         let state = machine.state()?;
-        if !matches!(state, Some(MachineState::Running(_))) {
-            self.withhold_manifests()?;
-        }
         let hash_path = self.layout.machine_hash();
         let hash = hash(&spec)?;
         let is_same = fs::read_to_string(&hash_path).is_ok_and(|known| known == hash);
-        match state {
+        let stays = match state {
             Some(MachineState::Running(_)) if is_same => return Ok((machine, Vec::new())),
-            Some(MachineState::Stopped) if is_same => {
-                machine.start()?;
-                return Ok((machine, vec!["started"]));
-            }
             // Another process starts it right now.
             Some(MachineState::Changing) if is_same => {
                 machine.stop(Duration::ZERO)?;
-                machine.start()?;
-                return Ok((machine, vec!["started"]));
+                true
             }
+            Some(MachineState::Stopped) if is_same => true,
             Some(_) => {
                 machine.delete()?;
+                false
             }
-            None => {}
+            None => false,
+        };
+        self.withhold_manifests()?;
+        if stays {
+            machine.start()?;
+            return Ok((machine, vec!["started".to_owned()]));
         }
         let was_there = state.is_some();
-        // First: a machine without a hash is made again, one with a wrong hash would not be.
+        // First: a machine without a hash is made again, one with a wrong hash would not be. The same with its images.
         let _ = fs::remove_file(&hash_path);
+        let _ = fs::remove_file(self.layout.machine_images());
         let machine = self.environment.create_machine(spec)?;
         write_private(&hash_path, hash.as_bytes())?;
-        Ok((machine, vec![if was_there { "made again" } else { "made" }]))
+        Ok((machine, vec![if was_there { "made again" } else { "made" }.to_owned()]))
     }
 
-    /// Takes back what is written only once the API server is ready: after a restart it would be started beside it, fail
-    /// and be held back by kubelet for longer each time.
-    fn withhold_manifests(&self) -> Result<()> {
-        let directory = self.layout.kubernetes().join("manifests");
-        for name in control_plane::SECOND {
-            let path = directory.join(name);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(error).at("remove", &path);
+    /// Imports what the machine lacks, and what it has in another form. What it has then.
+    fn settle_images(
+        &self,
+        options: &UpOptions,
+        prepared: &Prepared,
+        machine: &Machine,
+        is_filled: bool,
+        changes: &mut Vec<String>,
+    ) -> Result<Listing> {
+        let present = images::present(machine)?;
+        let store = prepared.images.base_name();
+        let record = self.layout.machine_images();
+        let is_current = is_filled || fs::read_to_string(&record).is_ok_and(|known| known == store);
+        let is_missing = |reference: &str| present.digest(reference).is_none();
+        let (mut wanted, mut replaced) = (Vec::new(), Vec::new());
+        for upstream in options.upstream_images() {
+            let reference = upstream.reference();
+            // Digests are asked for only when the store is another one: to know them is to read everything.
+            if is_missing(&reference) || !is_current {
+                let image = upstream.image(&self.parts, &prepared.packages)?;
+                if is_missing(&reference) {
+                    wanted.push(image);
+                } else if present.digest(&reference) != Some(image.digest()?.as_str()) {
+                    replaced.push(reference);
+                    wanted.push(image);
                 }
-                _ => {}
             }
         }
-        Ok(())
-    }
-
-    /// Images that the machine lacks: our own, and shared ones that were asked for after it was made.
-    fn import_missing(&self, options: &UpOptions, packages: &Packages, machine: &Machine) -> Result<bool> {
-        let present = images::present(machine)?;
-        let is_missing = |reference: &str| !present.iter().any(|known| known == reference);
-        let upstream: Vec<Upstream> =
-            options.upstream_images().into_iter().filter(|image| is_missing(&image.reference())).collect();
-        let mut missing: Vec<Image> =
-            upstream.iter().map(|image| image.image(&self.parts, packages)).collect::<Result<_, _>>()?;
-        missing.extend(options.own_images.iter().filter(|image| is_missing(image.reference())).cloned());
-        if missing.is_empty() {
-            return Ok(false);
+        wanted.extend(options.own_images.iter().filter(|image| is_missing(image.reference())).cloned());
+        if !wanted.is_empty() {
+            // What is not finished is compared again.
+            let _ = fs::remove_file(&record);
+            images::import(machine, &wanted)?;
         }
-        images::import(machine, &missing)?;
-        Ok(true)
+        write_private(&record, store.as_bytes())?;
+        if wanted.is_empty() {
+            return Ok(present);
+        }
+        if wanted.len() > replaced.len() {
+            changes.push("images imported".to_owned());
+        }
+        if !replaced.is_empty() {
+            changes.push(format!("images replaced: {}", replaced.join(", ")));
+        }
+        images::present(machine)
     }
 }
 
@@ -205,20 +274,12 @@ fn resolver_options(options: &UpOptions, prepared: &Prepared) -> ResolverOptions
     ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstream, wildcard }
 }
 
-pub(super) fn manifest_options(options: &UpOptions, addresses: Addresses) -> control_plane::Options {
-    control_plane::Options {
-        address: addresses.management,
-        kubernetes: options.kubernetes,
-        etcd: options.etcd,
-    }
-}
-
 /// Gives containerd its images, unless it has them. It waits for the marker, so nobody uses what is half done.
 fn seed(machine: &Machine, store: &Store) -> Result<bool> {
     if is_seeded(machine) {
         return Ok(false);
     }
-    store.fill(&containerd_directory(machine))?;
+    store.fill(&images::directory(machine))?;
     let marker = seed_marker(machine);
     fs::write(&marker, "").at("write", &marker)?;
     Ok(true)
@@ -229,12 +290,8 @@ pub(super) fn is_seeded(machine: &Machine) -> bool {
     seed_marker(machine).exists()
 }
 
-fn containerd_directory(machine: &Machine) -> PathBuf {
-    machine.directory().join("data/containerd")
-}
-
 fn seed_marker(machine: &Machine) -> PathBuf {
-    containerd_directory(machine).join(Path::new(description::SEEDED).file_name().unwrap_or_default())
+    images::directory(machine).join(Path::new(description::SEEDED).file_name().unwrap_or_default())
 }
 
 fn write_if_changed(machine: &Machine, path: &Path, content: &[u8]) -> Result<bool> {
@@ -254,7 +311,7 @@ fn hash(spec: &MachineSpec) -> Result<String> {
     Ok(format!("{number:032x}"))
 }
 
-fn yaml(value: &Value) -> Result<String> {
+pub(super) fn yaml(value: &Value) -> Result<String> {
     serde_saphyr::to_string(value)
         .map_err(|error| Error::Rendering { what: "a manifest", message: error.to_string() })
 }

@@ -13,6 +13,7 @@
 mod ground;
 mod machine;
 mod preflight;
+mod static_pods;
 mod tenant;
 mod workloads;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use crate::addresses::Addresses;
 use crate::cloud::{Access, CloudOptions};
+use crate::cluster::ExpectedPods;
 use crate::error::Result;
 use crate::management::NAME;
 use crate::one_host::{OneHost, UpOptions};
@@ -91,18 +93,18 @@ impl OneHost {
         let images = runner.run(Step::Images, self.images(options, &packages, progress)).await?;
         let fabric = runner.run(Step::Network, self.network(options, &packages)).await?;
         let addresses = Addresses::of(fabric.range())?;
-        runner.run(Step::Credentials, self.credentials(options, addresses)).await?;
+        runner.run(Step::Credentials, self.credentials(addresses)).await?;
         let cloud =
             CloudOptions { packages: packages.clone(), addresses, kubernetes: vec![options.kubernetes] };
         let prepared = machine::Prepared { packages, images, fabric: fabric.clone(), addresses };
-        runner.run(Step::Machine, self.machine(options, prepared)).await?;
+        let started = runner.run(Step::Machine, self.machine(options, prepared)).await?;
         let client = runner.run(Step::ControlPlane, self.control_plane(progress)).await?;
         let expected = runner.run(Step::Addons, self.addons(options, &client, addresses)).await?;
         let pods = async {
-            let controllers = self.controllers(options, addresses, &client, progress);
-            runner.run(Step::Controllers, controllers).await?;
-            runner.run(Step::Node, self.node(&client, progress)).await?;
-            runner.run(Step::Pods, self.pods(&client, &expected, progress)).await
+            runner.run(Step::Controllers, self.controllers(&started.manifests, &client, progress)).await?;
+            runner.run(Step::Node, self.node(&client, started.kubelet, progress)).await?;
+            let expected = ExpectedPods::new(expected, &started.manifests);
+            runner.run(Step::Pods, self.pods(&client, &expected, &started.images, progress)).await
         };
         let payload = async {
             match payload {

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_parts::Set;
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::machine::manifest_options;
 use crate::addons::{self, AddonOptions, ApiServer, GatewayOptions, Images, LoadBalancerOptions, gateway};
 use crate::addresses::{Addresses, DNS_SERVICE, POD_RANGE};
-use crate::cluster;
+use crate::cluster::{self, ExpectedPods};
 use crate::error::Result;
-use crate::management::{API_SERVER_PORT, NAME, control_plane};
+use crate::images::Listing;
+use crate::management::control_plane::{self, Component};
+use crate::management::{API_SERVER_PORT, NAME};
 use crate::one_host::{OneHost, UpOptions};
 use crate::progress::{Progress, Step};
+use crate::stale::{self, Evicted};
 use crate::steps::Done;
 
 /// etcd and an API server start in five seconds, on a host that is busy with other things in thirty.
@@ -34,16 +37,14 @@ impl OneHost {
 
     pub(super) async fn controllers(
         &self,
-        options: &UpOptions,
-        addresses: Addresses,
+        manifests: &control_plane::Options,
         client: &Client,
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
         let look = || cluster::unready_api_server(client);
         let tell = |state: &str| progress.detail(Step::Controllers, state);
         cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, tell, look).await?;
-        let written =
-            self.write_manifests(control_plane::second_manifests(&manifest_options(options, addresses)))?;
+        let written = self.write_manifests(&Component::SECOND, manifests)?;
         let text = if written == 0 { "there" } else { "started" };
         Ok(Done::new((), text, written > 0))
     }
@@ -67,8 +68,14 @@ impl OneHost {
         Ok(Done::new(expected_pods(&objects), text, changed > 0))
     }
 
-    pub(super) async fn node(&self, client: &Client, progress: &Arc<dyn Progress>) -> Result<Done<()>> {
-        let since = self.started()?;
+    /// `kubelet`: when it was started again after the machine.
+    pub(super) async fn node(
+        &self,
+        client: &Client,
+        kubelet: Option<Timestamp>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Done<()>> {
+        let since = self.started()?.max(kubelet.unwrap_or(Timestamp::UNIX_EPOCH));
         let tell = |state: &str| progress.detail(Step::Node, state);
         cluster::wait("the node's readiness", NODE_PATIENCE, tell, || {
             cluster::unready_node(client, NAME, since)
@@ -80,17 +87,32 @@ impl OneHost {
     pub(super) async fn pods(
         &self,
         client: &Client,
-        expected: &BTreeSet<String>,
+        expected: &ExpectedPods,
+        images: &Listing,
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
+        let evicted = stale::evict(client, images).await?;
         let since = self.started()?;
         let tell = |state: &str| progress.detail(Step::Pods, state);
         cluster::wait("the pods' readiness", PODS_PATIENCE, tell, || {
             cluster::unready_pods(client, expected, since)
         })
         .await?;
-        Ok(Done::new((), "all running", false))
+        Ok(Done::new((), running(evicted), evicted.gone > 0))
     }
+}
+
+fn running(evicted: Evicted) -> String {
+    let mut text = "all running".to_owned();
+    for (count, fate) in [
+        (evicted.gone, "started again with newer images"),
+        (evicted.refused, "may not go and keep older images"),
+    ] {
+        if count > 0 {
+            text = format!("{text}, {count} {fate}");
+        }
+    }
+    text
 }
 
 /// Lets the API server fetch logs and run commands: its certificate carries a name and no group.
@@ -130,20 +152,15 @@ fn addon_options(options: &UpOptions, addresses: Addresses) -> AddonOptions {
     }
 }
 
-/// The static pods and one pod of each workload.
+/// One pod of each workload.
 fn expected_pods(objects: &[Value]) -> BTreeSet<String> {
     let is_workload = |object: &&Value| {
         object["kind"].as_str().is_some_and(|kind| matches!(kind, "DaemonSet" | "Deployment" | "StatefulSet"))
     };
-    let mut names: BTreeSet<String> = objects
+    objects
         .iter()
         .filter(is_workload)
         .filter_map(|object| object["metadata"]["name"].as_str())
         .map(|name| format!("{name}-"))
-        .collect();
-    names.extend(
-        ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
-            .map(|name| format!("{name}-{NAME}")),
-    );
-    names
+        .collect()
 }

@@ -55,7 +55,7 @@ pub(crate) async fn apply(client: &Client, object: &Value) {
     let types = object.types.clone().unwrap();
     let kind = kube::core::GroupVersionKind::try_from(&types).unwrap();
     let mut found = pinned_kind(client, &kind).await;
-    for _ in 0..200 {
+    for _ in 0..3000 {
         if found.is_ok() {
             break;
         }
@@ -78,7 +78,7 @@ pub(crate) async fn apply(client: &Client, object: &Value) {
 
 /// Waits until a claim holds. The limit is only for a test that fails.
 pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
-    for _ in 0..1500 {
+    for _ in 0..15000 {
         if claim().await {
             return;
         }

@@ -137,7 +137,7 @@ async fn claim(client: &Client) {
 }
 
 async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
-    for _ in 0..600 {
+    for _ in 0..3000 {
         if let Some(found) = look().await {
             return found;
         }

@@ -343,7 +343,7 @@ async fn crash(recorded: &CallPoint, strike: Strike) {
         std::fs::write(world.directory().join(&volume).join("content"), "x").unwrap();
         world.delete_claim("data").await;
     }
-    let _ = tokio::time::timeout(Duration::from_mins(1), faults.died()).await;
+    let _ = tokio::time::timeout(Duration::from_mins(5), faults.died()).await;
     first.drop_dead().await;
     faults.verdict().unwrap();
     let second = world.start();

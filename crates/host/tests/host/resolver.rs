@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hangar_host::resolver::{ResolverOptions, Wildcard, corefile};
 use hangar_parts::{Parts, Process, ProcessSpec, Set};
+use hangar_testbed::Port;
 
 const ADDRESS: u16 = 1;
 const ADDRESS_6: u16 = 28;
@@ -19,15 +20,18 @@ struct Reply {
     addresses: Vec<Ipv4Addr>,
 }
 
-/// A resolver on a free loopback port.
+/// A resolver on a loopback port of its own.
 struct Resolver {
     port: u16,
     directory: tempfile::TempDir,
     _process: Process,
+    _held: Port,
 }
 
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// One that stays ours for TCP, and that nobody has for UDP either.
+fn free_port() -> Port {
+    let is_free = |port: &Port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port.number())).is_ok();
+    std::iter::repeat_with(|| Port::reserve().unwrap()).find(is_free).unwrap()
 }
 
 fn options(port: u16, upstream: Option<SocketAddr>, wildcard: Option<Ipv4Addr>) -> ResolverOptions {
@@ -43,7 +47,8 @@ impl Resolver {
     fn start(text: impl Fn(u16) -> String) -> Self {
         let parts = Parts::from_env().unwrap();
         parts.ensure(&[Set::Coredns]).unwrap();
-        let port = free_port();
+        let held = free_port();
+        let port = held.number();
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("Corefile");
         std::fs::write(&file, text(port)).unwrap();
@@ -52,9 +57,9 @@ impl Resolver {
             .arguments(["-conf".to_owned(), file.display().to_string()])
             .start()
             .unwrap();
-        let resolver = Self { port, directory, _process: process };
+        let resolver = Self { port, directory, _process: process, _held: held };
         // Any answer means that it listens.
-        for _ in 0..500 {
+        for _ in 0..6000 {
             if resolver.try_ask("ready.clusters.hangar.test", ADDRESS).is_some() {
                 return resolver;
             }
@@ -163,7 +168,7 @@ fn the_rest_is_forwarded_and_changed_settings_are_noticed() {
     std::fs::write(resolver.directory.path().join("Corefile"), settings(resolver.port, Some(gateway)))
         .unwrap();
     let is_changed = || resolver.ask("c.clusters.hangar.test", ADDRESS).addresses == [gateway];
-    assert!((0..300).any(|_| is_changed() || {
+    assert!((0..3000).any(|_| is_changed() || {
         std::thread::sleep(Duration::from_millis(100));
         false
     }));

@@ -52,7 +52,7 @@ impl Snapshot {
 
     /// Compares with now. A killed process may need a moment to be collected by its new parent.
     pub(crate) fn assert_same(&self, name: &str) {
-        for _ in 0..200 {
+        for _ in 0..6000 {
             if *self == Self::take(name) {
                 return;
             }

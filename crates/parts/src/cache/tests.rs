@@ -82,6 +82,28 @@ fn a_commit_removes_older_builds_of_the_same_set_only() {
 }
 
 #[test]
+fn an_older_build_stays_as_long_as_somebody_links_its_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let older = cache.tools().join("kube-vip-v0.9.0-0123456789ab");
+    fs::create_dir_all(older.join("bin")).unwrap();
+    fs::write(older.join("bin/kube-vip"), "").unwrap();
+    let link = directory.path().join("environment");
+    fs::hard_link(older.join("bin/kube-vip"), &link).unwrap();
+    let recipe = Set::KubeVip.recipe();
+    let lock = cache.lock(recipe, || {}).unwrap();
+    let commit = || {
+        fill(&cache, recipe, &lock);
+        cache.commit(recipe, &stamp(), &lock).unwrap();
+    };
+    commit();
+    assert!(older.is_dir());
+    fs::remove_file(&link).unwrap();
+    commit();
+    assert!(!older.exists());
+}
+
+#[test]
 fn a_second_builder_waits_for_the_first() {
     let directory = tempfile::tempdir().unwrap();
     let cache = Cache::new(directory.path());

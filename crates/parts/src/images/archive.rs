@@ -84,39 +84,57 @@ pub fn write_archive(images: &[Image], writer: impl Write) -> Result<()> {
     written.map_err(|error| Error::Image { image: current, reason: error.to_string() })
 }
 
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// What an image is in an archive, but for the layer's bytes.
+struct Description {
+    layer: Blob,
+    configuration: String,
+    manifest: String,
+}
+
+impl Description {
+    fn of(image: &Image) -> io::Result<Self> {
+        let mut measure = Measure::default();
+        layer::write(image, &mut measure)?;
+        let layer = Blob { digest: hexadecimal(&measure.hasher.finalize()), size: measure.size };
+        let configuration = json!({
+            "created": "1970-01-01T00:00:00Z",
+            "architecture": architecture(),
+            "os": "linux",
+            "config": { "Entrypoint": image.entrypoint, "Env": [SEARCH_PATH], "WorkingDir": "/" },
+            "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", layer.digest)] },
+            "history": [{ "created": "1970-01-01T00:00:00Z", "created_by": "hangar" }],
+        })
+        .to_string();
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": Blob::of(configuration.as_bytes()).describe("application/vnd.oci.image.config.v1+json"),
+            "layers": [layer.describe("application/vnd.oci.image.layer.v1.tar")],
+        })
+        .to_string();
+        Ok(Self { layer, configuration, manifest })
+    }
+}
+
+/// The digest under which a container runtime knows the image.
+pub(super) fn digest(image: &Image) -> io::Result<String> {
+    let description = Description::of(image)?;
+    Ok(format!("sha256:{}", Blob::of(description.manifest.as_bytes()).digest))
+}
+
 /// Adds an image's blobs and returns its entry in the index.
 fn add_image<W: Write>(builder: &mut Builder<W>, image: &Image) -> io::Result<Value> {
-    let mut measure = Measure::default();
-    layer::write(image, &mut measure)?;
-    let layer = Blob { digest: hexadecimal(&measure.hasher.finalize()), size: measure.size };
+    let Description { layer, configuration, manifest } = Description::of(image)?;
     builder.append(&header(&layer.path(), layer.size)?, io::empty())?;
     layer::write(image, builder.get_mut())?;
     pad(builder, layer.size)?;
-
-    let configuration = json!({
-        "created": "1970-01-01T00:00:00Z",
-        "architecture": architecture(),
-        "os": "linux",
-        "config": { "Entrypoint": image.entrypoint, "Env": [SEARCH_PATH], "WorkingDir": "/" },
-        "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", layer.digest)] },
-        "history": [{ "created": "1970-01-01T00:00:00Z", "created_by": "hangar" }],
-    })
-    .to_string();
-    let configuration_blob = Blob::of(configuration.as_bytes());
-    add(builder, &configuration_blob.path(), configuration.as_bytes())?;
-
-    let media_type = "application/vnd.oci.image.manifest.v1+json";
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": media_type,
-        "config": configuration_blob.describe("application/vnd.oci.image.config.v1+json"),
-        "layers": [layer.describe("application/vnd.oci.image.layer.v1.tar")],
-    })
-    .to_string();
+    add(builder, &Blob::of(configuration.as_bytes()).path(), configuration.as_bytes())?;
     let manifest_blob = Blob::of(manifest.as_bytes());
     add(builder, &manifest_blob.path(), manifest.as_bytes())?;
 
-    let mut entry = manifest_blob.describe(media_type);
+    let mut entry = manifest_blob.describe(MANIFEST);
     let tag = image.reference.rsplit(':').next().unwrap_or_default();
     entry["annotations"] = json!({
         "io.containerd.image.name": image.reference,

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::packages::Packages;
 
 pub use archive::write_archive;
@@ -124,6 +124,13 @@ impl Image {
             hasher.update(text);
         }
         Ok(hexadecimal(&hasher.finalize()))
+    }
+
+    /// The digest under which a container runtime that imported the image knows it. It reads every file.
+    pub fn digest(&self) -> Result<String> {
+        let failed =
+            |error: std::io::Error| Error::Image { image: self.reference.clone(), reason: error.to_string() };
+        archive::digest(self).map_err(failed)
     }
 }
 

@@ -54,6 +54,7 @@ fn an_archive_names_its_content_by_digest() {
     }
     let index: serde_json::Value = serde_json::from_slice(&entries["index.json"]).unwrap();
     let manifest = &index["manifests"][0];
+    assert_eq!(manifest["digest"], sample(directory.path()).digest().unwrap());
     assert_eq!(manifest["annotations"]["io.containerd.image.name"], "example.org/a/b:v1");
     assert_eq!(index["manifests"][1]["annotations"]["org.opencontainers.image.ref.name"], "v2");
     let digest =

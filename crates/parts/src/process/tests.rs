@@ -10,7 +10,7 @@ fn shell(directory: &Path, script: &str) -> Process {
 }
 
 fn wait_for(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !condition() {
         assert!(Instant::now() < deadline, "waited too long");
         thread::sleep(POLL);
@@ -44,7 +44,7 @@ fn stop_asks_first() {
         shell(directory.path(), "trap 'echo asked; exit 0' TERM; touch ready; while :; do sleep 0.05; done");
     wait_for(|| ready.exists());
     assert!(process.check_running().is_ok());
-    assert!(process.stop(Duration::from_secs(10)).unwrap().success());
+    assert!(process.stop(Duration::from_mins(1)).unwrap().success());
     assert!(tail(process.log()).contains("asked"));
     // A second time is harmless.
     assert!(process.stop(Duration::ZERO).unwrap().success());

@@ -126,6 +126,7 @@ impl Bare {
         bare.write_nft(&packages)?;
         let kubernetes = bare.recipe.join("kubernetes");
         copied(&environment.join("management/kubernetes"), &kubernetes)?;
+        copied(&environment.join("management/kept"), &bare.recipe.join("kept"))?;
         // Else kubelet would start them once more, as pods.
         fs::remove_dir_all(kubernetes.join("manifests")).context("the manifests")?;
         fs::create_dir(kubernetes.join("manifests")).context("the manifests")?;

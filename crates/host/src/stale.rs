@@ -1,0 +1,72 @@
+//! Pods that run an image whose name stands for another one now: they are evicted, and whoever made them makes them anew.
+//!
+//! Evicted rather than deleted: who must not lose a pod right now has said so in a disruption budget. Static pods start
+//! again by their seals. A pod that nobody would make anew is its owner's business.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{EvictParams, ListParams};
+use kube::{Api, Client, ResourceExt};
+
+use crate::error::{Result, Trying};
+use crate::images::Listing;
+
+/// What became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    /// Those that are made anew.
+    pub(crate) gone: usize,
+    /// Those that may not go now.
+    pub(crate) refused: usize,
+}
+
+/// Evicts them.
+pub(crate) async fn evict(client: &Client, images: &Listing) -> Result<Evicted> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
+    let mut evicted = Evicted::default();
+    for pod in pods.iter().filter(|pod| is_stale(pod, images)) {
+        let api = Api::<Pod>::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        match api.evict(&pod.name_any(), &EvictParams::default()).await {
+            Ok(_) => evicted.gone += 1,
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            // By its budget (429), or by somebody's own rule: it must not keep us from repairing ours.
+            Err(kube::Error::Api(_)) => evicted.refused += 1,
+            Err(error) => return Err(error).trying(format!("evict the pod {}", pod.name_any())),
+        }
+    }
+    Ok(evicted)
+}
+
+fn is_stale(pod: &Pod, images: &Listing) -> bool {
+    // The node is the owner of what kubelet reports of static pods.
+    let is_made_anew =
+        pod.owner_references().iter().any(|owner| owner.controller == Some(true) && owner.kind != "Node");
+    is_made_anew && pod.metadata.deletion_timestamp.is_none() && images.is_replaced(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::images::listing::tests::{listing, pod};
+
+    fn owned(owner: &str, id: &str) -> Pod {
+        let owner = json!({"apiVersion": "v1", "kind": owner, "name": "x", "uid": "1", "controller": true});
+        let mut pod = pod("example.org/proxy:v1", id);
+        pod.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+        pod
+    }
+
+    #[test]
+    fn only_pods_that_come_back_are_stale() {
+        let (images, older, current) = (listing(), "sha256:0123", "sha256:4567");
+        assert!(is_stale(&owned("DaemonSet", older), &images));
+        assert!(is_stale(&owned("ReplicaSet", older), &images));
+        assert!(!is_stale(&owned("ReplicaSet", current), &images));
+        assert!(!is_stale(&owned("Node", older), &images), "a static pod");
+        assert!(!is_stale(&pod("example.org/proxy:v1", older), &images), "a pod that somebody made by hand");
+        let mut going = owned("DaemonSet", older);
+        going.metadata.deletion_timestamp = Some(serde_json::from_str("\"2026-01-01T00:00:00Z\"").unwrap());
+        assert!(!is_stale(&going, &images));
+    }
+}
