@@ -128,8 +128,20 @@ impl Group {
         Ok(found)
     }
 
+    /// Lets frozen processes go on, such as those of a container that was paused. On v1 they do not end before, however
+    /// often they are killed, and a machine's first process waits for all others when it ends.
+    pub(crate) fn thaw(&self) {
+        let is_freezer = |one: &Hierarchy| one.version == Version::One && one.has("freezer");
+        for (_, directory) in self.directories().filter(|(hierarchy, _)| is_freezer(hierarchy)) {
+            for below in tree(&directory).unwrap_or_default() {
+                let _ = fs::write(below.join("freezer.state"), "THAWED");
+            }
+        }
+    }
+
     /// Sends SIGKILL to everything in the group. Nothing else can be hit: each process is pinned, then checked.
     pub(crate) fn kill(&self) -> Result<()> {
+        self.thaw();
         for (hierarchy, directory) in self.directories() {
             if hierarchy.version == Version::Two {
                 // Missing before Linux 5.14; the loop below does the same, only not at one instant.

@@ -27,6 +27,8 @@ pub(super) fn last_words(path: &Path, before: u64) -> String {
     };
     let mut content = Vec::new();
     let read = file.metadata().and_then(|metadata| {
+        // A shorter one was begun since: that which had them was full.
+        let before = if metadata.len() < before { 0 } else { before };
         let begin = before.max(metadata.len().saturating_sub(LAST_BYTES));
         file.seek(SeekFrom::Start(begin))?;
         file.take(LAST_BYTES).read_to_end(&mut content)
@@ -129,6 +131,9 @@ mod tests {
         assert_eq!(last_words(&log, 8), "its log ends with: two; 3; 4; 5; 6");
         fs::write(&log, "x".repeat(100_000) + "\nthe end\n").unwrap();
         assert!(last_words(&log, 8).len() < 20_000 && last_words(&log, 8).ends_with("the end"));
+        // A new file, since the one before was full.
+        fs::write(&log, "new\n").unwrap();
+        assert_eq!(last_words(&log, 100_000), "its log ends with: new");
         // One that never ends.
         assert!(last_words(Path::new("/dev/zero"), 0).len() < 20_000);
     }

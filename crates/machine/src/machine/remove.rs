@@ -69,11 +69,12 @@ impl Machine {
 
     /// Ends every process and removes the control groups. The lock is held.
     pub(super) fn end_processes(&self) -> Result<()> {
+        let group = self.group()?;
         if let Some(first) = self.files.first_process()? {
             first.kill();
+            group.thaw();
             first.wait_gone(PATIENCE);
         }
-        let group = self.group()?;
         if group.exists() {
             group.kill_all(PATIENCE)?;
             group.remove(PATIENCE)?;

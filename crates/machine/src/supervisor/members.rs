@@ -46,8 +46,10 @@ impl Members {
 
     /// A file to write `0` to: whoever does becomes a member.
     pub(super) fn door(&self) -> io::Result<Option<File>> {
-        let door = self.group.as_ref().map(|group| OpenOptions::new().write(true).open(list_of(group)));
-        door.transpose()
+        let Some(group) = &self.group else { return Ok(None) };
+        // Somebody may have removed it while nothing ran in it.
+        fs::create_dir_all(group)?;
+        OpenOptions::new().write(true).open(list_of(group)).map(Some)
     }
 
     /// Whether there are any. Not being able to look is no proof that there are none.

@@ -54,7 +54,11 @@ impl Units {
         let mut all_ended = Vec::new();
         // A service that runs may unblock the next in the same pass.
         for index in 0..self.all.len() {
-            all_ended.extend(self.all[index].go_on(now));
+            if let Some(ended) = self.all[index].go_on(now) {
+                // The last words of what it had started.
+                self.logs.flush(&self.all[index].service.log_file());
+                all_ended.push(ended);
+            }
             if self.can_start(index, now) {
                 let unit = &mut self.all[index];
                 unit.starts += 1;
@@ -98,6 +102,10 @@ impl Units {
 
     /// How long nothing can change by itself; `None` for "until an event".
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
+        // What became due since it was last tried, or was let go by one further down the list, is no event.
+        if (0..self.all.len()).any(|index| self.can_start(index, now)) {
+            return Some(Duration::ZERO);
+        }
         self.all.iter().filter_map(|unit| unit.next_look(now)).min()
     }
 
@@ -155,7 +163,10 @@ impl Units {
     pub(super) fn terminate_all(&mut self, why: &str) {
         for unit in &mut self.all {
             unit.refuse(why);
-            unit.terminate();
+            // Nobody is asked twice, see [`Unit::signal`].
+            if !unit.is_stopping() {
+                unit.terminate();
+            }
         }
     }
 

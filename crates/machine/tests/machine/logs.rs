@@ -8,7 +8,7 @@ use crate::support::{bench, eventually, name, sh, state_of};
 
 /// More than all parts of a log together hold.
 const MANY: usize = 8_500_000;
-/// The most that a log may take: what is promised in the documentation, and a line each.
+/// The most that a log may take: five parts of 10 MiB, and a line each.
 const PART: u64 = (10 << 20) + 100;
 const PARTS: usize = 5;
 

@@ -255,3 +255,29 @@ fn what_cannot_be_killed_is_said_to_be_there() {
     machine.delete().unwrap();
     bench.finish();
 }
+
+/// As the processes of a container that somebody paused. With v1 they hear of nothing, not even of their end.
+#[test]
+fn what_is_frozen_ends_with_its_machine() {
+    let bench = bench();
+    let environment = bench.environment("stopping");
+    let machine = machine_with(&environment, vec![shell("paused", "exec sleep 1000", LONG)]);
+    let (group, freeze) = if host::abilities().unwrap().cgroup_v2 {
+        ("supervisor", "echo 1 > cgroup.freeze; until grep -q 'frozen 1' cgroup.events; do sleep 0.01; done")
+    } else {
+        let freeze = "echo FROZEN > freezer.state; until grep -q FROZEN freezer.state; do sleep 0.01; done";
+        ("freezer/hangar-services", freeze)
+    };
+    let freeze = || {
+        let (ServiceState::Running(pid), 1) = state_of(&machine, "paused") else { panic!("it does not run") };
+        let enter = format!(
+            "cd /sys/fs/cgroup/{group}/paused && mkdir inner && cd inner && echo {pid} > cgroup.procs"
+        );
+        sh(&machine, &format!("{enter} && {{ {freeze}; }}"));
+    };
+    freeze();
+    machine.restart(std::time::Duration::ZERO).unwrap();
+    freeze();
+    machine.delete().unwrap();
+    bench.finish();
+}
