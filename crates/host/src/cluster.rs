@@ -184,25 +184,29 @@ fn waited_for<'a>(
 }
 
 /// Whether it has run and will not again.
-fn has_ended(pod: &Pod) -> bool {
+pub(crate) fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Why a pod does not serve. All containers end with their machine: what is said of one from before `since`, when the
-/// machine was started, is no longer true.
+/// Whether what is said of a pod is no longer true: all containers end with their machine, which was started at `since`.
+pub(crate) fn is_of_before(pod: &Pod, since: Timestamp) -> bool {
+    let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
+    let mut started = containers
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|container| container.state.as_ref()?.running.as_ref()?.started_at.as_ref());
+    // Times in pods have no fractions.
+    started.any(|time| time.0.as_second() < since.as_second())
+}
+
+/// Why a pod does not serve, in a machine that was started at `since`.
 pub(crate) fn obstacle(pod: &Pod, since: Timestamp) -> Option<String> {
     if has_ended(pod) {
         return None;
     }
     let status = pod.status.as_ref()?;
-    let mut started = status
-        .container_statuses
-        .iter()
-        .flatten()
-        .filter_map(|container| container.state.as_ref()?.running.as_ref()?.started_at.as_ref());
-    // Times in pods have no fractions.
-    if started.any(|time| time.0.as_second() < since.as_second()) {
+    if is_of_before(pod, since) {
         return Some("not started again yet".to_owned());
     }
     let conditions = status.conditions.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Programs that machines run, linked into the environment.
 //!
 //! A machine is started again, after a restart of the host, from the paths it was made with. The cache forgets programs
-//! when pins change; the environment keeps its links. The cache in turn keeps what is linked, so an older `hangar` finds
-//! its programs as long as its environment is there.
+//! when pins change; the environment keeps its links. The cache in turn keeps sets with a program that is linked, so an
+//! older `hangar` need not build these again as long as its environment is there. Programs in images are not linked.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,12 +1,15 @@
 //! Pods that run an image whose name stands for another one now: they are evicted, and whoever made them makes them anew.
 //!
 //! Evicted rather than deleted: who must not lose a pod right now has said so in a disruption budget. Static pods start
-//! again by their seals. A pod that nobody would make anew is its owner's business.
+//! again by their seals. A pod that nobody would make anew is its owner's business. One that ended runs nothing, and one
+//! whose machine was started after it starts with the newer image anyway.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, Client, ResourceExt};
 
+use crate::cluster::{has_ended, is_of_before};
 use crate::error::{Result, Trying};
 use crate::images::Listing;
 
@@ -19,11 +22,11 @@ pub(crate) struct Evicted {
     pub(crate) refused: usize,
 }
 
-/// Evicts them.
-pub(crate) async fn evict(client: &Client, images: &Listing) -> Result<Evicted> {
+/// Evicts them, in a machine that was started at `since`.
+pub(crate) async fn evict(client: &Client, images: &Listing, since: Timestamp) -> Result<Evicted> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
     let mut evicted = Evicted::default();
-    for pod in pods.iter().filter(|pod| is_stale(pod, images)) {
+    for pod in pods.iter().filter(|pod| is_stale(pod, images, since)) {
         let api = Api::<Pod>::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         match api.evict(&pod.name_any(), &EvictParams::default()).await {
             Ok(_) => evicted.gone += 1,
@@ -36,11 +39,12 @@ pub(crate) async fn evict(client: &Client, images: &Listing) -> Result<Evicted> 
     Ok(evicted)
 }
 
-fn is_stale(pod: &Pod, images: &Listing) -> bool {
+fn is_stale(pod: &Pod, images: &Listing, since: Timestamp) -> bool {
     // The node is the owner of what kubelet reports of static pods.
     let is_made_anew =
         pod.owner_references().iter().any(|owner| owner.controller == Some(true) && owner.kind != "Node");
-    is_made_anew && pod.metadata.deletion_timestamp.is_none() && images.is_replaced(pod)
+    let runs = pod.metadata.deletion_timestamp.is_none() && !has_ended(pod) && !is_of_before(pod, since);
+    is_made_anew && runs && images.is_replaced(pod)
 }
 
 #[cfg(test)]
@@ -60,13 +64,32 @@ mod tests {
     #[test]
     fn only_pods_that_come_back_are_stale() {
         let (images, older, current) = (listing(), "sha256:0123", "sha256:4567");
-        assert!(is_stale(&owned("DaemonSet", older), &images));
-        assert!(is_stale(&owned("ReplicaSet", older), &images));
-        assert!(!is_stale(&owned("ReplicaSet", current), &images));
-        assert!(!is_stale(&owned("Node", older), &images), "a static pod");
-        assert!(!is_stale(&pod("example.org/proxy:v1", older), &images), "a pod that somebody made by hand");
+        let is_stale = |pod: &Pod| is_stale(pod, &images, Timestamp::UNIX_EPOCH);
+        assert!(is_stale(&owned("DaemonSet", older)));
+        assert!(is_stale(&owned("ReplicaSet", older)));
+        assert!(!is_stale(&owned("ReplicaSet", current)));
+        assert!(!is_stale(&owned("Node", older)), "a static pod");
+        assert!(!is_stale(&pod("example.org/proxy:v1", older)), "a pod that somebody made by hand");
         let mut going = owned("DaemonSet", older);
         going.metadata.deletion_timestamp = Some(serde_json::from_str("\"2026-01-01T00:00:00Z\"").unwrap());
-        assert!(!is_stale(&going, &images));
+        assert!(!is_stale(&going));
+    }
+
+    #[test]
+    fn what_does_not_run_is_not_stale() {
+        let images = listing();
+        let since: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
+        let started = |time: &str| {
+            let mut pod = owned("ReplicaSet", "sha256:0123");
+            let state = json!({"running": {"startedAt": time}});
+            let status = pod.status.as_mut().unwrap();
+            status.container_statuses.as_mut().unwrap()[0].state = serde_json::from_value(state).unwrap();
+            pod
+        };
+        assert!(is_stale(&started("2026-01-01T00:00:10Z"), &images, since));
+        assert!(!is_stale(&started("2026-01-01T00:00:09Z"), &images, since), "before its machine");
+        let mut ended = owned("Job", "sha256:0123");
+        ended.status.as_mut().unwrap().phase = Some("Succeeded".to_owned());
+        assert!(!is_stale(&ended, &images, since));
     }
 }

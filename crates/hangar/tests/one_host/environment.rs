@@ -97,14 +97,14 @@ impl Environment {
                 && program == words.first().copied()
                 && words.iter().skip(1).all(|word| arguments.next() == Some(word))
         };
-        let mut directories = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let found: Vec<PathBuf> = directories.by_ref().filter(|path| is_ours(path)).collect();
+        let directories = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let found: Vec<Process> =
+            directories.filter(|path| is_ours(path)).filter_map(|path| Process::read(&path)).collect();
+        // A child that is about to become another program still looks like its parent.
+        let is_child = |process: &Process| found.iter().any(|other| other.id == process.parent);
+        let found: Vec<&Process> = found.iter().filter(|process| !is_child(process)).collect();
         assert!(found.len() <= 1, "several run {words:?}: {found:?}");
-        let directory = found.first()?;
-        // The number may be given to another one; together with its start it is not.
-        let stat = fs::read_to_string(directory.join("stat")).ok()?;
-        let start = stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned();
-        Some(Process { id: directory.file_name()?.to_string_lossy().into_owned(), start })
+        found.first().map(|process| (*process).clone())
     }
 
     /// The routes in one of this environment's network namespaces.
@@ -203,10 +203,19 @@ impl Environment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     id: String,
+    parent: String,
     start: String,
 }
 
 impl Process {
+    /// The number may be given to another one; together with its start it is not.
+    fn read(directory: &Path) -> Option<Self> {
+        let stat = fs::read_to_string(directory.join("stat")).ok()?;
+        let mut words = stat.rsplit(')').next()?.split_whitespace();
+        let (parent, start) = (words.nth(1)?.to_owned(), words.nth(17)?.to_owned());
+        Some(Self { id: directory.file_name()?.to_string_lossy().into_owned(), parent, start })
+    }
+
     /// The files as it sees them.
     pub(crate) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.id))

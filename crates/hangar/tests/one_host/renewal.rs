@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::environment::{Environment, Process, kubectl};
 
 /// Only for a check that fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// Certificates are valid for a year.
 const AGE: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Those that are looked at, by what their command lines begin with.
@@ -88,8 +88,8 @@ fn a_pod_is_made_anew(environment: &Environment) {
     let pods = ["-n", "kube-system", "-l", "k8s-app=kube-dns"];
     let run = |arguments: &[&str]| kubectl(&environment.kubeconfig(), &[arguments, &pods].concat());
     // Returns when it is gone; until then another one has long been asked for.
-    run(&["delete", "pod", "--timeout=1m"]);
-    run(&["wait", "--for=condition=Ready", "pod", "--timeout=2m"]);
+    run(&["delete", "pod", "--timeout=5m"]);
+    run(&["wait", "--for=condition=Ready", "pod", "--timeout=5m"]);
     assert!(run(&["logs"]).contains("CoreDNS"));
 }
 

@@ -101,12 +101,22 @@ impl OneHost {
         write_if_changed(&machine, &resolver.path, resolver.content.as_bytes())?;
         let configuration = yaml(&kubelet::configuration())?;
         let path = Path::new(kubelet::CONFIGURATION_PATH);
-        if write_if_changed(&machine, path, configuration.as_bytes())? {
+        let had_configuration = machine.read_file(path).is_ok();
+        let is_configured = write_if_changed(&machine, path, configuration.as_bytes())?;
+        if is_configured {
             changes.push("kubelet configured".to_owned());
         }
         let manifests = self.manifest_options(options, prepared.addresses, &images)?;
         let services = self.services(&configuration)?;
-        let again = self.start_again(&machine, &services, &manifests, has_just_started)?;
+        let mut started = if has_just_started { services.clone() } else { self.started_with() };
+        if had_configuration && is_configured {
+            // Also in a machine that has just started: it had the older one, and kubelet did not wait.
+            started.remove(KUBELET);
+        }
+        let outdated = startup::outdated(&started, &services);
+        let again = self.start_again(&machine, &outdated, &manifests, has_just_started)?;
+        // Last: what a killed run did not come to is done by the next.
+        write_private(&self.layout.machine_services(), json!(services).to_string().as_bytes())?;
         let kubelet = again.iter().any(|name| name == KUBELET).then(Timestamp::now);
         if !again.is_empty() {
             changes.push(format!("started again: {}", again.join(", ")));
@@ -129,43 +139,44 @@ impl OneHost {
         ]))
     }
 
-    /// Starts what was started with something else than it would read now, and what is stopped, and lets kubelet start
-    /// etcd and the API server. The names of what ran before. In a machine that has just started nothing did.
+    /// The seals of what services were started with, as far as it is known.
+    fn started_with(&self) -> BTreeMap<String, String> {
+        let record = fs::read(self.layout.machine_services()).ok();
+        record.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Starts these services and outdated static pods again, and what is stopped, and lets kubelet start etcd and the API
+    /// server. The names of what was started again. In a machine that has just started no static pod runs.
     fn start_again(
         &self,
         machine: &Machine,
-        services: &BTreeMap<String, String>,
+        services: &[&str],
         manifests: &control_plane::Options,
         has_just_started: bool,
     ) -> Result<Vec<String>> {
-        let record = self.layout.machine_services();
         let mut again = Vec::new();
-        if !has_just_started {
-            let pods = self.outdated_pods(manifests)?;
-            if !pods.is_empty() {
-                machine.stop_service(&Name::new(KUBELET)?)?;
-                again.extend(self.end_pods(machine, &pods)?.into_iter().map(str::to_owned));
-            }
-            let started = fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok());
-            for name in startup::outdated(&started.unwrap_or_default(), services) {
-                // Kubelet starts again below.
-                if name != KUBELET || pods.is_empty() {
-                    machine.restart_service(&Name::new(name)?)?;
-                    again.push(name.to_owned());
-                }
+        let pods = if has_just_started { Vec::new() } else { self.outdated_pods(manifests)? };
+        if !pods.is_empty() {
+            machine.stop_service(&Name::new(KUBELET)?)?;
+            again.extend(self.end_pods(machine, &pods)?.into_iter().map(str::to_owned));
+        }
+        for name in services {
+            // Kubelet starts again below.
+            if *name != KUBELET || pods.is_empty() {
+                machine.restart_service(&Name::new(*name)?)?;
+                again.push((*name).to_owned());
             }
         }
         self.write_manifests(&Component::FIRST, manifests)?;
         for service in machine.services()? {
             // By this run, or by one that was killed before it came here.
-            if service.state == ServiceState::Stopped {
+            if matches!(service.state, ServiceState::Stopped | ServiceState::Stopping) {
                 machine.start_service(&service.name)?;
                 again.push(service.name.to_string());
             }
         }
         again.sort();
         again.dedup();
-        write_private(&record, json!(services).to_string().as_bytes())?;
         Ok(again)
     }
 

@@ -1,11 +1,11 @@
 //! `up`: step by step from nothing, or from whatever a killed run or a reboot left, to a cluster whose pods all run.
 //!
-//! Every step looks first and does only what is missing. Nothing is remembered between runs except what is on disk
-//! anyway, so there is no state that could be wrong.
+//! Every step looks first and does only what is missing. What cannot be seen, such as what a service read when it started,
+//! is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one too new.
 //!
 //! Steps run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
-//! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps the API server busy
-//! at first, even before that is ready for others, and needs a Ready node only in the end.
+//! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps
+//! the API server busy at first, even before that is ready for others, and needs a Ready node only in the end.
 //!
 //! A further step is a variant of `Step` with a name, a function here that returns `Done`, and
 //! a line in the chain it belongs to, behind what it needs.

@@ -1,7 +1,7 @@
 //! What runs in the cluster: the control plane answers, add-ons are applied, the node is Ready, pods run.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hangar_parts::Set;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::addons::{self, AddonOptions, ApiServer, GatewayOptions, Images, LoadBalancerOptions, gateway};
 use crate::addresses::{Addresses, DNS_SERVICE, POD_RANGE};
 use crate::cluster::{self, ExpectedPods};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::images::Listing;
 use crate::management::control_plane::{self, Component};
 use crate::management::{API_SERVER_PORT, NAME};
@@ -91,9 +91,15 @@ impl OneHost {
         images: &Listing,
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
-        let evicted = stale::evict(client, images).await?;
         let since = self.started()?;
         let tell = |state: &str| progress.detail(Step::Pods, state);
+        let evicted = OnceLock::new();
+        let evict = || async {
+            let _ = evicted.set(stale::evict(client, images, since).await?);
+            Ok::<_, Error>(None)
+        };
+        cluster::wait("the eviction of pods with older images", PODS_PATIENCE, tell, evict).await?;
+        let evicted = evicted.into_inner().unwrap_or_default();
         cluster::wait("the pods' readiness", PODS_PATIENCE, tell, || {
             cluster::unready_pods(client, expected, since)
         })

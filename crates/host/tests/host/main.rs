@@ -12,10 +12,11 @@ mod resolver;
 mod snapshot;
 mod workloads;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hangar_host::management::kubelet;
 use hangar_host::{Error, OneHost, OwnProgram, Progress, Step, UpOptions};
 use hangar_machine::Name;
 use hangar_parts::Parts;
@@ -26,8 +27,9 @@ use serde_json::json;
 use snapshot::Snapshot;
 use workloads::Workloads;
 
-/// Says where the time goes when the test is run with `--nocapture`.
-struct Lines;
+/// Says where the time goes when the test is run with `--nocapture`, and remembers what was done.
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
 
 impl Progress for Lines {
     fn started(&self, _: Step) {}
@@ -36,6 +38,7 @@ impl Progress for Lines {
     }
     fn done(&self, step: Step, elapsed: Duration, outcome: &str) {
         println!("{:>7.2} s  {step}: {outcome}", elapsed.as_secs_f64());
+        self.0.lock().unwrap().push(format!("{step}: {outcome}"));
     }
     fn failed(&self, _: Step, _: Duration, error: &Error) {
         println!("{error}");
@@ -80,7 +83,7 @@ async fn up_use_repair_down() {
     let images = vec![workloads::image(&parts)];
     let options = UpOptions { gateway: true, own_images: images, ..UpOptions::default() };
     let before = Snapshot::take(host.name().as_str());
-    let up = host.up(&options, None, Arc::new(Lines)).await.unwrap();
+    let up = host.up(&options, None, Arc::new(Lines::default())).await.unwrap();
     assert!(up.changed);
     let status = host.status().await.unwrap();
     assert!(status.is_healthy(), "{status:#?}");
@@ -93,14 +96,18 @@ async fn up_use_repair_down() {
     claim(&client).await;
 
     // Nothing to repair.
-    let again = host.up(&options, None, Arc::new(Lines)).await.unwrap();
+    let again = host.up(&options, None, Arc::new(Lines::default())).await.unwrap();
     assert!(!again.changed);
 
     // As after a crash of the machine, or a restart of the host: the data is still there.
+    with_older_settings(host);
     host.management().unwrap().stop(Duration::ZERO).unwrap();
     assert!(!host.status().await.unwrap().is_healthy());
-    let repaired = host.up(&options, None, Arc::new(Lines)).await.unwrap();
+    let lines = Arc::new(Lines::default());
+    let repaired = host.up(&options, None, lines.clone()).await.unwrap();
     assert!(repaired.changed);
+    let started = "machine: started, kubelet configured, started again: kubelet".to_owned();
+    assert!(lines.0.lock().unwrap().contains(&started), "kubelet may go on with older settings");
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, "default");
     claims.get("data").await.unwrap();
 
@@ -109,10 +116,20 @@ async fn up_use_repair_down() {
     assert!(logs.path().join("machines/management/kubelet.log").exists());
     assert!(std::fs::read_dir(logs.path().join("pods/kube-system")).unwrap().count() >= 8);
 
-    assert!(host.down(Arc::new(Lines)).await.unwrap());
+    assert!(host.down(Arc::new(Lines::default())).await.unwrap());
     assert!(!bench.state.exists(), "files were left in the state directory");
     before.assert_same(host.name().as_str());
-    assert!(!host.down(Arc::new(Lines)).await.unwrap(), "there was something left to remove");
+    assert!(!host.down(Arc::new(Lines::default())).await.unwrap(), "there was something left to remove");
+}
+
+/// Kubelet's settings as another `hangar` may have left them: kubelet starts with its machine, before they are replaced.
+fn with_older_settings(host: &OneHost) {
+    let machine = host.management().unwrap();
+    let path = Path::new(kubelet::CONFIGURATION_PATH);
+    let settings = String::from_utf8(machine.read_file(path).unwrap()).unwrap();
+    let older = settings.replace("maxPods: 250", "maxPods: 249");
+    assert_ne!(older, settings);
+    machine.write_file(path, older.as_bytes(), 0o644).unwrap();
 }
 
 /// A claim that is bound at once and must outlive the machine; and the checks' namespaces are gone.
