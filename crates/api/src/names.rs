@@ -7,6 +7,8 @@
 pub const OWN_PREFIX: &str = "hangar.cluster.x-k8s.io";
 /// What the other API version of this object could not express; see `conversion::stash`.
 pub const STASH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/conversion-stash";
+/// On a `HostedControlPlane`: it can be deleted although its Cluster lives (presence).
+pub const ALLOW_DELETION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/allow-deletion";
 
 // Labels on objects.
 

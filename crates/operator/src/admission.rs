@@ -1,44 +1,130 @@
-//! The rules of `hangar_plan::admission` behind the webhook server.
+//! The rules of `hangar_plan::admission` behind the webhook server, with the manager's stores for those that look further.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_api::reference::ContractVersionedObjectReference;
+use hangar_kit::ObjectKey;
 use hangar_kit::webhook::Verdict;
-use hangar_plan::admission::{self, Request};
+use hangar_plan::admission::{self, Lookup, Operation, Request};
+use hangar_plan::flow::Read;
 use kube::core::DynamicObject;
-use kube::core::admission::AdmissionRequest;
+use kube::core::admission::{AdmissionRequest, Operation as Asked};
+use kube::{Api, Client};
+use serde::Serialize;
 use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::context::{Context, Foreign, Watches};
+
+/// Half of what the API server waits for an answer.
+const READ_LIMIT: Duration = Duration::from_secs(5);
 
 /// Gives an object its defaults.
 pub(crate) fn mutate(review: &AdmissionRequest<DynamicObject>) -> Verdict {
-    let Some((object, _)) = objects(review) else { return Verdict::allow() };
-    let request = request(review, &object, None);
-    Verdict::change(&object, &admission::defaulted(&request))
+    let Some(asked) = Asking::of(review) else { return Verdict::allow() };
+    Verdict::change(&asked.object, &admission::defaulted(&asked.request(review)))
 }
 
-/// Checks an object; all complaints come at once, one line each.
-pub(crate) fn validate(review: &AdmissionRequest<DynamicObject>) -> Verdict {
-    let Some((object, old)) = objects(review) else { return Verdict::allow() };
-    let errors = admission::validate(&request(review, &object, old.as_ref()));
-    if errors.is_empty() {
-        return Verdict::allow();
+/// Checks a request; all complaints come at once.
+pub(crate) fn validate(review: &AdmissionRequest<DynamicObject>, lookup: &dyn Lookup) -> Verdict {
+    let Some(asked) = Asking::of(review) else { return Verdict::allow() };
+    let answer = admission::validate(&asked.request(review), lookup);
+    let lines: Vec<String> = answer.errors.iter().map(ToString::to_string).collect();
+    let verdict = if lines.is_empty() { Verdict::allow() } else { Verdict::deny(lines.join("; ")) };
+    answer.warnings.into_iter().fold(verdict, Verdict::warn)
+}
+
+/// The objects of a request.
+struct Asking {
+    operation: Operation,
+    object: Value,
+    old: Option<Value>,
+}
+
+impl Asking {
+    fn of(review: &AdmissionRequest<DynamicObject>) -> Option<Self> {
+        let value = |object: Option<&DynamicObject>| serde_json::to_value(object?).ok();
+        let (object, old) = (value(review.object.as_ref()), value(review.old_object.as_ref()));
+        let (operation, object, old) = match review.operation {
+            Asked::Create => (Operation::Create, object?, None),
+            Asked::Update => (Operation::Update, object?, old),
+            Asked::Delete => (Operation::Delete, old?, None),
+            Asked::Connect => return None,
+        };
+        Some(Self { operation, object, old })
     }
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    Verdict::deny(lines.join("; "))
-}
 
-fn request<'request>(
-    review: &'request AdmissionRequest<DynamicObject>,
-    object: &'request Value,
-    old: Option<&'request Value>,
-) -> Request<'request> {
-    Request { group: &review.kind.group, kind: &review.kind.kind, object, old }
-}
-
-/// The object and the one it replaces. Nothing on a delete, and nothing for an object that is on its way out: its
-/// finalizers must be removable whatever else is wrong with it.
-fn objects(review: &AdmissionRequest<DynamicObject>) -> Option<(Value, Option<Value>)> {
-    let object = review.object.as_ref()?;
-    if object.metadata.deletion_timestamp.is_some() {
-        return None;
+    fn request<'request>(
+        &'request self,
+        review: &'request AdmissionRequest<DynamicObject>,
+    ) -> Request<'request> {
+        Request {
+            operation: self.operation,
+            group: &review.kind.group,
+            kind: &review.kind.kind,
+            namespace: review.namespace.as_deref().unwrap_or_default(),
+            object: &self.object,
+            old: self.old.as_ref(),
+            is_dry_run: review.dry_run,
+            user: review.user_info.username.as_deref().unwrap_or_default(),
+        }
     }
-    let old = review.old_object.as_ref().and_then(|old| serde_json::to_value(old).ok());
-    Some((serde_json::to_value(object).ok()?, old))
+}
+
+/// Other objects by the manager's stores and client. Called on blocking threads only.
+pub(crate) struct Others {
+    client: Client,
+    watches: Arc<Watches>,
+    foreign: Arc<Foreign>,
+    runtime: Handle,
+}
+
+impl Others {
+    /// To be called in the runtime that the calls are to run in.
+    pub(crate) fn new(context: &Context) -> Self {
+        let (watches, foreign) = (Arc::clone(&context.watches), Arc::clone(&context.foreign));
+        Self { client: context.client(), watches, foreign, runtime: Handle::current() }
+    }
+}
+
+fn readable(object: &impl Serialize) -> Read<Value> {
+    serde_json::to_value(object).map_or_else(|error| Read::unknown(error.to_string()), Read::One)
+}
+
+/// The object of a read as JSON.
+fn as_json<T>(found: Read<T>, show: impl Fn(&T) -> Read<Value>) -> Read<Value> {
+    match found {
+        Read::Unknown(unknown) => Read::Unknown(unknown),
+        found => found.iter().next().map_or(Read::Absent, show),
+    }
+}
+
+impl Lookup for Others {
+    fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
+        if (group, kind) == ("cluster.x-k8s.io", "Cluster") {
+            let found = self.watches.clusters().get(&ObjectKey::namespaced(namespace, name));
+            return as_json(found, |kept| readable(&kept.value));
+        }
+        let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
+        let found = self.foreign.get(namespace, &ContractVersionedObjectReference { api_group, kind, name });
+        as_json(found, |referred| readable(&referred.object.value))
+    }
+
+    fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
+        let resource = match self.foreign.resource(group, kind).known() {
+            Err(unknown) => return Read::Unknown(unknown),
+            Ok(mut found) => match found.pop() {
+                Some(resource) => resource,
+                None => return Read::unknown(format!("no version of {kind} is known")),
+            },
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let read = self.runtime.block_on(tokio::time::timeout(READ_LIMIT, api.get_opt(name)));
+        match read {
+            Ok(Ok(found)) => as_json(Read::found(found), readable),
+            Ok(Err(error)) => Read::unknown(error.to_string()),
+            Err(_) => Read::unknown(format!("no answer within {READ_LIMIT:?}")),
+        }
+    }
 }

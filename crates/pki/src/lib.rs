@@ -26,6 +26,6 @@ pub use encryption::{encryption_key, fingerprint};
 pub use error::Error;
 pub use intent::{Algorithm, Intent, Usage};
 pub use kubeconfig::{Credentials, Kubeconfig, Trust};
-pub use mint::{BACKDATE, issue};
+pub use mint::issue;
 pub use secret::{KeyPairPem, PrivateKeyPem, SecretText};
 pub use service_account::ServiceAccountKeys;

@@ -16,7 +16,7 @@ use crate::{Algorithm, Authority, Error, Intent, KeyPairPem, PrivateKeyPem, Usag
 
 /// Validity starts this much before the time of minting, so that a peer whose clock is late accepts it at once.
 /// Short-lived certificates are backdated by less.
-pub const BACKDATE: Duration = Duration::from_mins(5);
+const BACKDATE: Duration = Duration::from_mins(5);
 
 /// Short-lived certificates are backdated by this fraction of their lifetime at most: otherwise two thirds of the
 /// validity could lie in the past and the certificate would be due for renewal when it is born.

@@ -2,7 +2,7 @@
 //!
 //! Both versions are complete: every object that upstream accepts is accepted here. Shapes that are the same in both
 //! are written once, beside the versions; bounds that only the newer version has (`minProperties` of an object) stand
-//! at the field that holds the shape. Lists and objects are `Option`s throughout, because for some (taints, the
+//! at the field that holds the shape (`newer`). Lists and objects are `Option`s throughout, because for some (taints, the
 //! control plane section of a join) absent and empty mean different things.
 
 #![allow(clippy::duplicated_attributes, reason = "each printer column names its type")]
@@ -10,13 +10,17 @@
 pub(crate) mod absent_spec;
 mod container_linux_config;
 mod convert;
+mod discovery;
 mod disk_setup;
 mod env_var;
+mod external_etcd;
 mod file;
 mod format;
 mod host_path_mount;
+mod ignition;
 mod image;
 mod kube_config_cluster;
+mod newer;
 mod ntp;
 #[cfg(test)]
 mod schema_tests;
@@ -31,13 +35,19 @@ use kube::CustomResourceExt;
 use crate::crd::Kind;
 
 pub use container_linux_config::ContainerLinuxConfig;
+pub use discovery::{
+    BootstrapTokenDiscovery, FileDiscovery, FileDiscoveryKubeConfig, KubeConfigAuthExec,
+    KubeConfigAuthExecEnv, KubeConfigAuthProvider, KubeConfigUser,
+};
 pub use disk_setup::{DiskSetup, Filesystem, Partition, TableType};
 pub use env_var::{
     Divisor, EnvVar, EnvVarSource, FieldSelector, FileKeySelector, KeySelector, ResourceFieldSelector,
 };
+pub use external_etcd::ExternalEtcd;
 pub use file::{Encoding, File, FileSource, SecretKey};
 pub use format::Format;
 pub use host_path_mount::HostPathMount;
+pub use ignition::Ignition;
 pub use image::{Dns, ImagePullPolicy, Patches};
 pub use kube_config_cluster::KubeConfigCluster;
 pub use ntp::Ntp;

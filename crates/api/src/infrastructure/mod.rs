@@ -4,6 +4,7 @@
 //! either implementation can be swapped for the other. Only the v1beta1 contract is claimed: failure domains are a map
 //! here, and readers of the v1beta2 contract expect a list.
 
+mod immutable;
 pub mod v1beta1;
 
 use kube::CustomResourceExt;
@@ -16,9 +17,9 @@ pub const PROVIDER: &str = "infrastructure-openstack";
 /// The kinds of this group, for CRD generation.
 pub fn kinds() -> Vec<Kind> {
     [
-        v1beta1::OpenStackCluster::crd(),
+        immutable::of_cluster(v1beta1::OpenStackCluster::crd()),
         v1beta1::OpenStackClusterTemplate::crd(),
-        v1beta1::OpenStackMachine::crd(),
+        immutable::of_machine(v1beta1::OpenStackMachine::crd()),
         v1beta1::OpenStackMachineTemplate::crd(),
     ]
     .into_iter()

@@ -217,6 +217,20 @@ async fn changes_of_hosted_control_planes() {
         (json!({"etcd": {"storageClassName": "slow"}}), Some("cannot be changed")),
     ];
     change(HOSTED_CONTROL_PLANE, spec, json!({}), rows).await;
+    let node_host = |host: Value| json!({"exposure": {"nodeHost": host}});
+    let rows =
+        vec![(node_host(json!("nodes.example.org")), None), (node_host(json!("")), Some("at least 1"))];
+    change(HOSTED_CONTROL_PLANE, json!({"version": "v1.33.0"}), json!({}), rows).await;
+    let rows = vec![
+        (json!({"replicas": 3}), None),
+        (node_host(json!("other.example.org")), Some("nodes hold on to it")),
+        (json!({"exposure": null}), Some("nodes hold on to it")),
+    ];
+    let joined = json!({
+        "version": "v1.33.0", "exposure": {"nodeHost": "nodes.example.org"},
+        "controlPlaneEndpoint": {"host": "api.example.org", "port": 6443},
+    });
+    change(HOSTED_CONTROL_PLANE, joined, json!({}), rows).await;
     let rows = vec![
         (json!({"etcd": {"autoGrow": false, "volumeSize": "12Gi"}}), None),
         (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("grown beyond volumeSize")),
@@ -232,7 +246,7 @@ async fn openstack_kinds() {
         identity.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({ "identityRef": identity })
     };
-    let id = "11111111-1111-1111-1111-111111111111";
+    let id = ID;
     let rows = vec![
         (json!({}), None),
         (json!({"disableExternalNetwork": true}), Some("disableAPIServerFloatingIP must be true")),
@@ -265,29 +279,128 @@ async fn openstack_kinds() {
         (hint(json!({"type": "Bool", "string": "x"})), Some("bool is needed")),
     ];
     create(OPENSTACK_MACHINE, &json!({"flavor": "small", "image": {"id": id}}), rows).await;
-    let rows = vec![
-        (identity(json!({"region": "a", "cloudName": "d"})), None),
-        (identity(json!({"region": "b"})), Some("region cannot be changed")),
-    ];
-    change(OPENSTACK_CLUSTER, identity(json!({"region": "a"})), json!({"ready": true}), rows).await;
-    let subnets = |cidr: &str, server: &str| json!([{"cidr": cidr, "dnsNameservers": [server]}]);
-    let mut managed = identity(json!({}));
-    managed["managedSubnets"] = subnets("10.6.0.0/24", "192.0.2.1");
-    let rows = vec![
-        (json!({"managedSubnets": subnets("10.6.0.0/24", "192.0.2.2")}), None),
-        (json!({"managedSubnets": subnets("10.7.0.0/24", "192.0.2.1")}), Some("cannot be added or removed")),
-        (json!({"managedSubnets": null}), Some("cannot be added or removed")),
-        (json!({"managedSubnets": []}), Some("cannot be added or removed")),
-    ];
-    change(OPENSTACK_CLUSTER, managed, json!({}), rows).await;
-    let machine = json!({"flavor": "small", "image": {"id": id}, "ports": [{"nameSuffix": "a"}]});
+}
+
+const ID: &str = "11111111-1111-1111-1111-111111111111";
+
+/// A cluster's spec with credentials.
+fn cluster(more: &Value) -> Value {
+    let mut spec = json!({"identityRef": {"name": "s", "cloudName": "c", "region": "a"}});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    spec
+}
+
+#[tokio::test]
+async fn what_an_openstack_machine_was_made_from_stays() {
+    let machine =
+        json!({"flavor": "small", "image": {"id": ID}, "ports": [{"nameSuffix": "a"}], "trunk": false});
+    let other_image = "22222222-2222-2222-2222-222222222222";
     let rows = vec![
         (json!({"providerID": "openstack:///x"}), None),
-        (json!({"ports": [{"nameSuffix": "a"}]}), None),
-        (json!({"ports": [{"nameSuffix": "b"}]}), Some("ports cannot be changed")),
-        (json!({"ports": null}), Some("ports cannot be changed")),
+        (json!({"identityRef": {"name": "s", "cloudName": "c"}}), None),
+        (json!({"trunk": null, "tags": [], "ports": [{"nameSuffix": "a"}]}), None),
+        (json!({"ports": [{"nameSuffix": "b"}]}), Some("spec.ports: Forbidden: cannot be changed")),
+        (json!({"ports": null}), Some("spec.ports: Forbidden: cannot be changed")),
+        (json!({"flavor": "large"}), Some("spec.flavor: Forbidden: cannot be changed")),
+        (json!({"flavorID": "1"}), Some("spec.flavorID: Forbidden")),
+        (json!({"image": {"id": other_image}}), Some("spec.image: Forbidden")),
+        (json!({"trunk": true}), Some("spec.trunk: Forbidden")),
+        (json!({"tags": ["a"]}), Some("spec.tags: Forbidden")),
+        (json!({"rootVolume": {"sizeGiB": 1}}), Some("spec.rootVolume: Forbidden")),
     ];
     change(OPENSTACK_MACHINE, machine, json!({}), rows).await;
-    let rows = vec![(json!({"ports": []}), None), (json!({"ports": [{}]}), Some("ports cannot be changed"))];
-    change(OPENSTACK_MACHINE, json!({"flavor": "small", "image": {"id": id}}), json!({}), rows).await;
+    let rows = vec![(json!({"ports": []}), None), (json!({"ports": [{}]}), Some("spec.ports: Forbidden"))];
+    change(OPENSTACK_MACHINE, json!({"flavor": "small", "image": {"id": ID}}), json!({}), rows).await;
+    let rows = vec![
+        (json!({"providerID": "openstack:///y"}), Some("spec.providerID: Forbidden")),
+        (json!({"providerID": null}), Some("spec.providerID: Forbidden")),
+    ];
+    let known = json!({"flavor": "small", "image": {"id": ID}, "providerID": "openstack:///x"});
+    change(OPENSTACK_MACHINE, known, json!({}), rows).await;
+}
+
+#[tokio::test]
+async fn what_an_openstack_cluster_was_made_from_stays() {
+    let subnets = |cidr: &str, server: &str, first: &str| json!([{"cidr": cidr, "dnsNameservers": [server], "allocationPools": [{"start": first, "end": "10.6.0.9"}]}]);
+    let managed = cluster(&json!({
+        "managedSubnets": subnets("10.6.0.0/24", "192.0.2.1", "10.6.0.2"),
+        "managedSecurityGroups": {}, "networkMTU": 1400, "apiServerPort": 6443,
+        "apiServerLoadBalancer": {"enabled": true, "allowedCIDRs": ["10.0.0.0/8"]},
+    }));
+    let removed = Some("cannot be added or removed");
+    let rows = vec![
+        (json!({"managedSubnets": subnets("10.6.0.0/24", "192.0.2.2", "10.6.0.2")}), None),
+        (json!({"managedSubnets": subnets("10.7.0.0/24", "192.0.2.1", "10.6.0.2")}), removed),
+        (json!({"managedSubnets": subnets("10.6.0.0/24", "192.0.2.1", "10.6.0.3")}), removed),
+        (json!({"managedSubnets": null}), removed),
+        (json!({"managedSubnets": []}), removed),
+        (json!({"network": {"id": ID}}), Some("spec.network: Forbidden")),
+        (json!({"router": {"id": ID}}), Some("spec.router: Forbidden")),
+        (json!({"networkMTU": 1500, "disablePortSecurity": true, "managedSecurityGroups": null}), None),
+        (json!({"apiServerLoadBalancer": {"enabled": false}, "apiServerPort": 443}), None),
+        (json!({"controlPlaneEndpoint": {"host": "h", "port": 6443}}), None),
+        (json!({"identityRef": {"region": "b"}}), Some("region cannot be changed")),
+    ];
+    change(OPENSTACK_CLUSTER, managed.clone(), json!({}), rows).await;
+
+    let group = json!({"id": ID, "name": "n"});
+    let balancer = json!({"id": ID, "name": "n", "ip": "192.0.2.1", "internalIP": "10.6.0.3"});
+    let status = json!({
+        "network": group, "workerSecurityGroup": group, "bastion": {"id": ID}, "apiServerLoadBalancer": balancer,
+    });
+    let mut made = managed;
+    made["controlPlaneEndpoint"] = json!({"host": "h", "port": 6443});
+    made["bastion"] = json!({"enabled": false});
+    let rows = vec![
+        (json!({"managedSubnets": subnets("10.6.0.0/24", "192.0.2.2", "10.6.0.2")}), None),
+        (json!({"identityRef": {"cloudName": "d"}, "tags": ["a"]}), None),
+        (json!({"controlPlaneAvailabilityZones": ["a"], "controlPlaneOmitAvailabilityZone": true}), None),
+        (json!({"managedSecurityGroups": {"allowAllInClusterTraffic": true}}), None),
+        (json!({"managedSecurityGroups": null}), Some("spec.managedSecurityGroups: Forbidden")),
+        (json!({"bastion": {"floatingIP": "192.0.2.9"}}), None),
+        (json!({"bastion": null}), Some("spec.bastion: Forbidden")),
+        (json!({"apiServerLoadBalancer": {"allowedCIDRs": [], "monitor": {"delay": 1}}}), None),
+        (json!({"apiServerLoadBalancer": {"enabled": false}}), Some("only allowedCIDRs and monitor")),
+        (json!({"apiServerLoadBalancer": null}), Some("only allowedCIDRs and monitor")),
+        (json!({"apiServerPort": null}), None),
+        (json!({"apiServerPort": 443}), Some("spec.apiServerPort: Forbidden")),
+        (json!({"apiServerFixedIP": "10.6.0.7"}), Some("spec.apiServerFixedIP: Forbidden")),
+        (json!({"disableAPIServerFloatingIP": true}), Some("spec.disableAPIServerFloatingIP: Forbidden")),
+        (json!({"disableAPIServerFloatingIP": false}), None),
+        (json!({"controlPlaneEndpoint": {"port": 443}}), Some("spec.controlPlaneEndpoint: Forbidden")),
+        (json!({"controlPlaneEndpoint": null}), Some("spec.controlPlaneEndpoint: Forbidden")),
+        (json!({"networkMTU": 1500}), Some("spec.networkMTU: Forbidden")),
+        (json!({"disablePortSecurity": true}), Some("spec.disablePortSecurity: Forbidden")),
+    ];
+    change(OPENSTACK_CLUSTER, made, status, rows).await;
+}
+
+#[tokio::test]
+async fn a_reference_is_corrected_until_it_is_found_and_becomes_the_id_it_led_to() {
+    let by_name = |name: &str| json!({"filter": {"name": name}});
+    let second = "22222222-2222-2222-2222-222222222222";
+    let spec = cluster(&json!({
+        "network": by_name("net"), "subnets": [by_name("a"), by_name("b")], "externalNetwork": by_name("ext"),
+    }));
+    let corrected = json!({"network": by_name("x"), "subnets": [by_name("x")], "externalNetwork": null});
+    change(OPENSTACK_CLUSTER, spec.clone(), json!({}), vec![(corrected, None)]).await;
+
+    let found = |id: &str| json!({"id": id, "name": "n", "cidr": "10.6.0.0/24"});
+    let status = json!({
+        "network": {"id": ID, "name": "net", "subnets": [found(ID), found(second)]},
+        "externalNetwork": {"id": ID, "name": "ext"},
+    });
+    let rows = vec![
+        (json!({"network": {"id": ID, "filter": null}}), None),
+        (json!({"network": {"id": second, "filter": null}}), Some("spec.network: Forbidden")),
+        (json!({"network": by_name("x")}), Some("spec.network: Forbidden")),
+        (json!({"network": null}), Some("spec.network: Forbidden")),
+        (json!({"subnets": [{"id": ID}, {"id": second}]}), None),
+        (json!({"subnets": [{"id": second}, {"id": ID}]}), Some("spec.subnets: Forbidden")),
+        (json!({"subnets": [{"id": ID}]}), Some("spec.subnets: Forbidden")),
+        (json!({"subnets": [{"id": ID}, by_name("b")]}), Some("spec.subnets: Forbidden")),
+        (json!({"externalNetwork": by_name("x")}), Some("spec.externalNetwork: Forbidden")),
+        (json!({"router": by_name("r")}), None),
+    ];
+    change(OPENSTACK_CLUSTER, spec, status, rows).await;
 }

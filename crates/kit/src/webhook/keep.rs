@@ -101,7 +101,7 @@ impl IssuedCertificate {
                 let trusted = trust.is_some_and(|moment| moment <= Instant::now());
                 let retry = if objects.dirty.is_empty() { LONGEST_SLEEP } else { RETRY };
 
-                let step = material.next(&self.intent, &self.policy, self.now(), trusted);
+                let step = material.next(&self.intent, self.now(), trusted);
                 let pause = match step {
                     Step::WaitUntil(moment) => {
                         Duration::try_from(self.now().duration_until(moment)).unwrap_or_default()
@@ -110,7 +110,7 @@ impl IssuedCertificate {
                     Step::AwaitTrust => {
                         trust.map_or(LONGEST_SLEEP, |moment| moment.saturating_duration_since(Instant::now()))
                     }
-                    Step::AddAuthority | Step::SignServing | Step::DropOldAuthorities => {
+                    Step::AddAuthority | Step::SignServing => {
                         tracing::info!(?step, "webhook certificate");
                         let next = material.after(step, &self.intent, &self.policy, self.now())?;
                         self.write(&next, resource_version).await?;

@@ -7,12 +7,15 @@
 //! |---|---|---|
 //! | one | it | nothing, until something is due |
 //! | old and new | old | wait until both are trusted everywhere, then sign with the new one |
-//! | old and new | new | wait until every replica must have loaded it, then drop the old one |
+//! | old and new | new | nothing, until something is due |
+//!
+//! The old authority stays trusted until the next change, so that no replica can be too late to load the new
+//! certificate. Its key is overwritten with the new one, so nothing can be signed with it any more.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_pki::{Authority, BACKDATE, Certificate, Intent, KeyPairPem, PrivateKeyPem, issue};
+use hangar_pki::{Authority, Certificate, Intent, KeyPairPem, PrivateKeyPem, issue};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 
@@ -34,8 +37,6 @@ pub struct RenewalPolicy {
     pub serving_lifetime: Duration,
     /// How long after writing a new authority into the last object every API server knows it.
     pub trust_propagation: Duration,
-    /// How long after a serving certificate was signed every replica has loaded it.
-    pub overlap: Duration,
 }
 
 impl Default for RenewalPolicy {
@@ -44,7 +45,6 @@ impl Default for RenewalPolicy {
             authority_lifetime: 730 * DAY,
             serving_lifetime: 90 * DAY,
             trust_propagation: Duration::from_mins(1),
-            overlap: Duration::from_hours(1),
         }
     }
 }
@@ -70,8 +70,6 @@ pub(super) enum Step {
     AddAuthority,
     /// Sign a new serving certificate with the newest authority.
     SignServing,
-    /// Trust the newest authority only.
-    DropOldAuthorities,
 }
 
 impl Material {
@@ -163,13 +161,7 @@ impl Material {
     }
 
     /// What comes next. `trusted` says that the authorities have arrived everywhere.
-    pub(super) fn next(
-        &self,
-        intent: &Intent,
-        policy: &RenewalPolicy,
-        now: Timestamp,
-        trusted: bool,
-    ) -> Step {
+    pub(super) fn next(&self, intent: &Intent, now: Timestamp, trusted: bool) -> Step {
         let Some(newest) = self.newest() else {
             return Step::AddAuthority;
         };
@@ -185,17 +177,7 @@ impl Material {
         if serving_is_useless || serving.renew_at() <= now {
             return Step::SignServing;
         }
-        let mut due = newest.renew_at().min(serving.renew_at());
-        if self.trusted.len() > 1 {
-            // The start of validity lies before the moment of signing, by that much at most.
-            let overlap = policy.overlap.saturating_add(BACKDATE);
-            let drop_at = serving.not_before().checked_add(overlap).unwrap_or(Timestamp::MAX);
-            if drop_at <= now {
-                return Step::DropOldAuthorities;
-            }
-            due = due.min(drop_at);
-        }
-        Step::WaitUntil(due)
+        Step::WaitUntil(newest.renew_at().min(serving.renew_at()))
     }
 
     /// The material after a step; waiting changes nothing.
@@ -211,7 +193,7 @@ impl Material {
             Step::WaitUntil(_) | Step::AwaitTrust => {}
             Step::AddAuthority => {
                 let authority = new_authority(policy, now)?;
-                next.trusted.retain(|old| old.is_valid_at(now));
+                next.trusted.retain(|old| old.is_valid_at(now) && self.serving_certificate.is_signed_by(old));
                 next.trusted.insert(0, authority.certificate().clone());
                 next.authority = authority.pair().clone();
             }
@@ -220,7 +202,6 @@ impl Material {
                 next.serving = issue(&authority, intent, now)?;
                 next.serving_certificate = Certificate::parse(&next.serving.certificate)?;
             }
-            Step::DropOldAuthorities => next.trusted.truncate(1),
         }
         Ok(next)
     }

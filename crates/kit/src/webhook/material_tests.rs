@@ -17,7 +17,7 @@ fn created(now: Timestamp) -> Material {
 }
 
 fn step(material: &Material, now: Timestamp, trusted: bool) -> Step {
-    material.next(&intent(), &RenewalPolicy::default(), now, trusted)
+    material.next(&intent(), now, trusted)
 }
 
 fn after(material: &Material, step: Step, now: Timestamp) -> Material {
@@ -41,7 +41,7 @@ fn fresh_material_waits_for_the_first_renewal() {
 }
 
 #[test]
-fn a_change_of_authority_is_trusted_before_it_is_used_and_until_it_is_unused() {
+fn an_authority_is_trusted_before_it_is_used_and_until_the_next_change() {
     let first = created(start());
     let due = first.newest().expect("an authority").renew_at();
     // Serving certificates were renewed in between, as they are.
@@ -59,22 +59,19 @@ fn a_change_of_authority_is_trusted_before_it_is_used_and_until_it_is_unused() {
     assert_eq!(signed.bundle(), both.bundle(), "the old authority is still trusted");
     assert!(matches!(step(&signed, due, true), Step::WaitUntil(_)));
 
-    let later = due + RenewalPolicy::default().overlap;
-    assert!(matches!(step(&signed, later - Duration::from_secs(1), true), Step::WaitUntil(_)));
-    assert_eq!(step(&signed, later, true), Step::DropOldAuthorities);
-    let single = after(&signed, Step::DropOldAuthorities, later);
-    assert_eq!(single.trusted.len(), 1);
-    assert!(matches!(step(&single, later, true), Step::WaitUntil(_)));
+    let again = signed.newest().expect("an authority").renew_at();
+    let signed = after(&signed, Step::SignServing, again);
+    let third = after(&signed, Step::AddAuthority, again);
+    assert_eq!(third.trusted[1..], both.trusted[..1], "the next change drops the oldest");
 }
 
 #[test]
 fn other_names_need_another_certificate_at_once() {
     let material = created(start());
     let moved = Intent::new("hangar-webhook", Usage::Server, DAY).dns_names(["elsewhere.svc"]);
-    let policy = RenewalPolicy::default();
-    assert_eq!(material.next(&moved, &policy, start(), false), Step::SignServing);
+    assert_eq!(material.next(&moved, start(), false), Step::SignServing);
     let both = after(&material, Step::AddAuthority, start());
-    assert_eq!(both.next(&moved, &policy, start(), false), Step::SignServing);
+    assert_eq!(both.next(&moved, start(), false), Step::SignServing);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //!   webhook configurations and CRDs that carry our label, again whenever somebody changes them.
 //!
 //! A change of authority never fails a request: the new authority is trusted everywhere before the first
-//! certificate is signed with it, and the old one stays trusted until no replica can still use it. `material` says
+//! certificate is signed with it, and the old one stays trusted until the next change. `material` says
 //! which step comes next, without I/O.
 
 mod directory;

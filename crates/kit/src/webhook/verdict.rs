@@ -1,7 +1,7 @@
 //! The answer to an admission request.
 
 use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse};
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, Operation};
 use serde_json::Value;
 
 /// The API server cuts warnings that are longer than this (in all 4096); ours are cut first, at a character.
@@ -53,9 +53,13 @@ impl Verdict {
         response.warnings = Some(self.warnings).filter(|warnings| !warnings.is_empty());
         if let Some(refusal) = self.refusal {
             response = response.deny(refusal);
-            // Not a server error: the person must change the object.
-            response.result.code = 422;
-            "Invalid".clone_into(&mut response.result.reason);
+            // Not a server error: the person must change the object, or leave it.
+            let (code, reason) = match request.operation {
+                Operation::Delete => (403, "Forbidden"),
+                _ => (422, "Invalid"),
+            };
+            response.result.code = code;
+            reason.clone_into(&mut response.result.reason);
             return response;
         }
         match self.patch {

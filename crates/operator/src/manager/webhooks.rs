@@ -34,12 +34,13 @@ impl Serving {
         options: &Options,
         metrics: &Metrics,
         contracts: Contracts,
+        others: admission::Others,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let contracts = Arc::new(contracts);
         let handlers = Webhooks::new(metrics.webhook.clone())
             .admission(MUTATING_PATH, admission::mutate)
-            .admission(VALIDATING_PATH, admission::validate)
+            .admission(VALIDATING_PATH, move |review| admission::validate(review, &others))
             .conversion(CONVERSION_PATH, move |objects, version| {
                 conversion::review(objects, version, contracts.as_ref()).map_err(|error| error.to_string())
             });

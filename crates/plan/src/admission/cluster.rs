@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::network::{check_network, items};
-use super::{FieldError, Request};
+use super::{Answer, FieldError, Lookup, Request, is_given, is_missing, text};
 
 /// A label value's limit: the name of a Cluster is one on everything that belongs to it.
 const NAME_LIMIT: usize = 63;
 
-pub(super) fn validate(request: &Request<'_>) -> Vec<FieldError> {
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
     let object = request.object;
     let mut errors = Vec::new();
     errors.extend(check_name(object));
@@ -16,7 +16,26 @@ pub(super) fn validate(request: &Request<'_>) -> Vec<FieldError> {
     for network in ["pods", "services"] {
         errors.extend(check_blocks(object, network));
     }
-    errors
+    let mut warnings = missing(request, lookup);
+    if request.is_new("/spec/topology") {
+        warnings.push("spec.topology: no controller acts on cluster classes yet".to_owned());
+    }
+    Answer { errors, warnings }
+}
+
+/// References that lead nowhere since this change. A new Cluster may be ahead of what it names: manifests list it first.
+fn missing(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<String> {
+    let leads_nowhere = |field: &&str| {
+        let pointer = format!("/spec/{field}");
+        let part = |name: &str| text(request.object, &format!("{pointer}/{name}"));
+        // The older version names the API version, the newer one the group.
+        let group = part("apiVersion").split_once('/').map_or(part("apiGroup"), |(group, _)| group);
+        request.old.is_some()
+            && request.is_new(&pointer)
+            && is_missing(lookup, group, part("kind"), request.namespace, part("name"))
+    };
+    let fields = ["infrastructureRef", "controlPlaneRef"].into_iter().filter(leads_nowhere);
+    fields.map(|field| format!("spec.{field}: the object that it names does not exist")).collect()
 }
 
 fn check_name(object: &Value) -> Option<FieldError> {
@@ -29,11 +48,7 @@ fn check_name(object: &Value) -> Option<FieldError> {
 }
 
 fn is_set(object: &Value, pointer: &str) -> bool {
-    match object.pointer(pointer) {
-        None | Some(Value::Null) => false,
-        Some(Value::Object(fields)) => !fields.is_empty(),
-        Some(_) => true,
-    }
+    object.pointer(pointer).is_some_and(is_given)
 }
 
 fn check_references(object: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -1,6 +1,8 @@
-//! Machine: the version has a `v`.
+//! Machine: the version has a `v`, and the cluster is one that stays.
 
 use serde_json::Value;
+
+use super::{Answer, FieldError, Lookup, Request, is_missing, text};
 
 pub(super) fn default(object: &mut Value) {
     prefix_version(object, "/spec/version");
@@ -13,4 +15,22 @@ pub(super) fn prefix_version(object: &mut Value, pointer: &str) {
     {
         version.insert(0, 'v');
     }
+}
+
+/// The name of the cluster stays. That there is none yet is no mistake: it may come next.
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+    let mut answer = Answer::default();
+    let cluster = text(request.object, "/spec/clusterName");
+    match request.old {
+        Some(old) if text(old, "/spec/clusterName") != cluster => {
+            answer.errors.push(FieldError::forbidden("spec.clusterName", "it cannot be changed"));
+        }
+        None if !cluster.is_empty()
+            && is_missing(lookup, request.group, "Cluster", request.namespace, cluster) =>
+        {
+            answer.warn(format!("spec.clusterName: there is no Cluster {cluster:?} in this namespace"));
+        }
+        _ => {}
+    }
+    answer
 }

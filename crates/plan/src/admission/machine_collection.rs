@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use hangar_api::{names, naming};
 use serde_json::{Map, Value, json};
 
-use super::machine::prefix_version;
-use super::{FieldError, Request};
+use super::machine::{self, prefix_version};
+use super::{Answer, FieldError, Lookup, Request, text};
 
 pub(super) fn default_machine_set(object: &mut Value) {
     default(object, names::SET_NAME_LABEL);
@@ -74,7 +74,7 @@ fn template_labels_of(spec: &mut Map<String, Value>) -> Option<&mut Map<String, 
     Some(current)
 }
 
-pub(super) fn validate(request: &Request<'_>) -> Vec<FieldError> {
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
     let object = request.object;
     let mut errors = Vec::new();
     let labels = object.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
@@ -85,17 +85,13 @@ pub(super) fn validate(request: &Request<'_>) -> Vec<FieldError> {
             errors.push(FieldError::required(format!("spec.template.metadata.labels[{key}]"), why));
         }
     }
-    let cluster = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (own, template) = (cluster("/spec/clusterName"), cluster("/spec/template/spec/clusterName"));
+    let (own, template) =
+        (text(object, "/spec/clusterName"), text(object, "/spec/template/spec/clusterName"));
     if own != template {
         let why = format!("it must be spec.clusterName, which is {own:?}");
         errors.push(FieldError::invalid("spec.template.spec.clusterName", template, why));
     }
-    if let Some(old) = request.old {
-        let before = old.pointer("/spec/clusterName").and_then(Value::as_str).unwrap_or_default();
-        if before != own {
-            errors.push(FieldError::forbidden("spec.clusterName", "it cannot be changed"));
-        }
-    }
-    errors
+    let mut answer = machine::validate(request, lookup);
+    errors.append(&mut answer.errors);
+    Answer { errors, ..answer }
 }

@@ -1,126 +1,154 @@
-//! What is changed and what is refused when somebody writes an object.
+//! What is changed, refused or warned about when somebody writes or deletes an object.
 //!
 //! The schema and the CEL rules of the CRDs say most of it; here is what they cannot say: defaults that depend on the
-//! object's own name, rules across fields that old API servers cannot evaluate. The functions see the raw object in
-//! the version it was written in, because defaulting runs before the schema is checked: a MachineDeployment without a
-//! selector is not yet a valid one.
+//! object's own name, rules that look at other objects, at who asks or at dry runs, and warnings. The functions see the
+//! raw object in the version it was written in, because defaulting runs before the schema is checked: a
+//! MachineDeployment without a selector is not yet a valid one.
+//!
+//! A rule decides by itself what an unknown [`Lookup`] means. Objects that are on their way out are never judged: their
+//! finalizers must be removable whatever else is wrong with them.
 //!
 //! The transport is the webhook server in `hangar-kit`; it knows nothing about kinds.
 
 mod cluster;
 mod field;
+mod hosted_control_plane;
 mod machine;
 mod machine_collection;
 mod network;
 mod openstack_cluster;
+mod rules;
+mod template;
 
 use serde_json::Value;
 
+use crate::flow::Read;
 pub use field::FieldError;
+pub use rules::{RULES, Rules};
 
-/// The object somebody wants to write.
+/// Who deletes in the name of Kubernetes: `kubectl delete namespace` and owners that are gone. Where controllers have no
+/// credentials of their own, all are the last one.
+pub const CLEANERS: [&str; 3] = [
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+];
+
+/// What somebody wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A change of an object.
+    Update,
+    /// The end of an object.
+    Delete,
+}
+
+/// Somebody wants to write or delete an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'request> {
+    /// What is wanted.
+    pub operation: Operation,
     /// API group.
     pub group: &'request str,
     /// Kind.
     pub kind: &'request str,
-    /// The object as it would be written; on a delete there is none.
+    /// Namespace of the object.
+    pub namespace: &'request str,
+    /// The object as it would be written; on a delete, as it is.
     pub object: &'request Value,
     /// The object as it is, on an update.
     pub old: Option<&'request Value>,
+    /// Whether nothing will be written, whatever the answer.
+    pub is_dry_run: bool,
+    /// Name of the user.
+    pub user: &'request str,
 }
 
-/// A kind with rules of its own: what is defaulted and what is validated.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// API group.
-    pub group: &'static str,
-    /// Kind.
-    pub kind: &'static str,
-    /// Plural name, for the webhook configuration.
-    pub plural: &'static str,
-    default: Option<fn(&mut Value)>,
-    validate: Option<fn(&Request<'_>) -> Vec<FieldError>>,
-}
-
-impl Rules {
-    /// Whether objects of this kind are changed on the way in.
-    pub fn has_defaults(&self) -> bool {
-        self.default.is_some()
-    }
-
-    /// Whether objects of this kind may be refused.
-    pub fn has_checks(&self) -> bool {
-        self.validate.is_some()
+impl Request<'_> {
+    /// Whether this request brings the value: it is there, and was not the same before.
+    fn is_new(&self, pointer: &str) -> bool {
+        let value = self.object.pointer(pointer);
+        value.is_some_and(is_given) && self.old.and_then(|old| old.pointer(pointer)) != value
     }
 }
 
-/// Every kind with rules.
-pub const RULES: &[Rules] = &[
-    Rules {
-        group: "cluster.x-k8s.io",
-        kind: "Cluster",
-        plural: "clusters",
-        default: None,
-        validate: Some(cluster::validate),
-    },
-    Rules {
-        group: "cluster.x-k8s.io",
-        kind: "Machine",
-        plural: "machines",
-        default: Some(machine::default),
-        validate: None,
-    },
-    Rules {
-        group: "cluster.x-k8s.io",
-        kind: "MachineSet",
-        plural: "machinesets",
-        default: Some(machine_collection::default_machine_set),
-        validate: Some(machine_collection::validate),
-    },
-    Rules {
-        group: "cluster.x-k8s.io",
-        kind: "MachineDeployment",
-        plural: "machinedeployments",
-        default: Some(machine_collection::default_machine_deployment),
-        validate: Some(machine_collection::validate),
-    },
-    Rules {
-        group: "infrastructure.cluster.x-k8s.io",
-        kind: "OpenStackCluster",
-        plural: "openstackclusters",
-        default: None,
-        validate: Some(openstack_cluster::validate),
-    },
-    Rules {
-        group: "infrastructure.cluster.x-k8s.io",
-        kind: "OpenStackClusterTemplate",
-        plural: "openstackclustertemplates",
-        default: None,
-        validate: Some(openstack_cluster::validate_template),
-    },
-];
+/// Whether a value says anything.
+fn is_given(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
+}
 
-fn rules_of(group: &str, kind: &str) -> Option<&'static Rules> {
-    RULES.iter().find(|rules| rules.group == group && rules.kind == kind)
+fn text<'value>(object: &'value Value, pointer: &str) -> &'value str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether the object carries an annotation, with any value.
+fn has_annotation(object: &Value, name: &str) -> bool {
+    object.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(name).is_some())
+}
+
+/// Other objects, for rules that need them. The version they are read in is the lookup's choice.
+pub trait Lookup {
+    /// As a store shows it: at once, and a moment old.
+    fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value>;
+
+    /// As it is now, by a call: for answers that must not come from an old view.
+    fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value>;
+}
+
+/// Whether an object certainly does not exist.
+fn is_missing(lookup: &dyn Lookup, group: &str, kind: &str, namespace: &str, name: &str) -> bool {
+    lookup.seen(group, kind, namespace, name).is_absent()
+        && lookup.now(group, kind, namespace, name).is_absent()
+}
+
+/// Everything there is to say, all at once, so that people fix it in one go.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Why it is refused; none where it is not.
+    pub errors: Vec<FieldError>,
+    /// What people should know.
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    fn warn(&mut self, text: impl Into<String>) {
+        self.warnings.push(text.into());
+    }
+}
+
+impl From<Vec<FieldError>> for Answer {
+    fn from(errors: Vec<FieldError>) -> Self {
+        Self { errors, warnings: Vec::new() }
+    }
+}
+
+fn rules_of(request: &Request<'_>) -> Option<&'static Rules> {
+    let is_leaving = request.object.pointer("/metadata/deletionTimestamp").is_some_and(is_given);
+    RULES.iter().find(|rules| !is_leaving && rules.group == request.group && rules.kind == request.kind)
 }
 
 /// The object with its defaults. Applying it twice changes nothing more.
 pub fn defaulted(request: &Request<'_>) -> Value {
     let mut object = request.object.clone();
-    if let Some(default) = rules_of(request.group, request.kind).and_then(|rules| rules.default) {
+    if let Some(default) = rules_of(request).and_then(|rules| rules.default) {
         default(&mut object);
     }
     object
 }
 
-/// Everything that is wrong with the object, all at once, so that people fix it in one go.
-pub fn validate(request: &Request<'_>) -> Vec<FieldError> {
-    match rules_of(request.group, request.kind).and_then(|rules| rules.validate) {
-        Some(validate) => validate(request),
-        None => Vec::new(),
-    }
+/// What the rules of the kind say.
+pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+    let check = rules_of(request).and_then(|rules| match request.operation {
+        Operation::Create | Operation::Update => rules.validate,
+        Operation::Delete => rules.delete,
+    });
+    check.map_or_else(Answer::default, |check| check(request, lookup))
 }
 
 #[cfg(test)]

@@ -3,19 +3,21 @@
 use serde_json::Value;
 
 use super::network::{check_address, check_network, items};
-use super::{FieldError, Request};
+use super::{Answer, FieldError, Lookup, Request, template};
 
 /// The lists of rules in `managedSecurityGroups`.
 const RULE_LISTS: [&str; 3] =
     ["allNodesSecurityGroupRules", "controlPlaneNodesSecurityGroupRules", "workerNodesSecurityGroupRules"];
 
-pub(super) fn validate(request: &Request<'_>) -> Vec<FieldError> {
-    request.object.get("spec").map_or_else(Vec::new, |spec| check("spec", spec))
+pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+    request.object.get("spec").map_or_else(Vec::new, |spec| check("spec", spec)).into()
 }
 
-pub(super) fn validate_template(request: &Request<'_>) -> Vec<FieldError> {
+pub(super) fn validate_template(request: &Request<'_>, _: &dyn Lookup) -> Answer {
     let spec = request.object.pointer("/spec/template/spec");
-    spec.map_or_else(Vec::new, |spec| check("spec.template.spec", spec))
+    let mut errors = spec.map_or_else(Vec::new, |spec| check("spec.template.spec", spec));
+    errors.extend(template::unchanged(request, |_| {}));
+    errors.into()
 }
 
 fn check(path: &str, spec: &Value) -> Vec<FieldError> {

@@ -4,14 +4,66 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const GROUP: &str = "cluster.x-k8s.io";
-
 fn request<'request>(kind: &'request str, object: &'request Value) -> Request<'request> {
-    Request { group: GROUP, kind, object, old: None }
+    let rules = RULES.iter().find(|rules| rules.kind == kind).unwrap();
+    Request {
+        operation: Operation::Create,
+        group: rules.group,
+        kind,
+        namespace: "team-a",
+        object,
+        old: None,
+        is_dry_run: false,
+        user: "jane",
+    }
+}
+
+fn update<'request>(kind: &'request str, old: &'request Value, object: &'request Value) -> Request<'request> {
+    Request { operation: Operation::Update, old: Some(old), ..request(kind, object) }
 }
 
 fn messages(request: &Request<'_>) -> Vec<String> {
-    validate(request).iter().map(ToString::to_string).collect()
+    validate(request, &Nothing).errors.iter().map(ToString::to_string).collect()
+}
+
+/// Every read fails.
+struct Nothing;
+
+impl Lookup for Nothing {
+    fn seen(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
+        Read::unknown("the watch is not synced")
+    }
+
+    fn now(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
+        Read::unknown("the call timed out")
+    }
+}
+
+/// What a store shows and what there is.
+#[derive(Default)]
+struct World {
+    seen: Vec<Value>,
+    now: Vec<Value>,
+}
+
+fn find(objects: &[Value], group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
+    let is_it = |object: &&Value| {
+        text(object, "/apiVersion").starts_with(&format!("{group}/"))
+            && text(object, "/kind") == kind
+            && text(object, "/metadata/namespace") == namespace
+            && text(object, "/metadata/name") == name
+    };
+    Read::found(objects.iter().filter(is_it).cloned())
+}
+
+impl Lookup for World {
+    fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
+        find(&self.seen, group, kind, namespace, name)
+    }
+
+    fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
+        find(&self.now, group, kind, namespace, name)
+    }
 }
 
 fn deployment() -> Value {
@@ -82,7 +134,7 @@ fn objects_of_a_wrong_shape_are_left_to_the_schema() {
     for object in [json!({}), json!({ "spec": 3 }), json!({ "spec": { "template": [] } }), json!(null)] {
         let request = request("MachineDeployment", &object);
         let _ = defaulted(&request);
-        let _ = validate(&request);
+        let _ = validate(&request, &Nothing);
     }
 }
 
@@ -102,9 +154,8 @@ fn the_cluster_of_a_machine_deployment_is_one_and_stays() {
     object["spec"]["template"]["spec"]["clusterName"] = json!("other");
     let mut old = deployment();
     old["spec"]["clusterName"] = json!("before");
-    let request = Request { old: Some(&old), ..request("MachineDeployment", &object) };
     assert_eq!(
-        messages(&request),
+        messages(&update("MachineDeployment", &old, &object)),
         [
             "spec.template.spec.clusterName: Invalid value: \"other\": it must be spec.clusterName, which is \"demo\"",
             "spec.clusterName: Forbidden: it cannot be changed",
@@ -138,9 +189,8 @@ fn a_cluster_names_every_bad_network() {
 fn a_cluster_needs_a_reference_and_keeps_it() {
     let object = json!({ "metadata": { "name": "demo.prod" }, "spec": {} });
     let old = json!({ "spec": { "infrastructureRef": { "name": "demo" } } });
-    let request = Request { old: Some(&old), ..request("Cluster", &object) };
     assert_eq!(
-        messages(&request),
+        messages(&update("Cluster", &old, &object)),
         [
             "metadata.name: Invalid value: \"demo.prod\": it becomes a label value: at most 63 characters and no dots",
             "spec.controlPlaneRef: Required value: one of spec.controlPlaneRef, spec.infrastructureRef and spec.topology must be set",
@@ -179,8 +229,11 @@ fn an_openstack_cluster_names_what_the_cloud_would_refuse() {
         "managedSecurityGroups.workerNodesSecurityGroupRules[0].remoteIPPrefix",
     ];
     let paths = |kind: &str, object: &Value| -> Vec<String> {
-        let request = Request { group: "infrastructure.cluster.x-k8s.io", kind, object, old: None };
-        validate(&request).iter().map(|error| error.path().to_owned()).collect()
+        validate(&request(kind, object), &Nothing)
+            .errors
+            .iter()
+            .map(|error| error.path().to_owned())
+            .collect()
     };
     assert_eq!(
         paths("OpenStackCluster", &json!({ "spec": spec })),
@@ -196,7 +249,167 @@ fn an_openstack_cluster_names_what_the_cloud_would_refuse() {
 #[test]
 fn a_kind_without_rules_passes() {
     let object = json!({ "spec": { "version": "1.34.10" } });
-    let request = Request { group: "example.com", kind: "Cluster", object: &object, old: None };
+    let request = Request { group: "example.com", ..request("Cluster", &object) };
     assert_eq!(defaulted(&request), object);
-    assert!(validate(&request).is_empty());
+    assert_eq!(validate(&request, &Nothing), Answer::default());
+}
+
+fn warnings(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<String> {
+    let answer = validate(request, lookup);
+    assert_eq!(answer.errors, []);
+    answer.warnings
+}
+
+#[test]
+fn what_has_no_effect_is_a_warning_when_it_is_written_and_not_again() {
+    let backup = json!({ "schedule": "@daily", "secret": { "name": "s" } });
+    let plane = json!({ "spec": { "version": "v1.34.10", "etcd": { "backup": backup } } });
+    let cluster = json!({ "metadata": { "name": "demo" }, "spec": { "topology": { "class": "small" } } });
+    let other = json!({ "spec": { "clusterName": "demo" } });
+    for (kind, object, expected) in [
+        ("HostedControlPlane", &plane, "spec.etcd.backup: no backup is made"),
+        ("Cluster", &cluster, "spec.topology: no controller acts on cluster classes yet"),
+        ("MachineHealthCheck", &other, "no controller acts on a MachineHealthCheck yet: it has no effect"),
+        ("ClusterResourceSet", &other, "no controller acts on a ClusterResourceSet yet: it has no effect"),
+    ] {
+        assert_eq!(warnings(&request(kind, object), &Nothing), [expected]);
+        let mut labelled = object.clone();
+        labelled["metadata"]["labels"] = json!({ "team": "a" });
+        assert!(warnings(&update(kind, object, &labelled), &Nothing).is_empty(), "{kind}");
+    }
+    let (none, broken) = (json!({ "spec": { "version": "v1.34.10" } }), json!({ "spec": { "etcd": 3 } }));
+    assert_eq!(warnings(&update("HostedControlPlane", &none, &plane), &Nothing).len(), 1);
+    assert!(warnings(&request("HostedControlPlane", &none), &Nothing).is_empty());
+    assert!(warnings(&request("HostedControlPlane", &broken), &Nothing).is_empty());
+}
+
+#[test]
+fn a_cluster_that_certainly_does_not_exist_is_a_warning() {
+    let object = json!({ "spec": { "clusterName": "demo" } });
+    let demo = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": { "name": "demo", "namespace": "team-a" },
+    });
+    let machine = request("Machine", &object);
+    let missing = "spec.clusterName: there is no Cluster \"demo\" in this namespace";
+    assert_eq!(warnings(&machine, &World::default()), [missing]);
+    let elsewhere = Request { namespace: "team-b", ..machine };
+    assert_eq!(warnings(&elsewhere, &World { now: vec![demo.clone()], seen: vec![demo.clone()] }), [missing]);
+    // The store is behind; a read failed; the object is there already.
+    assert!(warnings(&machine, &World { now: vec![demo], ..World::default() }).is_empty());
+    assert!(warnings(&machine, &Nothing).is_empty());
+    assert!(warnings(&update("Machine", &object, &object), &World::default()).is_empty());
+    let moved = json!({ "spec": { "clusterName": "other" } });
+    let refused = ["spec.clusterName: Forbidden: it cannot be changed"];
+    assert_eq!(messages(&update("Machine", &object, &moved)), refused);
+}
+
+#[test]
+fn a_changed_reference_to_nothing_is_a_warning_and_a_new_cluster_may_be_ahead_of_its_parts() {
+    let older =
+        json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Thing", "name": "a" });
+    let newer = json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Thing", "name": "b" });
+    let object = |reference: &Value| json!({ "metadata": { "name": "demo" }, "spec": { "infrastructureRef": reference } });
+    let thing = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "Thing",
+        "metadata": { "name": "b", "namespace": "team-a" },
+    });
+    let (before, after) = (object(&older), object(&newer));
+    assert!(warnings(&request("Cluster", &before), &World::default()).is_empty());
+    let missing = ["spec.infrastructureRef: the object that it names does not exist"];
+    assert_eq!(warnings(&update("Cluster", &before, &after), &World::default()), missing);
+    assert_eq!(warnings(&update("Cluster", &after, &before), &World::default()), missing);
+    assert!(warnings(&update("Cluster", &before, &after), &Nothing).is_empty());
+    let there = World { seen: vec![thing], ..World::default() };
+    assert!(warnings(&update("Cluster", &before, &after), &there).is_empty());
+}
+
+#[test]
+fn the_control_plane_of_a_living_cluster_is_not_deleted() {
+    let plane = json!({ "metadata": {
+        "name": "demo-plane",
+        "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo" }],
+    } });
+    let reference = json!({ "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "HostedControlPlane", "name": "demo-plane" });
+    let demo = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": { "name": "demo", "namespace": "team-a" }, "spec": { "controlPlaneRef": reference },
+    });
+    let with = |object: &Value, pointer: &str, field: &str, value: Value| {
+        let mut object = object.clone();
+        object.pointer_mut(pointer).unwrap()[field] = value;
+        object
+    };
+    let answer = |plane: &Value, user: &str, cluster: Option<&Value>| {
+        let request = Request { operation: Operation::Delete, user, ..request("HostedControlPlane", plane) };
+        let world = World { now: cluster.into_iter().cloned().collect(), ..World::default() };
+        validate(&request, &world).errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let way = "delete the Cluster, or annotate this object with hangar.cluster.x-k8s.io/allow-deletion first";
+    let refused = [format!("metadata.name: Forbidden: Cluster demo lives and would lose its etcd: {way}")];
+    assert_eq!(answer(&plane, "jane", Some(&demo)), refused);
+    let labelled = json!({ "metadata": { "name": "demo-plane", "labels": { "cluster.x-k8s.io/cluster-name": "demo" } } });
+    assert_eq!(answer(&labelled, "jane", Some(&demo)), refused);
+
+    for user in CLEANERS {
+        assert!(answer(&plane, user, Some(&demo)).is_empty(), "{user}");
+    }
+    for name in ["hangar.cluster.x-k8s.io/allow-deletion", "clusterctl.cluster.x-k8s.io/delete-for-move"] {
+        let annotated = with(&plane, "/metadata", "annotations", json!({ name: "" }));
+        assert!(answer(&annotated, "jane", Some(&demo)).is_empty(), "{name}");
+    }
+    let leaving = with(&plane, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z"));
+    assert!(answer(&leaving, "jane", Some(&demo)).is_empty());
+    for cluster in [
+        with(&demo, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+        with(&demo, "/spec/controlPlaneRef", "name", json!("another")),
+        with(&demo, "/spec/controlPlaneRef", "kind", json!("KubeadmControlPlane")),
+    ] {
+        assert!(answer(&plane, "jane", Some(&cluster)).is_empty(), "{cluster}");
+    }
+    assert!(answer(&plane, "jane", None).is_empty());
+    assert!(answer(&json!({ "metadata": { "name": "demo-plane" } }), "jane", Some(&demo)).is_empty());
+
+    let request = Request { operation: Operation::Delete, ..request("HostedControlPlane", &plane) };
+    let unknown = "whether Cluster demo still needs it is unknown (the call timed out)";
+    assert_eq!(messages(&request), [format!("metadata.name: Forbidden: {unknown}: {way}")]);
+}
+
+#[test]
+fn templates_change_only_where_machines_that_exist_do_not_care() {
+    let object = |spec: Value| json!({ "metadata": {}, "spec": { "template": { "spec": spec } } });
+    let port = |pair: &str, network: &str| json!([{ "network": { "id": network }, "allowedAddressPairs": [{ "ipAddress": pair }] }]);
+    let old = object(json!({ "flavor": "small", "ports": port("10.0.0.1", "a") }));
+    let refused = |field: &str| {
+        vec![format!(
+            "spec.template.spec.{field}: Forbidden: it cannot be changed: make a new template, and refer to that"
+        )]
+    };
+    for (spec, expected) in [
+        (json!({ "flavor": "small", "ports": port("10.0.0.1", "a") }), vec![]),
+        (json!({ "flavor": "small", "ports": port("10.0.0.2", "a") }), vec![]),
+        (json!({ "flavor": "small", "ports": port("10.0.0.1", "b") }), refused("ports")),
+        (json!({ "flavor": "large", "ports": port("10.0.0.1", "a") }), refused("flavor")),
+        (json!({ "flavor": "small", "ports": port("10.0.0.1", "a"), "trunk": true }), refused("trunk")),
+    ] {
+        let new = object(spec);
+        assert_eq!(messages(&update("OpenStackMachineTemplate", &old, &new)), expected, "{new}");
+    }
+    let (old, mut new) = (object(json!({ "tags": ["a"] })), object(json!({ "tags": ["b"] })));
+    assert_eq!(messages(&update("OpenStackClusterTemplate", &old, &new)), refused("tags"));
+
+    // A dry run of the topology controller asks what would happen; anybody else's shows what would be refused.
+    let dry_run = |new: &Value| {
+        messages(&Request { is_dry_run: true, ..update("OpenStackClusterTemplate", &old, new) })
+    };
+    assert_eq!(dry_run(&new), refused("tags"));
+    new["metadata"]["annotations"] = json!({ "topology.cluster.x-k8s.io/dry-run": "" });
+    assert!(dry_run(&new).is_empty());
+    assert_eq!(messages(&update("OpenStackClusterTemplate", &old, &new)), refused("tags"));
+}
+
+#[test]
+fn an_object_that_goes_away_is_not_judged() {
+    let object = json!({ "metadata": { "name": "demo.prod", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+    assert_eq!(validate(&update("Cluster", &object, &object), &Nothing), Answer::default());
 }

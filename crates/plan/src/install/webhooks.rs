@@ -5,13 +5,13 @@
 
 use hangar_api::crd::ConversionTarget;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{NAME, Options, metadata};
-use crate::admission::{RULES, Rules};
+use crate::admission::{CLEANERS, RULES, Rules};
 
 /// Carried by webhook configurations and CRDs whose webhook is ours, so that the manager finds them.
 pub const WEBHOOK_LABEL: &str = "hangar.cluster.x-k8s.io/webhook";
@@ -88,15 +88,38 @@ fn webhook_name(rules: &Rules) -> String {
     format!("{}.{}", rules.plural, rules.group)
 }
 
-fn writes_of(rules: &Rules) -> RuleWithOperations {
+fn requests_of(rules: &Rules, operations: &[&str]) -> RuleWithOperations {
     let one = |text: &str| Some(vec![text.to_owned()]);
     RuleWithOperations {
         api_groups: one(rules.group),
         api_versions: one("*"),
-        operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
+        operations: Some(operations.iter().copied().map(str::to_owned).collect()),
         resources: one(rules.plural),
         scope: Some("Namespaced".to_owned()),
     }
+}
+
+const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
+
+fn checked_operations(rules: &Rules) -> Vec<&'static str> {
+    let writes = WRITES.into_iter().filter(|_| rules.has_checks());
+    writes.chain(rules.has_delete_checks().then_some("DELETE")).collect()
+}
+
+/// What goes away loses its finalizers, and namespaces can be deleted, also while no manager answers.
+fn conditions() -> Vec<MatchCondition> {
+    let condition = |name: &str, expression: String| MatchCondition { name: name.to_owned(), expression };
+    let cleaners = CLEANERS.map(|user| format!("'{user}'")).join(", ");
+    vec![
+        condition(
+            "is-not-terminating",
+            "request.operation == 'DELETE' || !has(object.metadata.deletionTimestamp)".to_owned(),
+        ),
+        condition(
+            "is-not-cleaned-up",
+            format!("request.operation != 'DELETE' || !(request.userInfo.username in [{cleaners}])"),
+        ),
+    ]
 }
 
 fn chosen<'rules>(
@@ -114,7 +137,8 @@ pub(super) fn mutating(options: &Options) -> Option<MutatingWebhookConfiguration
             client_config: options.target.client_config(MUTATING_PATH),
             failure_policy: Some("Fail".to_owned()),
             match_policy: Some("Equivalent".to_owned()),
-            rules: Some(vec![writes_of(rules)]),
+            rules: Some(vec![requests_of(rules, &WRITES)]),
+            match_conditions: Some(conditions()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(TIMEOUT_SECONDS),
             ..MutatingWebhook::default()
@@ -127,14 +151,15 @@ pub(super) fn mutating(options: &Options) -> Option<MutatingWebhookConfiguration
 }
 
 pub(super) fn validating(options: &Options) -> Option<ValidatingWebhookConfiguration> {
-    let webhooks: Vec<_> = chosen(options, Rules::has_checks)
+    let webhooks: Vec<_> = chosen(options, |rules| !checked_operations(rules).is_empty())
         .map(|rules| ValidatingWebhook {
             name: webhook_name(rules),
             admission_review_versions: vec!["v1".to_owned()],
             client_config: options.target.client_config(VALIDATING_PATH),
             failure_policy: Some("Fail".to_owned()),
             match_policy: Some("Equivalent".to_owned()),
-            rules: Some(vec![writes_of(rules)]),
+            rules: Some(vec![requests_of(rules, &checked_operations(rules))]),
+            match_conditions: Some(conditions()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(TIMEOUT_SECONDS),
             ..ValidatingWebhook::default()

@@ -6,22 +6,12 @@ use crate::bootstrap::{v1beta1, v1beta2};
 
 pub(super) fn up(etcd: v1beta1::Etcd) -> v1beta2::Etcd {
     let v1beta1::Etcd { external, local } = etcd;
-    v1beta2::Etcd { external: external.map(external_up), local: local.map(local_up).and_then(filled) }
+    v1beta2::Etcd { external, local: local.map(local_up).and_then(filled) }
 }
 
 pub(super) fn down(etcd: v1beta2::Etcd) -> v1beta1::Etcd {
     let v1beta2::Etcd { external, local } = etcd;
-    v1beta1::Etcd { external: external.map(external_down), local: local.map(local_down).and_then(filled) }
-}
-
-fn external_up(external: v1beta1::ExternalEtcd) -> v1beta2::ExternalEtcd {
-    let v1beta1::ExternalEtcd { ca_file, cert_file, endpoints, key_file } = external;
-    v1beta2::ExternalEtcd { ca_file, cert_file, endpoints, key_file }
-}
-
-fn external_down(external: v1beta2::ExternalEtcd) -> v1beta1::ExternalEtcd {
-    let v1beta2::ExternalEtcd { ca_file, cert_file, endpoints, key_file } = external;
-    v1beta1::ExternalEtcd { ca_file, cert_file, endpoints, key_file }
+    v1beta1::Etcd { external, local: local.map(local_down).and_then(filled) }
 }
 
 fn local_up(local: v1beta1::LocalEtcd) -> v1beta2::LocalEtcd {

@@ -3,7 +3,7 @@
 use super::emptiness::{filled, non_empty};
 use super::timeouts::{NewerTimeouts, OlderTimeouts};
 use super::{cluster_configuration, init_configuration, join_configuration, timeouts};
-use crate::bootstrap::{v1beta1, v1beta2};
+use crate::bootstrap::{Ignition, v1beta1, v1beta2};
 
 pub(super) fn up(spec: v1beta1::KubeadmConfigSpec) -> v1beta2::KubeadmConfigSpec {
     let v1beta1::KubeadmConfigSpec {
@@ -34,7 +34,7 @@ pub(super) fn up(spec: v1beta1::KubeadmConfigSpec) -> v1beta2::KubeadmConfigSpec
         disk_setup: disk_setup.and_then(filled),
         files: non_empty(files),
         format,
-        ignition: ignition.map(ignition_up).and_then(filled),
+        ignition: ignition.and_then(ignition_filled),
         init_configuration: filled(init_configuration::up(init_configuration.unwrap_or_default(), init)),
         join_configuration: filled(join_configuration),
         mounts: non_empty(
@@ -80,7 +80,7 @@ pub(super) fn down(spec: v1beta2::KubeadmConfigSpec) -> v1beta1::KubeadmConfigSp
         disk_setup: disk_setup.and_then(filled),
         files,
         format,
-        ignition: ignition.map(ignition_down).and_then(filled),
+        ignition: ignition.and_then(ignition_filled),
         init_configuration: filled(init_configuration),
         join_configuration: filled(join_configuration),
         mounts,
@@ -93,12 +93,6 @@ pub(super) fn down(spec: v1beta2::KubeadmConfigSpec) -> v1beta1::KubeadmConfigSp
     }
 }
 
-fn ignition_up(ignition: v1beta1::Ignition) -> v1beta2::Ignition {
-    let v1beta1::Ignition { container_linux_config } = ignition;
-    v1beta2::Ignition { container_linux_config: container_linux_config.and_then(filled) }
-}
-
-fn ignition_down(ignition: v1beta2::Ignition) -> v1beta1::Ignition {
-    let v1beta2::Ignition { container_linux_config } = ignition;
-    v1beta1::Ignition { container_linux_config: container_linux_config.and_then(filled) }
+fn ignition_filled(ignition: Ignition) -> Option<Ignition> {
+    filled(Ignition { container_linux_config: ignition.container_linux_config.and_then(filled) })
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::env_var::EnvVar;
+use crate::bootstrap::external_etcd::ExternalEtcd;
 
 /// Settings of etcd. `local` and `external` exclude each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,22 +51,4 @@ pub struct LocalEtcd {
     #[serde(rename = "serverCertSANs", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
     pub server_cert_sans: Option<Vec<String>>,
-}
-
-/// An etcd that is run by somebody else.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExternalEtcd {
-    /// Path on the machine of the certificate authority that signed etcd's certificates.
-    #[schemars(length(min = 1, max = 512))]
-    pub ca_file: String,
-    /// Path on the machine of the client certificate.
-    #[schemars(length(min = 1, max = 512))]
-    pub cert_file: String,
-    /// Client URLs of the members.
-    #[schemars(length(max = 50), inner(length(min = 1, max = 512)))]
-    pub endpoints: Vec<String>,
-    /// Path on the machine of the client certificate's key.
-    #[schemars(length(min = 1, max = 512))]
-    pub key_file: String,
 }

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cluster_configuration::ClusterConfiguration;
-use super::ignition::Ignition;
 use super::init_configuration::InitConfiguration;
 use super::join_configuration::JoinConfiguration;
 use crate::bootstrap::absent_spec::default_when_absent;
 use crate::bootstrap::disk_setup::DiskSetup;
 use crate::bootstrap::file::File;
 use crate::bootstrap::format::Format;
+use crate::bootstrap::ignition::Ignition;
 use crate::bootstrap::ntp::Ntp;
 use crate::bootstrap::user::User;
 use crate::cluster::legacy_condition::LegacyCondition;

@@ -3,7 +3,6 @@
 mod cluster_configuration;
 mod discovery;
 mod etcd;
-mod ignition;
 mod init_configuration;
 mod join_configuration;
 mod kubeadm_config;
@@ -11,12 +10,8 @@ mod kubeadm_config_template;
 mod node_registration;
 
 pub use cluster_configuration::{ApiServer, ClusterConfiguration, ControlPlaneComponent, Networking};
-pub use discovery::{
-    BootstrapTokenDiscovery, Discovery, FileDiscovery, FileDiscoveryKubeConfig, KubeConfigAuthExec,
-    KubeConfigAuthExecEnv, KubeConfigAuthProvider, KubeConfigUser,
-};
-pub use etcd::{Etcd, ExternalEtcd, LocalEtcd};
-pub use ignition::Ignition;
+pub use discovery::Discovery;
+pub use etcd::{Etcd, LocalEtcd};
 pub use init_configuration::{BootstrapToken, InitConfiguration, LocalApiEndpoint};
 pub use join_configuration::{JoinConfiguration, JoinControlPlane};
 pub use kubeadm_config::{KubeadmConfig, KubeadmConfigSpec, KubeadmConfigStatus, KubeadmConfigV1Beta2Status};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arg::{Arg, unique_names};
 use crate::bootstrap::env_var::EnvVar;
+use crate::bootstrap::external_etcd::{ExternalEtcd, newer};
 
 /// Settings of etcd. `local` and `external` exclude each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +13,7 @@ use crate::bootstrap::env_var::EnvVar;
 pub struct Etcd {
     /// An etcd that is run by somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = newer)]
     pub external: Option<ExternalEtcd>,
     /// An etcd member on each control plane machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,22 +53,4 @@ pub struct LocalEtcd {
     #[serde(rename = "serverCertSANs", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub server_cert_sans: Option<Vec<String>>,
-}
-
-/// An etcd that is run by somebody else.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExternalEtcd {
-    /// Path on the machine of the certificate authority that signed etcd's certificates.
-    #[schemars(length(min = 1, max = 512))]
-    pub ca_file: String,
-    /// Path on the machine of the client certificate.
-    #[schemars(length(min = 1, max = 512))]
-    pub cert_file: String,
-    /// Client URLs of the members.
-    #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
-    pub endpoints: Vec<String>,
-    /// Path on the machine of the client certificate's key.
-    #[schemars(length(min = 1, max = 512))]
-    pub key_file: String,
 }

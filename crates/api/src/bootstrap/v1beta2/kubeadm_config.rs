@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cluster_configuration::ClusterConfiguration;
-use super::ignition::Ignition;
 use super::init_configuration::InitConfiguration;
 use super::join_configuration::JoinConfiguration;
 use crate::bootstrap::absent_spec::default_when_absent;
 use crate::bootstrap::disk_setup::DiskSetup;
 use crate::bootstrap::file::File;
 use crate::bootstrap::format::Format;
+use crate::bootstrap::ignition::{Ignition, newer};
 use crate::bootstrap::ntp::Ntp;
 use crate::bootstrap::user::User;
 use crate::cluster::legacy_condition::LegacyCondition;
@@ -83,7 +83,7 @@ pub struct KubeadmConfigSpec {
     pub format: Option<Format>,
     /// Settings for machines that boot with Ignition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minProperties" = 1))]
+    #[schemars(transform = newer)]
     pub ignition: Option<Ignition>,
     /// Settings of `kubeadm init`. Workers do not need them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,6 @@ mod arg;
 mod cluster_configuration;
 mod discovery;
 mod etcd;
-mod ignition;
 mod init_configuration;
 mod join_configuration;
 mod kubeadm_config;
@@ -16,12 +15,8 @@ pub use arg::Arg;
 pub use cluster_configuration::{
     ApiServer, ClusterConfiguration, ControlPlaneComponent, EncryptionAlgorithm,
 };
-pub use discovery::{
-    BootstrapTokenDiscovery, Discovery, FileDiscovery, FileDiscoveryKubeConfig, KubeConfigAuthExec,
-    KubeConfigAuthExecEnv, KubeConfigAuthProvider, KubeConfigUser,
-};
-pub use etcd::{Etcd, ExternalEtcd, LocalEtcd};
-pub use ignition::Ignition;
+pub use discovery::Discovery;
+pub use etcd::{Etcd, LocalEtcd};
 pub use init_configuration::{BootstrapToken, InitConfiguration, LocalApiEndpoint};
 pub use join_configuration::{JoinConfiguration, JoinControlPlane};
 pub use kubeadm_config::{

@@ -19,7 +19,12 @@ pub struct Exposure {
     /// The way; `Gateway` when a gateway is given, else `LoadBalancer`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<ExposureType>,
-    /// Details of the Service. With a Gateway it still serves pods of the cluster.
+    /// The name or address that nodes connect to, where it is not the one that people do: it must lead to the same API
+    /// servers, at the same port. It cannot change once the control plane has an endpoint: nodes hold on to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub node_host: Option<String>,
+    /// Details of the Services. With a Gateway they still serve pods of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancerExposure>,
     /// Details of the node port.
@@ -47,7 +52,8 @@ pub struct LoadBalancerExposure {
     /// Load balancer class; the cluster's default when empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// Annotations of the Service.
+    /// Annotations of both Services, the API server's and the tunnel's. Each has an address of its own, unless the class
+    /// shares one among Services and these annotations ask for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Address ranges that may connect; everyone when empty.

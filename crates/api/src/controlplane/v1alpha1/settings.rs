@@ -77,5 +77,9 @@ pub(super) fn rules() -> Value {
             "rule": "!has(self.gateway) || !has(self.exposure) || !has(self.exposure.type) || self.exposure.type == 'Gateway'",
             "message": "a gateway is only for exposure.type Gateway",
         },
+        {
+            "rule": "!has(oldSelf.controlPlaneEndpoint) || !has(oldSelf.controlPlaneEndpoint.host) || oldSelf.controlPlaneEndpoint.host == '' || (has(self.exposure) && has(self.exposure.nodeHost) ? self.exposure.nodeHost : '') == (has(oldSelf.exposure) && has(oldSelf.exposure.nodeHost) ? oldSelf.exposure.nodeHost : '')",
+            "message": "exposure.nodeHost cannot change once there is an endpoint: nodes hold on to it",
+        },
     ])
 }

@@ -62,8 +62,7 @@ use crate::{cluster::legacy_condition::LegacyCondition, contract::endpoint::Endp
         type_ = "date",
         json_path = ".metadata.creationTimestamp",
         description = "Time since creation"
-    ),
-    validation = Rule::new(SAME_SUBNETS).message("managedSubnets cannot be added or removed, and their ranges cannot be changed: the network exists")
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -146,9 +145,6 @@ pub struct OpenStackClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bastion: Option<Bastion>,
 }
-
-/// Whether there is a managed network at all decides whether it is deleted.
-const SAME_SUBNETS: &str = "(has(self.spec.managedSubnets) ? self.spec.managedSubnets.map(subnet, subnet.cidr) : []) == (has(oldSelf.spec.managedSubnets) ? oldSelf.spec.managedSubnets.map(subnet, subnet.cidr) : [])";
 
 /// What was found and created for the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

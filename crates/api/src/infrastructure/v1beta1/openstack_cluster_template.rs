@@ -21,7 +21,7 @@ use super::OpenStackClusterSpec;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackClusterTemplateSpec {
-    /// The clusters made from this template.
+    /// The clusters made from this template. Cannot be changed: make a new template instead.
     pub template: OpenStackClusterTemplateResource,
 }
 

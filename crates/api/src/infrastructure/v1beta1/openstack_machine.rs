@@ -21,7 +21,7 @@ use crate::cluster::legacy_condition::LegacyCondition;
     namespaced,
     status = "OpenStackMachineStatus",
     derive = "PartialEq",
-    doc = "An OpenStack server that becomes a node of a cluster.",
+    doc = "An OpenStack server that becomes a node of a cluster. Only identityRef can be changed.",
     shortname = "osm",
     category = "cluster-api",
     printcolumn(
@@ -53,8 +53,7 @@ use crate::cluster::legacy_condition::LegacyCondition;
         type_ = "date",
         json_path = ".metadata.creationTimestamp",
         description = "Time since creation"
-    ),
-    validation = Rule::new(SAME_PORTS).message("ports cannot be changed: they are made once, and found again by their names")
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -120,10 +119,6 @@ pub struct OpenStackMachineSpec {
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub scheduler_hint_additional_properties: Vec<SchedulerHint>,
 }
-
-/// Ports that exist have the names that follow from what was given first.
-const SAME_PORTS: &str =
-    "(has(self.spec.ports) ? self.spec.ports : []) == (has(oldSelf.spec.ports) ? oldSelf.spec.ports : [])";
 
 /// What is known about the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -25,7 +25,8 @@ use super::OpenStackMachineSpec;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackMachineTemplateSpec {
-    /// The machines made from this template. Cannot be changed: make a new template instead.
+    /// The machines made from this template. Cannot be changed but for
+    /// `ports[].allowedAddressPairs`: make a new template instead.
     pub template: OpenStackMachineTemplateResource,
 }
 

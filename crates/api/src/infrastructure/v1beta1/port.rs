@@ -39,7 +39,7 @@ pub struct Port {
     /// Its MAC address; the cloud chooses when empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac_address: Option<String>,
-    /// Further addresses that may send from this port. May be changed later.
+    /// Further addresses that may send from this port. Templates may change it; machines made before keep theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_address_pairs: Vec<AddressPair>,
     /// Hypervisor the port is bound to.

@@ -26,7 +26,6 @@ fn short_policy() -> RenewalPolicy {
         authority_lifetime: 100 * DAY,
         serving_lifetime: 90 * DAY,
         trust_propagation: TRUST_PROPAGATION,
-        ..RenewalPolicy::default()
     }
 }
 
@@ -159,21 +158,11 @@ async fn a_change_of_authority_fails_no_request() {
     assert_ne!(fixture.secret("tls.crt").await, first_serving);
     worked_on("requests with the new certificate").await;
 
-    fixture.set_clock(1).await;
-    let last = eventually("one authority", async || {
-        let now = fixture.authorities().await;
-        (now.len() == 1).then_some(now)
-    })
-    .await;
-    assert_eq!(last[0], both[0]);
-    injected(&fixture).await;
-    worked_on("requests after the change").await;
-
     stop.cancel();
     for task in load {
         task.await.expect("no request failed");
     }
-    assert!(counted.load(Ordering::SeqCst) >= 180);
+    assert!(counted.load(Ordering::SeqCst) >= 120);
     assert!(fresh.await.expect("no handshake failed") > 10);
     assert!(
         fixture

@@ -1,0 +1,29 @@
+//! An etcd that is brought along, in the shape both versions share.
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+use super::newer::refuse_empty;
+
+/// An etcd that is run by somebody else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalEtcd {
+    /// Path on the machine of the certificate authority that signed etcd's certificates.
+    #[schemars(length(min = 1, max = 512))]
+    pub ca_file: String,
+    /// Path on the machine of the client certificate.
+    #[schemars(length(min = 1, max = 512))]
+    pub cert_file: String,
+    /// Client URLs of the members.
+    #[schemars(length(max = 50), inner(length(min = 1, max = 512)))]
+    pub endpoints: Vec<String>,
+    /// Path on the machine of the client certificate's key.
+    #[schemars(length(min = 1, max = 512))]
+    pub key_file: String,
+}
+
+/// The bounds of the newer version.
+pub(super) fn newer(schema: &mut Schema) {
+    refuse_empty(schema, &["/properties/endpoints"]);
+}

@@ -1,0 +1,112 @@
+//! The rules of `hangar-plan` through a real API server and a real manager.
+
+use hangar_testbed::{Options, Testbed};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::installation::{Manager, conversion_works, install};
+
+const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
+
+struct Answer {
+    code: u16,
+    warning: String,
+    body: Value,
+}
+
+/// One request, whose warnings a typed client would not show.
+async fn ask(client: &Client, user: Option<&str>, method: Method, path: &str, body: &Value) -> Answer {
+    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let mut request = http::Request::builder().method(method).uri(path).header("content-type", content);
+    if let Some(user) = user {
+        request = request.header("impersonate-user", user).header("impersonate-group", "system:masters");
+    }
+    let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
+    let answer = client.send(request.body(kube::client::Body::from(body)).unwrap()).await.unwrap();
+    let warning: Vec<String> =
+        answer.headers().get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect_bytes().await.unwrap();
+    Answer { code, warning: warning.join("; "), body: serde_json::from_slice(&body).unwrap() }
+}
+
+fn path(group: &str, version: &str, plural: &str) -> String {
+    format!("/apis/{group}/{version}/namespaces/default/{plural}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_old_objects_dry_runs_and_deletions_are_judged() {
+    let bed = Testbed::start(Options::default()).unwrap();
+    install(&bed, &[]);
+    let mut manager = Manager::start(&bed, "only", &[]);
+    manager.wait_until_ready().await;
+    let client = bed.client();
+    conversion_works(&client).await;
+
+    templates(&client).await;
+    let planes = path("controlplane.cluster.x-k8s.io", "v1alpha1", "hostedcontrolplanes");
+    let clusters = path("cluster.x-k8s.io", "v1beta2", "clusters");
+    let reference =
+        json!({ "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "HostedControlPlane", "name": "demo" });
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": { "name": "demo" }, "spec": { "controlPlaneRef": reference },
+    });
+    let plane = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
+        "metadata": {
+            "name": "demo", "labels": { "cluster.x-k8s.io/cluster-name": "demo" }, "finalizers": ["example.com/held"],
+        },
+        "spec": { "version": "v1.34.10", "etcd": { "backup": { "schedule": "@daily", "secret": { "name": "s" } } } },
+    });
+    let created = ask(&client, None, Method::POST, &clusters, &cluster).await;
+    assert_eq!((created.code, created.warning.as_str()), (201, ""), "{}", created.body);
+    let created = ask(&client, None, Method::POST, &planes, &plane).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    assert!(created.warning.contains("spec.etcd.backup"), "{}", created.warning);
+
+    let demo = format!("{planes}/demo");
+    let refused = ask(&client, None, Method::DELETE, &demo, &Value::Null).await;
+    assert_eq!(refused.code, 403, "{}", refused.body);
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.contains("Cluster demo lives") && message.contains("allow-deletion"), "{message}");
+    let dry_run = format!("{demo}?dryRun=All");
+    let allowed = ask(&client, Some(NAMESPACE_CONTROLLER), Method::DELETE, &dry_run, &Value::Null).await;
+    assert_eq!(allowed.code, 200, "{}", allowed.body);
+    let permit = json!({ "metadata": { "annotations": { "hangar.cluster.x-k8s.io/allow-deletion": "" } } });
+    assert_eq!(ask(&client, None, Method::PATCH, &demo, &permit).await.code, 200);
+    assert_eq!(ask(&client, None, Method::DELETE, &dry_run, &Value::Null).await.code, 200);
+
+    // Nobody answers any more: people must wait for a manager, namespaces can go and finalizers too.
+    manager.kill();
+    assert_eq!(ask(&client, None, Method::DELETE, &demo, &Value::Null).await.code, 500);
+    let gone = ask(&client, Some(NAMESPACE_CONTROLLER), Method::DELETE, &demo, &Value::Null).await;
+    assert_eq!(gone.code, 200, "{}", gone.body);
+    let released = json!({ "metadata": { "finalizers": null } });
+    assert_eq!(ask(&client, None, Method::PATCH, &demo, &released).await.code, 200);
+    assert_eq!(ask(&client, None, Method::GET, &demo, &Value::Null).await.code, 404);
+}
+
+/// A template stays as it is, but for the topology controller's questions.
+async fn templates(client: &Client) {
+    let templates = path("infrastructure.cluster.x-k8s.io", "v1beta1", "openstackmachinetemplates");
+    let template = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "OpenStackMachineTemplate",
+        "metadata": { "name": "workers" },
+        "spec": { "template": { "spec": { "flavor": "small", "image": { "filter": { "name": "debian" } } } } },
+    });
+    let created = ask(client, None, Method::POST, &templates, &template).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let mut change = json!({ "spec": { "template": { "spec": { "flavor": "large" } } } });
+    let workers = format!("{templates}/workers");
+    let refused = ask(client, None, Method::PATCH, &workers, &change).await;
+    assert_eq!(refused.code, 422, "{}", refused.body);
+    assert!(refused.body["message"].as_str().unwrap().contains("spec.template.spec.flavor: Forbidden"));
+    change["metadata"] = json!({ "annotations": { "topology.cluster.x-k8s.io/dry-run": "" } });
+    assert_eq!(ask(client, None, Method::PATCH, &workers, &change).await.code, 422);
+    let dry_run = format!("{workers}?dryRun=All");
+    let shown = ask(client, None, Method::PATCH, &dry_run, &change).await;
+    assert_eq!(shown.code, 200, "{}", shown.body);
+    assert_eq!(shown.body["spec"]["template"]["spec"]["flavor"], "large");
+}

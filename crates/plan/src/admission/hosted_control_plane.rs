@@ -1,0 +1,61 @@
+//! HostedControlPlane: settings without effect, and deletions that would take a living cluster's etcd along.
+
+use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
+use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Answer, CLEANERS, FieldError, Lookup, Request, has_annotation, is_given, text};
+use crate::flow::Read;
+use crate::hosted_control_plane::without_effect;
+
+pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+    let mut answer = Answer::default();
+    let before = request.old.map(idle).unwrap_or_default();
+    for words in idle(request.object) {
+        if !before.contains(&words) {
+            answer.warn(words);
+        }
+    }
+    answer
+}
+
+/// What the object asks for and does not get. What cannot be read is the schema's to refuse.
+fn idle(object: &Value) -> Vec<&'static str> {
+    let settings = object.get("spec").and_then(|spec| HostedControlPlaneSettings::deserialize(spec).ok());
+    settings.map(|settings| without_effect(&settings)).unwrap_or_default()
+}
+
+/// The control plane of a Cluster goes with its Cluster. While nobody can tell whether the Cluster lives, the answer is
+/// no as well: a second try costs less than an etcd.
+pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+    let permits = [ALLOW_DELETION_ANNOTATION, DELETE_FOR_MOVE_ANNOTATION];
+    let is_permitted = permits.iter().any(|name| has_annotation(request.object, name));
+    let Some(cluster) = cluster_of(request.object) else { return Answer::default() };
+    if is_permitted || CLEANERS.contains(&request.user) {
+        return Answer::default();
+    }
+    let why = match lookup.now("cluster.x-k8s.io", "Cluster", request.namespace, cluster) {
+        Read::Unknown(unknown) => format!("whether Cluster {cluster} still needs it is unknown ({unknown})"),
+        found if found.iter().any(|found| needs(found, request)) => {
+            format!("Cluster {cluster} lives and would lose its etcd")
+        }
+        _ => return Answer::default(),
+    };
+    let way = format!("delete the Cluster, or annotate this object with {ALLOW_DELETION_ANNOTATION} first");
+    vec![FieldError::forbidden("metadata.name", format!("{why}: {way}"))].into()
+}
+
+fn cluster_of(object: &Value) -> Option<&str> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "Cluster");
+    let label = || object.pointer("/metadata/labels")?.get(CLUSTER_NAME_LABEL)?.as_str();
+    owner.and_then(|owner| owner["name"].as_str()).or_else(label)
+}
+
+/// Whether the Cluster stays, and this is the control plane it names.
+fn needs(cluster: &Value, request: &Request<'_>) -> bool {
+    let is_named = text(cluster, "/spec/controlPlaneRef/kind") == request.kind
+        && text(cluster, "/spec/controlPlaneRef/name") == text(request.object, "/metadata/name");
+    is_named && !cluster.pointer("/metadata/deletionTimestamp").is_some_and(is_given)
+}

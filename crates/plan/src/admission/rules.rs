@@ -1,0 +1,99 @@
+//! The table: which kinds have rules, and which.
+
+use serde_json::Value;
+
+use super::{
+    Answer, Lookup, Request, cluster, hosted_control_plane, machine, machine_collection, openstack_cluster,
+    template,
+};
+
+type Check = fn(&Request<'_>, &dyn Lookup) -> Answer;
+
+/// A kind with rules of its own: what is defaulted, what is checked when it is written, and when it is deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// API group.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural name, for the webhook configuration.
+    pub plural: &'static str,
+    pub(super) default: Option<fn(&mut Value)>,
+    pub(super) validate: Option<Check>,
+    pub(super) delete: Option<Check>,
+}
+
+impl Rules {
+    const fn of(group: &'static str, kind: &'static str, plural: &'static str) -> Self {
+        Self { group, kind, plural, default: None, validate: None, delete: None }
+    }
+
+    /// Whether objects of this kind are changed on the way in.
+    pub fn has_defaults(&self) -> bool {
+        self.default.is_some()
+    }
+
+    /// Whether writes of this kind are checked.
+    pub fn has_checks(&self) -> bool {
+        self.validate.is_some()
+    }
+
+    /// Whether deletions of this kind are checked.
+    pub fn has_delete_checks(&self) -> bool {
+        self.delete.is_some()
+    }
+}
+
+const CORE: &str = "cluster.x-k8s.io";
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+
+/// Every kind with rules.
+pub const RULES: &[Rules] = &[
+    Rules { validate: Some(cluster::validate), ..Rules::of(CORE, "Cluster", "clusters") },
+    Rules {
+        default: Some(machine::default),
+        validate: Some(machine::validate),
+        ..Rules::of(CORE, "Machine", "machines")
+    },
+    Rules {
+        default: Some(machine_collection::default_machine_set),
+        validate: Some(machine_collection::validate),
+        ..Rules::of(CORE, "MachineSet", "machinesets")
+    },
+    Rules {
+        default: Some(machine_collection::default_machine_deployment),
+        validate: Some(machine_collection::validate),
+        ..Rules::of(CORE, "MachineDeployment", "machinedeployments")
+    },
+    Rules { validate: Some(unattended), ..Rules::of(CORE, "MachineHealthCheck", "machinehealthchecks") },
+    Rules {
+        validate: Some(unattended),
+        ..Rules::of("addons.cluster.x-k8s.io", "ClusterResourceSet", "clusterresourcesets")
+    },
+    Rules {
+        validate: Some(hosted_control_plane::validate),
+        delete: Some(hosted_control_plane::delete),
+        ..Rules::of("controlplane.cluster.x-k8s.io", "HostedControlPlane", "hostedcontrolplanes")
+    },
+    Rules {
+        validate: Some(openstack_cluster::validate),
+        ..Rules::of(INFRASTRUCTURE, "OpenStackCluster", "openstackclusters")
+    },
+    Rules {
+        validate: Some(openstack_cluster::validate_template),
+        ..Rules::of(INFRASTRUCTURE, "OpenStackClusterTemplate", "openstackclustertemplates")
+    },
+    Rules {
+        validate: Some(template::validate_machine_template),
+        ..Rules::of(INFRASTRUCTURE, "OpenStackMachineTemplate", "openstackmachinetemplates")
+    },
+];
+
+/// A kind that is installed and kept, while nothing acts on it.
+fn unattended(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+    let mut answer = Answer::default();
+    if request.is_new("/spec") {
+        answer.warn(format!("no controller acts on a {} yet: it has no effect", request.kind));
+    }
+    answer
+}
