@@ -40,6 +40,10 @@ pub struct Config {
     /// How often the driver is told again what should be, although nothing changed.
     #[serde(default = "default_realise_every_seconds")]
     pub realise_every_seconds: u64,
+    /// After how many milliseconds of its build a server takes the ports that it was given, as Nova does: until then a
+    /// second server may be given the same ones, and one of both fails. In the call that makes it, where it is not set.
+    #[serde(default)]
+    pub ports_bound_after_milliseconds: Option<u32>,
     /// Zones that servers may ask for; the first is the default.
     #[serde(default = "default_availability_zones")]
     pub availability_zones: Vec<String>,
@@ -307,6 +311,7 @@ impl Default for Config {
             admin_token: None,
             token_lifetime_seconds: default_token_lifetime_seconds(),
             realise_every_seconds: default_realise_every_seconds(),
+            ports_bound_after_milliseconds: None,
             availability_zones: default_availability_zones(),
             quota: Quota::default(),
             projects: vec![],

@@ -23,13 +23,16 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
     let (sender, mut events) = mpsc::unbounded_channel();
     let every = Duration::from_secs(shared.config.realise_every_seconds.max(1));
     loop {
-        let (topology, leaving) = {
+        let (topology, leaving, due) = {
             let mut state = shared.lock();
             let now = state.now();
-            if state.model.fail_doomed(now) {
+            let is_bound = state.model.bind_ports(now);
+            if state.model.fail_doomed(now) || is_bound {
                 shared.commit(&mut state);
             }
-            (topology(&state.model), state.model.leaving())
+            let due = state.model.next_binding().map(|at| at.duration_since(now));
+            let due = due.map_or(every, |due| Duration::try_from(due).unwrap_or_default().min(every));
+            (topology(&state.model), state.model.leaving(), due)
         };
         let outcome = {
             let mut stuck = BTreeSet::new();
@@ -51,7 +54,7 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
                 for id in leaving.into_iter().filter(|id| !stuck.contains(id)) {
                     fold(&shared, &Event::Gone(id), &mut BTreeSet::new());
                 }
-                every
+                due
             }
             Err(failure) => {
                 tracing::warn!(%failure, "the driver could not bring the host to what should be");

@@ -1,7 +1,8 @@
 //! Faults by rule, for tests: which calls go wrong, and how.
 //!
 //! A rule names calls by method, path and a piece of the body, lets the first few pass and fires a number of times.
-//! It counts how often it fired, because a fault that never came proves nothing.
+//! It counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
+//! of times is a service that is away.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +35,13 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// It takes longer.
+    /// It is carried out later. A client that has given up by then does not change that.
     Delay {
+        /// By how much.
+        milliseconds: u64,
+    },
+    /// It is carried out, and answered later.
+    DelayAfter {
         /// By how much.
         milliseconds: u64,
     },

@@ -126,6 +126,7 @@ impl Handle {
             // An aborted task ends with an error that says so.
             drop(task.await);
         }
+        self.shared.end_calls().shutdown().await;
         if let Some(path) = self.shared.config.state_file.clone()
             && let Err(failure) = self.shared.write(path.clone()).await
         {
@@ -153,5 +154,6 @@ impl Drop for Handle {
         for task in &self.tasks {
             task.abort();
         }
+        drop(self.shared.end_calls());
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 
 use crate::config::Config;
 use crate::fault::Faults;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// Something changed that the driver must know.
     pub(crate) changed: Notify,
     dirty: Notify,
+    /// Calls that are being carried out.
+    calls: Mutex<JoinSet<()>>,
     persisted: watch::Sender<Persisted>,
     /// Held while the state file is written, by the thread that does it: whoever waited for that thread may be gone.
     writing: Arc<tokio::sync::Mutex<()>>,
@@ -71,6 +74,7 @@ impl Shared {
             state: Mutex::new(state),
             changed: Notify::new(),
             dirty: Notify::new(),
+            calls: Mutex::default(),
             persisted: watch::Sender::new(Persisted::default()),
             writing: Arc::default(),
         }
@@ -79,6 +83,20 @@ impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic while the lock was held left a copy half changed, never the model itself.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries a call out, whoever waits for it; ends with the cloud.
+    pub(crate) fn detach(&self, call: impl Future<Output = ()> + Send + 'static) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        while calls.try_join_next().is_some() {}
+        calls.spawn(call);
+    }
+
+    /// Ends the calls that are being carried out.
+    pub(crate) fn end_calls(&self) -> JoinSet<()> {
+        let mut calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
+        calls.abort_all();
+        calls
     }
 
     /// Waits until what was committed is on disk.

@@ -1,7 +1,7 @@
 //! The OpenStack client that the controllers need.
 //!
 //! ```text
-//! clouds.yaml (bytes of a Secret) --CloudConfig--> Session --+-- compute(): servers, flavors, zones, groups, keys, limits
+//! clouds.yaml (bytes of a Secret) --CloudConfig--> Session --+-- compute(): servers, flavors, zones, groups, keys
 //!                                                            +-- network(): networks, subnets, routers, groups, ports
 //!                                                            +-- image():   images
 //! ```
@@ -16,7 +16,10 @@
 //!   succeeds.
 //! - **A write is sent at most once**, except after a 401, which proves that nothing was done. [`Error::is_lost`] tells
 //!   apart what may have happened from what did not. Reads are repeated a few times.
-//! - **Nothing waits for long**: every call has a time limit, and `Retry-After` is data ([`Error::retry_after`]).
+//! - **Nothing waits for long**: every call has a time limit ([`Limits`]), and `Retry-After` is data
+//!   ([`Error::retry_after`]).
+//! - **A cloud that asks for less, does not answer or does not accept the credentials is left alone** for a while
+//!   ([`Error::Paused`]), whoever asks.
 //! - **Every call passes the gates** ([`CallGate`]), which may stop it or keep its answer: fencing, metrics and the crash
 //!   sweep are built on that. A delete or update knows only a random id; [`NetworkClient::about`] and
 //!   [`ComputeClient::about`] give such a call the name it has in every run.
@@ -36,8 +39,8 @@ mod session;
 
 pub use call::{Answer, Call, CallGate, Delivery, Service, Verb};
 pub use compute::{
-    Address, AddressKind, AvailabilityZone, ComputeClient, ComputeLimits, Fault, Flavor, MAX_USER_DATA_BYTES,
-    Server, ServerCreate, ServerGroup, ServerNetwork, ServerQuery, ServerStatus, UserData, UserDataTooLong,
+    Address, AddressKind, AvailabilityZone, ComputeClient, Fault, Flavor, MAX_USER_DATA_BYTES, Server,
+    ServerCreate, ServerGroup, ServerNetwork, ServerQuery, ServerStatus, UserData, UserDataTooLong,
 };
 pub use config::{CloudConfig, ConfigError, Fingerprint, Interface};
 pub use error::{Error, Refusal, RefusalKind};
@@ -49,10 +52,10 @@ pub use image::{Image, ImageClient, ImageQuery, ImageStatus};
 pub use network::{
     AddressPair, AllocationPool, ExternalGateway, Filter, FixedIp, FixedIpRequest, FloatingIp,
     FloatingIpQuery, GatewayAddress, GatewayUpdate, Network, NetworkClient, NetworkCreate, NetworkQuery,
-    NetworkUpdate, Port, PortCreate, PortQuery, PortUpdate, Quota, Router, RouterCreate, RouterInterface,
+    NetworkUpdate, Port, PortCreate, PortQuery, PortUpdate, Router, RouterCreate, RouterInterface,
     RouterQuery, RouterUpdate, SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRule,
     SecurityGroupRuleCreate, SecurityGroupRuleQuery, SecurityGroupUpdate, Subnet, SubnetCreate, SubnetQuery,
     SubnetUpdate,
 };
 pub use network::{Creation, NetworkResource, Query, Update};
-pub use session::{Session, SessionOptions};
+pub use session::{LONGEST_WRITE, Limits, Session, SessionOptions};

@@ -59,6 +59,7 @@ fn carry_out(shared: &Shared, state: &mut State, request: &Request) -> Result<(R
             let seconds = request.json()?.get("advance_seconds").and_then(serde_json::Value::as_i64);
             let seconds = seconds.ok_or_else(|| Refusal::bad("advance_seconds is missing"))?;
             state.clock_offset += SignedDuration::from_secs(seconds);
+            shared.changed.notify_one();
             Reply::empty(204)
         }
         _ => return Err(not_found()),

@@ -28,6 +28,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -53,6 +54,7 @@ pub(crate) struct Spoil {
     over_quota: bool,
     doom: Option<String>,
     delay: Duration,
+    delay_after: Duration,
     cut_before: bool,
     cut_after: bool,
 }
@@ -86,7 +88,7 @@ pub(crate) async fn accept<D: Driver>(
 async fn connection<D: Driver>(stream: TcpStream, shared: Arc<Shared>, driver: Arc<D>) {
     let service = service_fn(move |request| {
         let (shared, driver) = (Arc::clone(&shared), Arc::clone(&driver));
-        async move { answer(&shared, &*driver, request).await }
+        async move { answer(shared, driver, request).await }
     });
     // Small answers on kept connections would otherwise wait for the other side's delayed acknowledgement.
     drop(stream.set_nodelay(true));
@@ -95,9 +97,11 @@ async fn connection<D: Driver>(stream: TcpStream, shared: Arc<Shared>, driver: A
     }
 }
 
+/// Reads a call and carries it out in a task of its own: hyper drops this future when the client hangs up, and a service
+/// goes on with what it was asked for.
 async fn answer<D: Driver>(
-    shared: &Shared,
-    driver: &D,
+    shared: Arc<Shared>,
+    driver: Arc<D>,
     incoming: http::Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Cut> {
     let request_id = format!("req-{}", Uuid::new_v4());
@@ -107,8 +111,23 @@ async fn answer<D: Driver>(
             return Ok(Reply::text(refusal.status, "text/plain", refusal.message).response(&request_id));
         }
     };
-    let service = Service::of(&request);
-    let outcome = carry_out(shared, driver, &request, service).await;
+    let (sender, receiver) = oneshot::channel();
+    let called = Arc::clone(&shared);
+    shared.detach(async move {
+        // Nobody may be left to hear it.
+        let _ = sender.send(called_by(&called, &*driver, &request, &request_id).await);
+    });
+    receiver.await.unwrap_or(Err(Cut))
+}
+
+async fn called_by<D: Driver>(
+    shared: &Shared,
+    driver: &D,
+    request: &Request,
+    request_id: &str,
+) -> Result<Response<Full<Bytes>>, Cut> {
+    let service = Service::of(request);
+    let outcome = carry_out(shared, driver, request, service).await;
     let status = outcome.as_ref().map_or(0, |reply| reply.status);
     tracing::debug!(method = %request.method, path = %request.path, status, request_id, "call");
     if service != Service::Admin {
@@ -116,10 +135,10 @@ async fn answer<D: Driver>(
             method: request.method.to_string(),
             path: request.path_and_query(),
             status,
-            request_id: request_id.clone(),
+            request_id: request_id.to_owned(),
         });
     }
-    Ok(service.sign(outcome?, &request, &request_id, &shared.base_url).response(&request_id))
+    Ok(service.sign(outcome?, request, request_id, &shared.base_url).response(request_id))
 }
 
 async fn carry_out<D: Driver>(
@@ -132,9 +151,7 @@ async fn carry_out<D: Driver>(
         Service::Admin => Spoil::default(),
         _ => spoil(&shared.lock().faults.meet(request.method.as_str(), &request.path, &request.body)),
     };
-    if !spoil.delay.is_zero() {
-        tokio::time::sleep(spoil.delay).await;
-    }
+    tokio::time::sleep(spoil.delay).await;
     if spoil.cut_before {
         return Err(Cut);
     }
@@ -145,7 +162,7 @@ async fn carry_out<D: Driver>(
             None => reply,
         });
     }
-    let cut_after = spoil.cut_after;
+    let (cut_after, delay_after) = (spoil.cut_after, spoil.delay_after);
     let (mut reply, committed) = dispatch(shared, request, service, spoil);
     if let Some(generation) = committed
         && let Err(failure) = shared.persisted(generation).await
@@ -153,6 +170,7 @@ async fn carry_out<D: Driver>(
         let refusal = Refusal::new(500, "InternalServerError", format!("state file: {failure}"));
         reply = service.refuse(&refusal, request);
     }
+    tokio::time::sleep(delay_after).await;
     if cut_after {
         return Err(Cut);
     }
@@ -167,6 +185,9 @@ fn spoil(actions: &[Action]) -> Spoil {
     for action in actions {
         match action {
             Action::Delay { milliseconds } => spoil.delay += Duration::from_millis(*milliseconds),
+            Action::DelayAfter { milliseconds } => {
+                spoil.delay_after += Duration::from_millis(*milliseconds);
+            }
             Action::TooManyRequests { retry_after_seconds } => {
                 let words = "This request was rate-limited.";
                 spoil.instead = Some(Refusal::new(429, "HTTPTooManyRequests", words));

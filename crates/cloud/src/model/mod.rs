@@ -29,6 +29,7 @@ mod topology;
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -81,6 +82,9 @@ pub struct Model {
     /// Limits of projects that have none of their own.
     #[serde(skip)]
     pub default_quota: Quota,
+    /// How long after its creation a server takes the ports that it was given; at once where it is not set.
+    #[serde(skip)]
+    pub binding_delay: Option<SignedDuration>,
     /// Limits by project.
     pub quotas: BTreeMap<String, Quota>,
     /// Tokens by their secret.

@@ -72,6 +72,23 @@ pub struct Port {
     pub is_active: bool,
 }
 
+impl Port {
+    /// Makes it a server's.
+    pub(crate) fn bind(&mut self, server: Uuid, zone: &str) {
+        self.device_id = server.to_string();
+        self.device_owner = format!("{}{zone}", super::server::COMPUTE);
+        self.standard.revision += 1;
+    }
+
+    /// Frees it, so that something else may use it.
+    pub(crate) fn unbind(&mut self) {
+        self.device_id.clear();
+        self.device_owner.clear();
+        self.is_active = false;
+        self.standard.revision += 1;
+    }
+}
+
 /// What a port is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPort {

@@ -1,6 +1,6 @@
 //! What the configuration brings: put in at each start, over what the state file had.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::address::Pool;
@@ -21,6 +21,8 @@ impl Model {
     pub fn seed(&mut self, config: &Config, draw: &mut Draw) -> Result<(), Error> {
         self.availability_zones.clone_from(&config.availability_zones);
         self.default_quota = config.quota.clone();
+        let delay = config.ports_bound_after_milliseconds;
+        self.binding_delay = delay.map(|delay| SignedDuration::from_millis(delay.into()));
         for seed in &config.projects {
             let id = seed.id.clone().unwrap_or_else(|| id_of("project", &seed.name).simple().to_string());
             self.projects.insert(id.clone(), Project { id: id.clone(), name: seed.name.clone() });

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Caller, Draw, Flavor, Model, NewPort, Refusal, Standard};
+use super::{Caller, Draw, Flavor, Model, NewPort, Port, Refusal, Standard};
 
 /// Prefix of a port's owner that is a server; the zone follows.
 pub(crate) const COMPUTE: &str = "compute:";
@@ -76,6 +76,9 @@ pub struct Server {
     pub ports: Vec<Uuid>,
     /// Those of them that were made for it and go with it.
     pub own_ports: BTreeSet<Uuid>,
+    /// When it takes the others; `None` once it has.
+    #[serde(default)]
+    pub binds_at: Option<Timestamp>,
     /// Metadata.
     pub metadata: BTreeMap<String, String>,
     /// Tags.
@@ -185,6 +188,7 @@ impl Model {
             flavor,
             ports,
             own_ports,
+            binds_at: self.binding_delay.map(|delay| draw.now + delay),
             metadata: new.metadata,
             tags: new.tags,
             user_data: new.user_data,
@@ -257,6 +261,7 @@ impl Model {
         let (mut ports, mut own) = (vec![], BTreeSet::new());
         for wanted in wanted {
             let port = match wanted {
+                WantedPort::Existing(id) if self.binding_delay.is_some() => self.free_port(caller, &id)?.id,
                 WantedPort::Existing(id) => self.bind_port(caller, server, zone, &id)?,
                 WantedPort::InNetwork(network, address) => {
                     let network = self.server_network(caller, &network)?;
@@ -275,15 +280,8 @@ impl Model {
         Ok((ports, own))
     }
 
-    /// Makes a free port a server's. One that is taken is refused: this is what keeps a server whose creation was
-    /// asked for twice from being made twice.
-    pub(crate) fn bind_port(
-        &mut self,
-        caller: &Caller,
-        server: Uuid,
-        zone: &str,
-        id: &str,
-    ) -> Result<Uuid, Refusal> {
+    /// A port that a server can be given: one that is taken is refused.
+    fn free_port(&mut self, caller: &Caller, id: &str) -> Result<&mut Port, Refusal> {
         let port = self.port_mut(caller, id);
         let port = port.map_err(|_| Refusal::bad(format!("Port id {id} could not be found.")))?;
         if !port.device_id.is_empty() {
@@ -292,9 +290,19 @@ impl Model {
         if port.fixed_ips.is_empty() {
             return Err(Refusal::bad(format!("Port {id} requires a FixedIP in order to be used.")));
         }
-        port.device_id = server.to_string();
-        port.device_owner = format!("{COMPUTE}{zone}");
-        port.standard.revision += 1;
+        Ok(port)
+    }
+
+    /// Makes a free port a server's.
+    pub(crate) fn bind_port(
+        &mut self,
+        caller: &Caller,
+        server: Uuid,
+        zone: &str,
+        id: &str,
+    ) -> Result<Uuid, Refusal> {
+        let port = self.free_port(caller, id)?;
+        port.bind(server, zone);
         Ok(port.id)
     }
 

@@ -1,5 +1,7 @@
 //! What a driver says, folded into the model. Each event may come again; only news changes anything.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -53,6 +55,40 @@ impl Model {
         true
     }
 
+    /// Lets servers take the ports that they were given, when it is time for it, and says whether there were any. One that
+    /// comes too late is doomed; like Nova's, its clean-up frees the ports that it was given, whoever has them.
+    pub fn bind_ports(&mut self, now: Timestamp) -> bool {
+        let due = self.servers.values().filter(|server| !server.is_deleting);
+        let due = due
+            .filter_map(|server| Some((server.binds_at.filter(|at| *at <= now)?, server.serial, server.id)));
+        // Who was first has the port; ids are random.
+        let due: BTreeSet<(Timestamp, u64, Uuid)> = due.collect();
+        for (_, _, id) in &due {
+            let Some(server) = self.servers.get_mut(id) else { continue };
+            server.binds_at = None;
+            let given: Vec<Uuid> =
+                server.ports.iter().filter(|port| !server.own_ports.contains(port)).copied().collect();
+            let obstacle = given.iter().find_map(|id| match self.ports.get(id) {
+                None => Some(format!("Port id {id} could not be found.")),
+                Some(port) => (!port.device_id.is_empty()).then(|| format!("Port {id} is still in use.")),
+            });
+            for id in &given {
+                match self.ports.get_mut(id) {
+                    Some(port) if obstacle.is_none() => port.bind(server.id, &server.zone),
+                    Some(port) => port.unbind(),
+                    None => {}
+                }
+            }
+            server.doom = server.doom.take().or(obstacle);
+        }
+        !due.is_empty()
+    }
+
+    /// When the next server takes its ports.
+    pub fn next_binding(&self) -> Option<Timestamp> {
+        self.servers.values().filter(|server| !server.is_deleting).filter_map(|server| server.binds_at).min()
+    }
+
     /// Fails the servers that a fault rule has doomed, and says whether there were any.
     pub fn fail_doomed(&mut self, now: Timestamp) -> bool {
         let doomed = self.servers.values().filter(|server| server.status == Status::Build);
@@ -82,10 +118,7 @@ impl Model {
     /// Frees a port, so that something else may use it.
     pub(crate) fn unbind_port(&mut self, id: Uuid) {
         if let Some(port) = self.ports.get_mut(&id) {
-            port.device_id.clear();
-            port.device_owner.clear();
-            port.is_active = false;
-            port.standard.revision += 1;
+            port.unbind();
         }
     }
 }

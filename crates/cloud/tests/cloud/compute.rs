@@ -219,3 +219,28 @@ async fn quotas_are_forbidden_not_conflicting() {
     let words = "Quota exceeded for instances: Requested 1, but already used 1 of 1 instances";
     assert_eq!(error["forbidden"]["message"], words);
 }
+
+/// Real Nova takes both, and the one that comes too late frees the port of the other.
+#[tokio::test]
+async fn two_servers_can_be_given_one_port_while_ports_are_bound_late() {
+    let config = Config { ports_bound_after_milliseconds: Some(600_000), ..Config::for_tests() };
+    let bed = start_with(config, Record::new()).await;
+    let (network, _) = bed.network("net", "10.0.0.0/24").await;
+    let port = id(&bed.make("ports", "port", json!({"network_id": network})).await);
+    let path = format!("/network/v2.0/ports/{port}");
+    let first = bed.server("first", json!({"networks": [{"port": port}]})).await;
+    assert_eq!(bed.get(&path).await["port"]["device_id"], "");
+    let second = bed.server("second", json!({"networks": [{"port": port}]})).await;
+    let later = async || bed.admin("POST", "clock", Some(json!({"advance_seconds": 600}))).await.expect(204);
+    later().await;
+    in_time(bed.wait_status(&first, "ACTIVE")).await;
+    let failed = in_time(bed.wait_status(&second, "ERROR")).await;
+    assert_eq!(failed["fault"]["message"], format!("Port {port} is still in use."));
+    assert_eq!(bed.get(&path).await["port"]["device_id"], "", "the clean-up took it from the first");
+    let third = bed.server("third", json!({"networks": [{"port": port}]})).await;
+    later().await;
+    in_time(bed.wait_status(&third, "ACTIVE")).await;
+    assert_eq!(bed.get(&path).await["port"]["device_id"], third);
+    let fourth = bed.server_body("fourth", json!({"networks": [{"port": port}]})).await;
+    bed.call("POST", "/compute/v2.1/servers", Some(fourth)).await.expect(409);
+}

@@ -1,5 +1,7 @@
 //! Calls that go wrong by rule.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::client::{in_time, send, start};
@@ -29,6 +31,55 @@ async fn a_call_that_never_arrived_changed_nothing() {
     let body = json!({"network": {"name": "n"}});
     send(&bed.cloud, "POST", "/network/v2.0/networks", &headers, Some(&body)).await.unwrap_err();
     assert_eq!(bed.get("/network/v2.0/networks?name=n").await["networks"], json!([]));
+}
+
+/// What makes a second create dangerous: the first is not over when its client has given up.
+#[tokio::test]
+async fn a_call_is_carried_out_although_its_client_has_given_up() {
+    let bed = start().await;
+    for action in ["delay", "delay_after"] {
+        let rule =
+            json!({"name": action, "method": "POST", "times": 1, "action": {action: {"milliseconds": 300}}});
+        bed.admin("POST", "faults", Some(rule)).await.expect(204);
+        let body = json!({"network": {"name": action}});
+        let headers = [("X-Auth-Token", bed.token.as_str())];
+        let path = format!("/network/v2.0/networks?name={action}");
+        let call = send(&bed.cloud, "POST", "/network/v2.0/networks", &headers, Some(&body));
+        let found = async || bed.get(&path).await["networks"].as_array().unwrap().len();
+        let has_arrived = || bed.cloud.faults().iter().any(|it| it.rule.name == action && it.fired == 1);
+        let arrived = async {
+            while !has_arrived() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = arrived => {}
+            _ = call => panic!("{action}: answered at once"),
+        }
+        in_time(async {
+            while found().await == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        assert_eq!(found().await, 1, "{action}");
+    }
+    assert!(bed.cloud.faults().iter().all(|armed| armed.fired == 1));
+}
+
+#[tokio::test]
+async fn a_service_that_is_away_refuses_everything_and_others_do_not() {
+    let bed = start().await;
+    let action = json!({"fail": {"status": 503, "message": "away", "retry_after_seconds": 60}});
+    let rule = json!({"name": "nova", "path": "/compute/*", "action": action});
+    bed.admin("POST", "faults", Some(rule)).await.expect(204);
+    for path in ["/compute/v2.1/servers/detail", "/compute/v2.1/flavors"] {
+        let answer = bed.call("GET", path, None).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (503, "60"));
+    }
+    bed.get("/network/v2.0/networks").await;
+    assert_eq!(bed.cloud.faults()[0].fired, 2);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ mod user_data;
 use serde_json::Value;
 
 pub use flavor::Flavor;
-pub use place::{AvailabilityZone, ComputeLimits, ServerGroup};
+pub use place::{AvailabilityZone, ServerGroup};
 pub use server::{
     Address, AddressKind, Fault, Server, ServerCreate, ServerNetwork, ServerQuery, ServerStatus,
 };
@@ -117,19 +117,6 @@ impl ComputeClient {
         let request = self.request(Verb::Get, "key-pair", path, PLAIN).id(name);
         let found: Option<Value> = self.session.get_optional(request, "keypair").await?;
         Ok(found.is_some())
-    }
-
-    /// What the project may have and has.
-    pub async fn limits(&self) -> Result<ComputeLimits, Error> {
-        #[derive(serde::Deserialize)]
-        struct Limits {
-            absolute: ComputeLimits,
-        }
-        let limits: Limits = self
-            .session
-            .read(self.request(Verb::Get, "limits", "limits".to_owned(), PLAIN), "limits")
-            .await?;
-        Ok(limits.absolute)
     }
 
     fn request(&self, verb: Verb, kind: &'static str, path: String, microversion: &'static str) -> Request {

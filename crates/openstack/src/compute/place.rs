@@ -1,4 +1,4 @@
-//! Where servers can be put, and how many.
+//! Where servers can be put.
 
 use serde::Deserialize;
 
@@ -40,27 +40,4 @@ pub struct ServerGroup {
     pub id: ServerGroupId,
     /// Its name.
     pub name: String,
-}
-
-/// What the project may have (-1: any number) and has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct ComputeLimits {
-    /// Servers allowed.
-    #[serde(rename = "maxTotalInstances")]
-    pub servers: i64,
-    /// Servers there are.
-    #[serde(rename = "totalInstancesUsed", default)]
-    pub servers_used: i64,
-    /// Virtual CPUs allowed.
-    #[serde(rename = "maxTotalCores")]
-    pub cores: i64,
-    /// Virtual CPUs in use.
-    #[serde(rename = "totalCoresUsed", default)]
-    pub cores_used: i64,
-    /// Memory allowed, in MiB.
-    #[serde(rename = "maxTotalRAMSize")]
-    pub ram_mib: i64,
-    /// Memory in use, in MiB.
-    #[serde(rename = "totalRAMUsed", default)]
-    pub ram_mib_used: i64,
 }

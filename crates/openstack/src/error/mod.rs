@@ -57,6 +57,15 @@ pub enum Error {
         /// The limit.
         limit: Duration,
     },
+    /// Nothing was sent: after this answer to an earlier call the session waits. It reads as that answer did, so that
+    /// what people are shown stays the same from try to try.
+    #[error("{cause}")]
+    Paused {
+        /// The answer, as if it had been given to this call.
+        cause: Box<Self>,
+        /// How much longer the session waits.
+        retry_after: Duration,
+    },
     /// A gate kept it from being sent.
     #[error("{call} stopped: {why}")]
     Stopped {
@@ -80,8 +89,46 @@ impl Error {
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
+            Self::Paused { cause, .. } => cause.refusal(),
             _ => None,
         }
+    }
+
+    /// The call it is about, if it is about one.
+    pub fn call(&self) -> Option<&Call> {
+        match self {
+            Self::Config(_) | Self::NoEndpoint { .. } => None,
+            Self::Refused(refusal) => Some(&refusal.call),
+            Self::Paused { cause, .. } => cause.call(),
+            Self::Unreached { call, .. }
+            | Self::Lost { call, .. }
+            | Self::TimedOut { call, .. }
+            | Self::Stopped { call, .. }
+            | Self::Malformed { call, .. } => Some(call),
+        }
+    }
+
+    /// The id under which the cloud's operator finds the call in the logs. It is new with every try, so it is in no text.
+    pub fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refusal) => refusal.request_id.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The error that another call gets because of this one.
+    pub(crate) fn paused(&self, about: &Call, retry_after: Duration) -> Self {
+        let mut cause = self.clone();
+        match &mut cause {
+            Self::Config(_) | Self::NoEndpoint { .. } | Self::Paused { .. } => {}
+            Self::Refused(refusal) => refusal.call = about.clone(),
+            Self::Unreached { call, .. }
+            | Self::Lost { call, .. }
+            | Self::TimedOut { call, .. }
+            | Self::Stopped { call, .. }
+            | Self::Malformed { call, .. } => *call = about.clone(),
+        }
+        Self::Paused { cause: Box::new(cause), retry_after }
     }
 
     fn is_refused_as(&self, kind: RefusalKind) -> bool {
@@ -110,7 +157,8 @@ impl Error {
 
     /// True when a write may have happened although its answer is not known. Only reading tells.
     ///
-    /// 502 and 504 are a proxy's words for a lost answer, and a 500 can come after the service had begun.
+    /// 502 and 504 are a proxy's words for a lost answer, and a 500 can come after the service had begun. Never for a call
+    /// that was not sent: stopped by a gate, paused, without a connection or without a login.
     pub fn is_lost(&self) -> bool {
         let (call, is_open) = match self {
             Self::Lost { call, .. } | Self::TimedOut { call, .. } | Self::Malformed { call, .. } => {
@@ -132,6 +180,7 @@ impl Error {
         match self {
             Self::Config(_) | Self::NoEndpoint { .. } | Self::Malformed { .. } => false,
             Self::Refused(refusal) => refusal.kind.is_transient(),
+            Self::Paused { cause, .. } => cause.is_retryable(),
             Self::Unreached { .. } | Self::Lost { .. } | Self::TimedOut { .. } | Self::Stopped { .. } => true,
         }
     }
@@ -141,13 +190,18 @@ impl Error {
         match self {
             Self::Config(_) | Self::NoEndpoint { .. } => true,
             Self::Refused(refusal) => !refusal.kind.is_transient() && refusal.kind != RefusalKind::Conflict,
+            Self::Paused { cause, .. } => cause.is_user_fault(),
             _ => false,
         }
     }
 
-    /// How long the service asked to be left alone.
+    /// How long the cloud is to be left alone: as the service asked, or as long as the session waits. Reads and writes.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.refusal().and_then(|refusal| refusal.retry_after)
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            Self::Paused { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Stable, one word in `PascalCase`: the event reason and the metric label.
@@ -156,6 +210,7 @@ impl Error {
             Self::Config(_) => "InvalidCloudsYaml",
             Self::NoEndpoint { .. } => "NoEndpoint",
             Self::Refused(refusal) => refusal.kind.category(),
+            Self::Paused { cause, .. } => cause.category(),
             Self::Unreached { .. } => "CloudUnreachable",
             Self::Lost { .. } => "AnswerLost",
             Self::TimedOut { .. } => "CloudTimeout",

@@ -19,7 +19,7 @@ const MESSAGE_LIMIT: usize = 1024;
 
 /// What the service said.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{call}: {message} ({status}{})", request_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
+#[error("{call}: {message} ({status})")]
 pub struct Refusal {
     /// To which call.
     pub call: Call,
@@ -31,7 +31,7 @@ pub struct Refusal {
     pub fault: Option<String>,
     /// The service's words, in one line.
     pub message: String,
-    /// The id under which the cloud's operator finds this call in the logs.
+    /// The id under which the cloud's operator finds this call in the logs; not in any text, for it is new each time.
     pub request_id: Option<String>,
     /// How long the service asked to be left alone.
     pub retry_after: Option<Duration>,
@@ -54,7 +54,7 @@ pub enum RefusalKind {
     Conflict,
     /// A quota is used up (Nova 403, Neutron 409, older services 413).
     Quota,
-    /// Too many calls (429).
+    /// Too many calls (429; older services 413 with `Retry-After`).
     RateLimited,
     /// The service is not there for now (503).
     Unavailable,
@@ -98,20 +98,23 @@ pub(crate) fn read(
 ) -> Refusal {
     let said = Said::of(body, secrets);
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let words = if said.message.is_empty() {
+    let mut words = if said.message.is_empty() {
         status.canonical_reason().unwrap_or("no reason given").to_owned()
     } else {
         said.message.clone()
     };
+    let request_id = text("x-openstack-request-id").or_else(|| text("x-compute-request-id"));
+    if let Some(id) = request_id.filter(|id| !id.is_empty()) {
+        words = words.replace(id, "…");
+    }
+    let retry_after = text(RETRY_AFTER.as_str()).and_then(retry_after);
     Refusal {
         status: status.as_u16(),
-        kind: kind(call.service, status, &said),
+        kind: kind(call.service, status, &said, retry_after),
         fault: said.fault,
         message: one_line(&words),
-        request_id: text("x-openstack-request-id")
-            .or_else(|| text("x-compute-request-id"))
-            .map(str::to_owned),
-        retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(retry_after),
+        request_id: request_id.map(str::to_owned),
+        retry_after,
         call: call.clone(),
     }
 }
@@ -168,9 +171,11 @@ impl Said {
     }
 }
 
-fn kind(service: Service, status: StatusCode, said: &Said) -> RefusalKind {
+fn kind(service: Service, status: StatusCode, said: &Said, retry_after: Option<Duration>) -> RefusalKind {
     match status.as_u16() {
         403 | 409 | 413 if said.is_quota() => RefusalKind::Quota,
+        // Zero is what Nova adds to a quota's 413.
+        413 if retry_after.is_some_and(|asked| !asked.is_zero()) => RefusalKind::RateLimited,
         413 if said.fault.as_deref() == Some("overLimit") => RefusalKind::Quota,
         400 | 413 | 415 | 422 => RefusalKind::Invalid,
         401 => RefusalKind::Unauthorized,

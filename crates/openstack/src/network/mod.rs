@@ -14,10 +14,7 @@ mod router;
 mod security_group;
 mod subnet;
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use filter::Filter;
 pub use net::{Network, NetworkCreate, NetworkQuery, NetworkUpdate};
@@ -40,19 +37,6 @@ use crate::{
     Error, RouterId, Service, Session, SubnetId, Verb,
     session::{Paging, Request},
 };
-
-/// Used and allowed, of one kind. A limit below 0 means none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Quota {
-    /// How many are allowed; -1 for any number.
-    pub limit: i64,
-    /// How many there are.
-    #[serde(default)]
-    pub used: i64,
-    /// How many are being made.
-    #[serde(default)]
-    pub reserved: i64,
-}
 
 /// Calls to Neutron.
 #[derive(Clone, Debug)]
@@ -163,29 +147,6 @@ impl NetworkClient {
             .id(router.as_ref())
             .body(&json!({ "subnet_id": subnet }));
         self.session.write_plain(request).await
-    }
-
-    /// What the project may have and has, by kind (`network`, `port`, `security_group_rule`, ...).
-    pub async fn quotas(&self) -> Result<BTreeMap<String, Quota>, Error> {
-        let project = self.session.project_id().await?;
-        let path = format!("quotas/{project}/details.json");
-        let request = self.request(Verb::Get, "quota", path).id(project.as_ref());
-        let quotas: BTreeMap<String, Value> = self.session.read(request, "quota").await?;
-        Ok(quotas
-            .into_iter()
-            .filter_map(|(kind, value)| Some((kind, Quota::deserialize(value).ok()?)))
-            .collect())
-    }
-
-    /// Aliases of the extensions this Neutron has: `standard-attr-tag`, `trunk`, ...
-    pub async fn extensions(&self) -> Result<Vec<String>, Error> {
-        #[derive(Deserialize)]
-        struct Extension {
-            alias: String,
-        }
-        let request = self.request(Verb::List, "extension", "extensions".to_owned());
-        let extensions: Vec<Extension> = self.session.list(request, "extensions", Paging::Links).await?;
-        Ok(extensions.into_iter().map(|extension| extension.alias).collect())
     }
 
     fn request(&self, verb: Verb, kind: &'static str, path: String) -> Request {

@@ -1,7 +1,5 @@
 //! One request: past the gates, over the wire, and its answer past the gates again.
 
-use std::time::Duration;
-
 use http::{HeaderValue, Request as HttpRequest, header};
 use http_body_util::Full;
 use tokio::time::Instant;
@@ -10,7 +8,7 @@ use super::{
     Request, Session,
     transport::{Failure, Response},
 };
-use crate::{Answer, Call, Delivery, Error, error::read_refusal};
+use crate::{Answer, Delivery, Error, RefusalKind, Verb, error::read_refusal};
 
 const USER_AGENT: &str = concat!("hangar/", env!("CARGO_PKG_VERSION"));
 
@@ -25,17 +23,17 @@ impl Session {
         let call = &request.call;
         let http = http_request(request, base, token)
             .map_err(|error| Error::Unreached { call: call.clone(), why: error.to_string() })?;
-        let limit = self.limit(call);
+        let limit = self.inner.options.limits.of(call);
         for gate in &self.inner.options.gates {
             gate.before(call, limit).map_err(|why| Error::Stopped { call: call.clone(), why })?;
         }
         let started = Instant::now();
-        let result = self.inner.transport.exchange(http, limit).await;
+        let result = self.inner.transport.exchange(http, limit, longest(call.verb)).await;
         let took = started.elapsed();
         let answer = match &result {
             Ok(response) => Answer::Status(response.status),
             Err(Failure::Unreached(_)) => Answer::Unreached,
-            Err(Failure::Disconnected(_)) => Answer::Disconnected,
+            Err(Failure::Disconnected(_) | Failure::TooLong) => Answer::Disconnected,
             Err(Failure::TimedOut) => Answer::TimedOut,
         };
         let request_id =
@@ -54,6 +52,10 @@ impl Session {
             Failure::Unreached(why) => Error::Unreached { call: call.clone(), why },
             Failure::Disconnected(why) => Error::Lost { call: call.clone(), why },
             Failure::TimedOut => Error::TimedOut { call: call.clone(), limit },
+            Failure::TooLong => {
+                let why = format!("longer than {} MiB", longest(call.verb) >> 20);
+                Error::Malformed { call: call.clone(), why }
+            }
         })
     }
 
@@ -71,11 +73,19 @@ impl Session {
             .chain(token)
             .collect();
         let refusal = read_refusal(&request.call, response.status, &response.headers, &response.body, &known);
+        if refusal.kind != RefusalKind::NotFound {
+            // The id is here for whoever asks the cloud's operator; texts for people leave it out.
+            tracing::info!(%refusal, request_id = refusal.request_id, "cloud refused a call");
+        }
         Error::Refused(Box::new(refusal))
     }
+}
 
-    fn limit(&self, call: &Call) -> Duration {
-        if call.verb.is_write() { self.inner.options.write_limit } else { self.inner.options.read_limit }
+/// The longest answer that is read, in bytes: a page of a thousand servers is about 3 MB, one object a few KB.
+fn longest(verb: Verb) -> usize {
+    match verb {
+        Verb::List => 16 << 20,
+        _ => 2 << 20,
     }
 }
 

@@ -4,12 +4,17 @@ use std::{collections::BTreeSet, future::Future, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{Request, Session, transport::Response};
 use crate::{Call, Error};
 
 /// The wait before the first repetition; doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// The most pages of one list, and the most bytes of all of them: beyond it a list is an error, not a danger.
+const MOST_PAGES: usize = 1000;
+const MOST_BYTES: usize = 64 << 20;
 
 /// How a service says that there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +28,16 @@ pub(crate) enum Paging {
 }
 
 impl Session {
-    /// Sends with a token, once more with a new one after a 401. Anything but success is an error.
+    /// Sends unless the session waits. Anything but success is an error.
     async fn send_once(&self, request: &Request) -> Result<Response, Error> {
+        let permit = self.inner.pauses.admit(&request.call)?;
+        let result = self.send_with_token(request).await;
+        permit.settle(result.as_ref().err());
+        result
+    }
+
+    /// Sends with a token, once more with a new one after a 401.
+    async fn send_with_token(&self, request: &Request) -> Result<Response, Error> {
         let config = &self.inner.config;
         let mut login = self.login(None).await?;
         for is_last in [false, true] {
@@ -34,11 +47,16 @@ impl Session {
             if response.status.is_success() {
                 return Ok(response);
             }
+            let refused = || Err(self.refused(request, &response, Some(&login.token)));
             if is_last || response.status != http::StatusCode::UNAUTHORIZED {
-                return Err(self.refused(request, &response, Some(&login.token)));
+                return refused();
             }
             // The service looked at the token first and did nothing: sending again is safe, also for a write.
-            login = self.login(Some(login.generation)).await?;
+            let newer = self.login(Some(login.generation)).await?;
+            if newer.generation == login.generation {
+                return refused();
+            }
+            login = newer;
         }
         Err(Error::Malformed { call: request.call.clone(), why: "two answers are no answer".to_owned() })
     }
@@ -75,7 +93,7 @@ impl Session {
     }
 
     /// Reads one object under its key.
-    pub(crate) async fn read<T: DeserializeOwned>(&self, request: Request, key: &str) -> Result<T, Error> {
+    async fn read<T: DeserializeOwned>(&self, request: Request, key: &str) -> Result<T, Error> {
         let response = self.send_read(&request).await?;
         typed(&request.call, keyed(&request.call, &response, key)?)
     }
@@ -148,8 +166,11 @@ impl Session {
     ) -> Result<Vec<T>, Error> {
         let mut items = Vec::new();
         let mut seen = BTreeSet::new();
+        let mut bytes = 0;
+        let (started, limit) = (Instant::now(), self.inner.options.limits.list);
         loop {
             let response = self.send_read(&request).await?;
+            bytes += response.body.len();
             let mut page = json(&request.call, &response)?;
             let next = next_query(&page, key, paging);
             // Not by index: a body that is no object at all would end us.
@@ -167,6 +188,13 @@ impl Session {
                     if !seen.insert(query.clone()) {
                         let why = "its pages go round in a circle".to_owned();
                         return Err(Error::Malformed { call: request.call, why });
+                    }
+                    if seen.len() >= MOST_PAGES || bytes > MOST_BYTES {
+                        let why = format!("more than {MOST_PAGES} pages or {} MiB", MOST_BYTES >> 20);
+                        return Err(Error::Malformed { call: request.call, why });
+                    }
+                    if started.elapsed() > limit {
+                        return Err(Error::TimedOut { call: request.call, limit });
                     }
                     request.query = query;
                 }

@@ -1,29 +1,37 @@
 //! Logging in, once for everybody.
 //!
 //! Whoever needs a token takes the one lock; the first logs in, the others find the result. That holds for failures
-//! too: those who waited while a login failed get its error, so that a wrong password is tried once, not once per machine
-//! (accounts get locked for less). The next call tries again.
+//! too: a wrong password is tried once, not once per machine (accounts get locked for less), then again after pauses that
+//! grow to ten minutes. Whoever asks meanwhile gets the same error at once, also while the next try is under way: a
+//! Keystone that hangs holds up one caller, not all. New credentials are another session.
+//!
+//! A service that refuses fresh tokens would have every call log in: a login that was made because of a refusal is not
+//! replaced because of the next one for a while.
 //!
 //! A token's life is counted from its arrival on our own monotonic clock, by the span between the two times in it: the
 //! cloud's clock and ours need not agree.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use http::HeaderValue;
 use serde::Deserialize;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::time::Instant;
 
 use super::{Request, Session, catalog::Catalog, transport::Response};
 use crate::{Error, ProjectId, Service, Verb};
 
 /// A token is renewed this long before its end, or after three quarters of its life if that is later.
 const MARGIN: Duration = Duration::from_secs(120);
+
+/// The pause after a login that was refused, and the longest; doubles.
+const REFUSED: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(600));
+/// The pause after a login that failed, and the longest; doubles.
+const FAILED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// How long a login that replaced a refused one is kept whatever is said about it.
+const REPLACED: Duration = Duration::from_secs(30);
 
 /// What a login gives.
 pub(super) struct Login {
@@ -33,19 +41,57 @@ pub(super) struct Login {
     pub(super) catalog: Catalog,
     pub(super) project: Option<ProjectId>,
     renew_at: Instant,
+    /// Until when a refusal of its token does not lead to another login.
+    kept_until: Option<Instant>,
 }
 
 #[derive(Default)]
 pub(super) struct Logins {
-    state: Mutex<State>,
-    failures: AtomicU64,
+    /// Held while somebody logs in.
+    state: tokio::sync::Mutex<State>,
+    failure: Mutex<Option<Failure>>,
 }
 
 #[derive(Default)]
 struct State {
     login: Option<Arc<Login>>,
     generation: u64,
-    failure: Option<Error>,
+}
+
+/// The last login, if it failed.
+struct Failure {
+    error: Error,
+    tries: u32,
+    until: Instant,
+}
+
+impl Logins {
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The failure of an earlier login, while it counts; also when its time is over, if somebody tries again just now.
+    fn remembered(&self, is_being_tried: bool) -> Option<Error> {
+        let (failure, now) = (self.failure(), Instant::now());
+        let known = failure.as_ref().filter(|known| is_being_tried || known.until > now)?;
+        Some(known.told(now))
+    }
+
+    fn failed(&self, error: Error) -> Error {
+        let (mut failure, now) = (self.failure(), Instant::now());
+        let tries = failure.as_ref().map_or(0, |known| known.tries);
+        let (first, longest) = if error.is_user_fault() { REFUSED } else { FAILED };
+        let asked = error.retry_after().unwrap_or_default().min(REFUSED.1);
+        let pause = first.saturating_mul(1 << tries.min(16)).min(longest).max(asked);
+        failure.insert(Failure { error, tries: tries + 1, until: now + pause }).told(now)
+    }
+}
+
+impl Failure {
+    fn told(&self, now: Instant) -> Error {
+        let retry_after = self.until.saturating_duration_since(now).max(FAILED.0);
+        Error::Paused { cause: Box::new(self.error.clone()), retry_after }
+    }
 }
 
 #[derive(Deserialize)]
@@ -74,33 +120,33 @@ impl Session {
     /// A login that is good now. `refused` is the generation of one that a service did not accept.
     pub(super) async fn login(&self, refused: Option<u64>) -> Result<Arc<Login>, Error> {
         let logins = &self.inner.logins;
-        let failures = logins.failures.load(Ordering::Acquire);
-        let mut state = logins.state.lock().await;
+        let mut state = match logins.state.try_lock() {
+            Ok(state) => state,
+            Err(_) => match logins.remembered(true) {
+                Some(error) => return Err(error),
+                None => logins.state.lock().await,
+            },
+        };
+        let now = Instant::now();
         if let Some(login) = &state.login
-            && Instant::now() < login.renew_at
-            && refused.is_none_or(|refused| login.generation > refused)
+            && now < login.renew_at
+            && refused.is_none_or(|refused| {
+                login.generation > refused || login.kept_until.is_some_and(|until| now < until)
+            })
         {
             return Ok(Arc::clone(login));
         }
-        if logins.failures.load(Ordering::Acquire) != failures
-            && let Some(error) = &state.failure
-        {
-            return Err(error.clone());
+        if let Some(error) = logins.remembered(false) {
+            return Err(error);
         }
         state.login = None;
-        match self.log_in(state.generation + 1).await {
-            Ok(login) => {
-                let login = Arc::new(login);
-                state.generation = login.generation;
-                state.login = Some(Arc::clone(&login));
-                Ok(login)
-            }
-            Err(error) => {
-                state.failure = Some(error.clone());
-                logins.failures.fetch_add(1, Ordering::AcqRel);
-                Err(error)
-            }
-        }
+        let mut login = self.log_in(state.generation + 1).await.map_err(|error| logins.failed(error))?;
+        *logins.failure() = None;
+        login.kept_until = refused.map(|_| Instant::now() + REPLACED);
+        let login = Arc::new(login);
+        state.generation = login.generation;
+        state.login = Some(Arc::clone(&login));
+        Ok(login)
     }
 
     async fn log_in(&self, generation: u64) -> Result<Login, Error> {
@@ -134,6 +180,7 @@ fn read(response: &Response, generation: u64) -> Result<Login, String> {
         catalog: body.token.catalog,
         project: body.token.project.map(|project| project.id),
         renew_at: Instant::now() + life.saturating_sub(margin),
+        kept_until: None,
     })
 }
 

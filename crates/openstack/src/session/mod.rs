@@ -4,6 +4,7 @@ mod catalog;
 mod exchange;
 mod flow;
 mod login;
+mod pause;
 mod request;
 mod tls;
 mod transport;
@@ -13,19 +14,69 @@ use std::{fmt, sync::Arc, time::Duration};
 pub(crate) use flow::Paging;
 pub(crate) use request::{Request, segment};
 
-use crate::{CallGate, CloudConfig, ComputeClient, Error, ImageClient, NetworkClient, ProjectId};
+use crate::{Call, CallGate, CloudConfig, ComputeClient, Error, ImageClient, NetworkClient, ProjectId, Verb};
+
+/// The longest that any write takes by default. A leader's lease has to outlast it.
+pub const LONGEST_WRITE: Duration = Duration::from_secs(30);
+
+/// The longest that calls take, connecting and all, by what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Making a connection. A write that fails in this time was certainly not sent.
+    pub connect: Duration,
+    /// Logging in.
+    pub login: Duration,
+    /// Reading one object.
+    pub get: Duration,
+    /// Reading one page of a list; no page is begun after this time either. A thousand servers take Nova tens of seconds.
+    pub list: Duration,
+    /// Writing.
+    pub write: Duration,
+    /// Making a server or a load balancer, and any change of a router: a busy cloud takes 20 s and then does it.
+    pub slow_write: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            login: Duration::from_secs(10),
+            get: Duration::from_secs(10),
+            list: Duration::from_secs(60),
+            write: Duration::from_secs(15),
+            slow_write: LONGEST_WRITE,
+        }
+    }
+}
+
+impl Limits {
+    /// For who holds a lease that lasts no longer: every write ends within this time.
+    #[must_use]
+    pub fn with_writes_within(mut self, longest: Duration) -> Self {
+        self.write = self.write.min(longest);
+        self.slow_write = self.slow_write.min(longest);
+        self
+    }
+
+    fn of(&self, call: &Call) -> Duration {
+        match (call.verb, call.kind) {
+            (Verb::Authenticate, _) => self.login,
+            (Verb::Get, _) => self.get,
+            (Verb::List, _) => self.list,
+            (Verb::Create, "server" | "load-balancer" | "router")
+            | (Verb::Update, "router" | "router/interface") => self.slow_write,
+            (Verb::Create | Verb::Update | Verb::Delete, _) => self.write,
+        }
+    }
+}
 
 /// How a session behaves.
 #[derive(Clone)]
 pub struct SessionOptions {
     /// Asked about every request, in this order.
     pub gates: Vec<Arc<dyn CallGate>>,
-    /// The longest a read or a login takes, connecting and all.
-    pub read_limit: Duration,
-    /// The longest a write takes. Stays below what remains of a leader's lease.
-    pub write_limit: Duration,
-    /// The longest a connection takes to be made. A write that fails in this time was certainly not sent.
-    pub connect_limit: Duration,
+    /// The longest that calls take.
+    pub limits: Limits,
     /// How often a read or a login is tried, at least once.
     pub read_attempts: u32,
     /// The longest that is waited between two attempts, whatever the service asks for.
@@ -36,10 +87,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         Self {
             gates: Vec::new(),
-            // A healthy API answers within a second or two; a lease lasts fifteen.
-            read_limit: Duration::from_secs(10),
-            write_limit: Duration::from_secs(10),
-            connect_limit: Duration::from_secs(3),
+            limits: Limits::default(),
             read_attempts: 3,
             patience: Duration::from_secs(1),
         }
@@ -51,9 +99,7 @@ impl fmt::Debug for SessionOptions {
         formatter
             .debug_struct("SessionOptions")
             .field("gates", &self.gates.len())
-            .field("read_limit", &self.read_limit)
-            .field("write_limit", &self.write_limit)
-            .field("connect_limit", &self.connect_limit)
+            .field("limits", &self.limits)
             .field("read_attempts", &self.read_attempts)
             .field("patience", &self.patience)
             .finish()
@@ -71,14 +117,16 @@ struct Inner {
     options: SessionOptions,
     transport: transport::Transport,
     logins: login::Logins,
+    pauses: pause::Pauses,
 }
 
 impl Session {
     /// Prepares; nothing is sent.
     pub fn new(config: CloudConfig, options: SessionOptions) -> Result<Self, Error> {
         let tls = tls::client(config.is_verified, config.cacert.as_deref())?;
-        let transport = transport::Transport::new(tls, options.connect_limit);
-        Ok(Self { inner: Arc::new(Inner { config, options, transport, logins: login::Logins::default() }) })
+        let transport = transport::Transport::new(tls, options.limits.connect);
+        let (logins, pauses) = (login::Logins::default(), pause::Pauses::default());
+        Ok(Self { inner: Arc::new(Inner { config, options, transport, logins, pauses }) })
     }
 
     /// Logs in unless it is. Bad credentials show here, before anything is done with them.

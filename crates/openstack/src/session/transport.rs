@@ -7,7 +7,7 @@
 use std::{error::Error as StdError, time::Duration};
 
 use http::{HeaderMap, Request as HttpRequest, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -19,9 +19,6 @@ use rustls::ClientConfig;
 
 /// Shorter than the five seconds after which common web servers drop an idle connection: a request must not race that.
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
-
-/// The longest answer read. A page of a thousand servers is about 3 MB.
-const ANSWER_LIMIT: usize = 64 << 20;
 
 /// An answer, whole.
 pub(super) struct Response {
@@ -38,6 +35,8 @@ pub(super) enum Failure {
     Disconnected(String),
     /// Time was over.
     TimedOut,
+    /// The answer is longer than allowed; the rest was not read.
+    TooLong,
 }
 
 pub(super) struct Transport {
@@ -63,19 +62,23 @@ impl Transport {
         Self { client }
     }
 
-    /// Sends, and reads the answer to its end, within the limit.
+    /// Sends, and reads the answer to its end, within the limit and up to so many bytes.
     pub(super) async fn exchange(
         &self,
         request: HttpRequest<Full<Bytes>>,
         limit: Duration,
+        longest: usize,
     ) -> Result<Response, Failure> {
         let whole = async {
             let response = self.client.request(request).await.map_err(|error| failure(&error))?;
             let (head, body) = response.into_parts();
-            let body = Limited::new(body, ANSWER_LIMIT)
-                .collect()
-                .await
-                .map_err(|error| Failure::Disconnected(words(error.as_ref())))?;
+            let body = Limited::new(body, longest).collect().await.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    Failure::TooLong
+                } else {
+                    Failure::Disconnected(words(error.as_ref()))
+                }
+            })?;
             Ok(Response { status: head.status, headers: head.headers, body: body.to_bytes() })
         };
         tokio::time::timeout(limit, whole).await.unwrap_or(Err(Failure::TimedOut))

@@ -20,6 +20,13 @@ use serde_json::{Value, json};
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
+/// Moves the clock of the runtime ahead; it goes on by itself, because sockets take real time.
+pub(crate) async fn later(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
+
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -102,6 +109,11 @@ impl Cloud {
     pub(crate) fn requests(&self) -> Vec<Seen> {
         let is_login = |seen: &Seen| seen.line.contains("/auth/tokens");
         self.script().seen.iter().filter(|seen| !is_login(seen)).cloned().collect()
+    }
+
+    /// Requests to log in, whatever became of them.
+    pub(crate) fn attempts(&self) -> usize {
+        self.script().seen.iter().filter(|seen| seen.line.contains("/auth/tokens")).count()
     }
 
     pub(crate) fn logins(&self) -> usize {

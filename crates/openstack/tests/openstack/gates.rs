@@ -6,8 +6,8 @@ use std::{
 };
 
 use hangar_openstack::{
-    Answer, Call, CallGate, Delivery, Error, NetworkCreate, NetworkQuery, PortId, RouterId, SessionOptions,
-    SubnetId,
+    Answer, Call, CallGate, Delivery, Error, Limits, NetworkCreate, NetworkQuery, PortId, RouterId,
+    SessionOptions, SubnetId,
 };
 use serde_json::json;
 
@@ -37,8 +37,13 @@ impl Watcher {
     fn options(self: &Arc<Self>) -> SessionOptions {
         SessionOptions {
             gates: vec![self.clone()],
-            read_limit: Duration::from_secs(80),
-            write_limit: Duration::from_secs(90),
+            limits: Limits {
+                login: Duration::from_secs(70),
+                list: Duration::from_secs(80),
+                write: Duration::from_secs(90),
+                slow_write: Duration::from_secs(100),
+                ..Limits::default()
+            },
             ..SessionOptions::default()
         }
     }
@@ -74,7 +79,7 @@ async fn calls_have_the_same_name_in_every_run() {
     assert_eq!(
         watcher.seen(),
         [
-            "before authenticate identity token (80s)",
+            "before authenticate identity token (70s)",
             "after authenticate identity token: Status(201)",
             "before create network network cluster-net (90s)",
             "after create network network cluster-net: Status(201)",
@@ -82,7 +87,7 @@ async fn calls_have_the_same_name_in_every_run() {
             "after update network port/tags worker-0-0 (p-1): Status(200)",
             "before delete network port worker-0-0 (90s)",
             "after delete network port worker-0-0 (p-1): Status(204)",
-            "before update network router/interface router (90s)",
+            "before update network router/interface router (100s)",
             "after update network router/interface router (r): Status(200)",
         ]
     );

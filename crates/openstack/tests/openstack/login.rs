@@ -1,10 +1,12 @@
 //! One login for everybody.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use hangar_openstack::{NetworkCreate, NetworkQuery, RefusalKind, Session, SessionOptions};
 use serde_json::json;
 
-use crate::fixture::Cloud;
+use crate::fixture::{Cloud, later};
 
 const FOR_EVER: usize = usize::MAX;
 
@@ -37,8 +39,50 @@ async fn a_wrong_password_is_tried_once_for_all_who_wait() {
         );
     }
     assert_eq!(cloud.logins(), 1);
-    session.authenticate().await.unwrap_err();
-    assert_eq!(cloud.logins(), 2, "a later call tries again");
+}
+
+/// A day of reconciles is a few logins: accounts get locked for more.
+#[tokio::test]
+async fn a_wrong_password_is_tried_rarely_however_often_it_is_asked_for() {
+    let cloud = Cloud::start().await;
+    let session = Session::new(cloud.config("wrong"), SessionOptions::default()).unwrap();
+    for _ in 0..720 {
+        for error in join_all((0..100).map(|_| session.authenticate())).await {
+            let error = error.unwrap_err();
+            assert!(error.is_unauthorized() && error.is_user_fault() && !error.is_lost(), "{error}");
+            assert!(error.retry_after() <= Some(Duration::from_secs(600)) && error.retry_after().is_some());
+        }
+        later(20).await;
+    }
+    // After 1, 2, 4, 8 minutes, then every ten.
+    assert!((20..=30).contains(&cloud.logins()), "{} logins in four hours", cloud.logins());
+}
+
+#[tokio::test]
+async fn a_keystone_that_is_away_is_asked_again_soon_and_found_when_it_is_back() {
+    let cloud = Cloud::start().await;
+    cloud.on("POST /v3/auth/tokens", 3, 503, &json!({}));
+    let session = cloud.session();
+    for _ in 0..10 {
+        let error = session.authenticate().await.unwrap_err();
+        assert!(error.is_retryable() && error.retry_after() <= Some(Duration::from_secs(2)), "{error}");
+        assert_eq!(error.category(), "CloudUnavailable");
+    }
+    assert_eq!(cloud.attempts(), 3, "one login, tried three times");
+    later(2).await;
+    session.authenticate().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_fresh_tokens_causes_no_logins() {
+    let cloud = Cloud::start().await;
+    cloud.on("GET /network", FOR_EVER, 401, &json!({}));
+    let session = cloud.session();
+    for _ in 0..50 {
+        let error = session.network().list(&NetworkQuery::default()).await.unwrap_err();
+        assert!(error.is_unauthorized(), "{error}");
+    }
+    assert_eq!((cloud.logins(), cloud.lines().len()), (2, 51));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use hangar_openstack::{Error, NetworkCreate, NetworkId, NetworkQuery, SessionOptions};
+use hangar_openstack::{Error, Limits, NetworkCreate, NetworkId, NetworkQuery, SessionOptions};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpSocket, TcpStream},
@@ -95,7 +95,8 @@ async fn a_call_without_an_answer_ends() {
     cloud.set_network_url(format!("http://{address}"));
     // Long enough to connect and send on a busy machine.
     let limit = Duration::from_secs(1);
-    let session = cloud.session_with(SessionOptions { write_limit: limit, ..SessionOptions::default() });
+    let limits = Limits::default().with_writes_within(limit);
+    let session = cloud.session_with(SessionOptions { limits, ..SessionOptions::default() });
     let error = session.network().create(&body()).await.unwrap_err();
     assert!(matches!(error, Error::TimedOut { limit: told, .. } if told == limit), "{error}");
     assert!(error.is_lost());

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use hangar_openstack::{
-    Error, Filter, ImageQuery, NetworkCreate, NetworkQuery, PortQuery, RefusalKind, ServerQuery,
+    Error, Filter, ImageQuery, NetworkCreate, NetworkId, NetworkQuery, PortQuery, RefusalKind, ServerQuery,
 };
 use serde_json::{Value, json};
 
-use crate::fixture::Cloud;
+use crate::fixture::{Cloud, later};
 
 fn server(name: &str, owner: &str) -> Value {
     json!({ "id": name, "name": name, "status": "ACTIVE", "metadata": { "owner": owner } })
@@ -151,6 +151,57 @@ async fn a_long_wait_is_told_and_not_waited() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     assert!(error.is_retryable() && !error.is_user_fault());
     assert_eq!(cloud.lines().len(), 1);
+}
+
+/// 429 and 503 of any call, read or write, are for everybody with these credentials.
+#[tokio::test]
+async fn a_cloud_that_asks_to_be_left_alone_is_left_alone() {
+    for (status, category) in [(429, "RateLimited"), (503, "CloudUnavailable"), (413, "RateLimited")] {
+        let cloud = Cloud::start().await;
+        cloud.say("DELETE /network", 1, move |_| {
+            let headers =
+                vec![("retry-after", "30".to_owned()), ("x-openstack-request-id", "req-7".to_owned())];
+            (status, headers, "req-7 is one too many".to_owned())
+        });
+        cloud.on("GET /compute", usize::MAX, 200, &json!({ "flavors": [] }));
+        let session = cloud.session();
+        let error = session.network().delete(&NetworkId::from("n")).await.unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
+        assert_eq!(error.to_string(), format!("delete network network (n): … is one too many ({status})"));
+        assert_eq!((error.request_id(), error.is_lost()), (Some("req-7"), false));
+        for _ in 0..20 {
+            let error = session.compute().flavors().await.unwrap_err();
+            assert!(matches!(error, Error::Paused { .. }), "{error}");
+            assert_eq!((error.category(), error.is_retryable(), error.is_lost()), (category, true, false));
+            assert!(error.retry_after().unwrap() <= Duration::from_secs(30));
+        }
+        assert_eq!(cloud.lines(), ["DELETE /network/v2.0/networks/n"]);
+        later(30).await;
+        session.compute().flavors().await.unwrap();
+    }
+}
+
+/// A tenant's cloud can say what it likes; it must not fill the manager's memory.
+#[tokio::test]
+async fn answers_and_lists_are_bounded() {
+    let cloud = Cloud::start().await;
+    let whole = |mib: usize| json!({ "network": { "id": "n", "name": "x".repeat(mib << 20) } });
+    cloud.on("GET /network/v2.0/networks/n", usize::MAX, 200, &whole(3));
+    let session = cloud.session();
+    let error = session.network().get(&NetworkId::from("n")).await.unwrap_err();
+    assert_eq!(error.to_string(), "get network network (n): unexpected answer: longer than 2 MiB");
+    assert_eq!(cloud.lines().len(), 1, "not repeated");
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let page = format!(r#""ports":[{{"id":"p","network_id":"n","name":"{}"}}]"#, "x".repeat(1 << 20));
+    cloud.say("GET /network/v2.0/ports", usize::MAX, move |_| {
+        let marker = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let links =
+            format!(r#""ports_links":[{{"rel":"next","href":"http://x/v2.0/ports?marker={marker}"}}]"#);
+        (200, Vec::new(), format!("{{{page},{links}}}"))
+    });
+    let error = session.network().list(&PortQuery::default()).await.unwrap_err();
+    assert!(error.to_string().contains("more than 1000 pages or 64 MiB"), "{error}");
+    assert_eq!(cloud.lines().len(), 1 + 64);
 }
 
 #[tokio::test]
