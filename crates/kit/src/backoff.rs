@@ -1,12 +1,13 @@
 //! Growing delays between attempts, per object, with jitter.
 //!
-//! kube's controller has one error policy for all objects and no memory; here each key remembers its failures in a row
-//! and forgets them on success. Jitter spreads objects that failed together (an API server restart) and is symmetric
+//! kube's controller has one error policy for all objects and no memory; here each key remembers its attempts in a row
+//! and forgets them on progress. Jitter spreads objects that failed together (an API server restart) and is symmetric
 //! around the nominal delay, so tests can bound it and averages stay where the table says.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use rand::RngExt as _;
+use tokio::time::Instant;
 
 /// How delays grow.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,41 +44,115 @@ impl Backoff {
         }
         nominal.mul_f64(1.0 + rand::rng().random_range(-self.jitter..=self.jitter).max(-1.0))
     }
+
+    /// The same where somebody asked for a minimum, which is exceeded a little: who was asked together comes apart.
+    pub fn delay_at_least(&self, failures: u32, minimum: Duration) -> Duration {
+        let later = if self.jitter <= 0.0 { 0.0 } else { rand::rng().random_range(0.0..=self.jitter) };
+        self.delay(failures).max(minimum.saturating_add(minimum.mul_f64(later)))
+    }
 }
 
-/// Failures in a row, by key.
+/// No run is held back longer: what an event tells must not wait for a person to notice.
+const LONGEST_GAP: Duration = Duration::from_secs(5);
+
+/// This many runs without progress may follow one another at once. An ordinary change comes as two or three events.
+const FREE_RUNS: u32 = 3;
+
+/// A run that begins later than this after it could have begun was not part of a burst.
+const BURST: Duration = Duration::from_millis(500);
+
+/// What became of each key's last runs, and so how long it waits for the next one.
+///
+/// Attempts are runs in a row without progress, whether they waited or failed, and decide when a key comes back by
+/// itself. A burst is a row of runs that began as soon as they could; after a few of them the next has to wait, whatever
+/// wakes it, because an object that is woken by what its own run writes would keep a processor and an API server busy.
 #[derive(Debug)]
-pub struct Attempts<K> {
-    failures: BTreeMap<K, u32>,
+pub struct Patience<K> {
+    pub(crate) failures: Backoff,
+    pub(crate) waits: Backoff,
+    keys: BTreeMap<K, Past>,
+    failing: usize,
 }
 
-impl<K> Default for Attempts<K> {
+#[derive(Debug)]
+struct Past {
+    attempts: u32,
+    is_failing: bool,
+    burst: u32,
+    free_at: Instant,
+}
+
+impl<K> Default for Patience<K> {
+    /// Waits are looked at once a minute at least: most are for something that no watch shows.
     fn default() -> Self {
-        Self { failures: BTreeMap::new() }
+        let waits = Backoff { limit: Duration::from_mins(1), ..Backoff::default() };
+        Self { failures: Backoff::default(), waits, keys: BTreeMap::new(), failing: 0 }
     }
 }
 
-impl<K: Ord> Attempts<K> {
-    /// Counts one more failure; returns how many there were in a row.
-    pub fn failed(&mut self, key: K) -> u32 {
-        let count = self.failures.entry(key).or_default();
-        *count = count.saturating_add(1);
-        *count
+impl<K: Ord> Patience<K> {
+    /// A run brought the key forward: it starts afresh, and takes no memory.
+    pub fn progressed(&mut self, key: &K) {
+        self.failing -= usize::from(self.keys.remove(key).is_some_and(|past| past.is_failing));
     }
 
-    /// Success: the key starts afresh, and takes no memory.
-    pub fn forget(&mut self, key: &K) {
-        self.failures.remove(key);
+    /// A run that began at `started` found nothing to do.
+    pub fn settled(&mut self, key: K, started: Instant) {
+        self.past(key, started).attempts = 0;
     }
 
-    /// Failures in a row so far.
-    pub fn count(&self, key: &K) -> u32 {
-        self.failures.get(key).copied().unwrap_or_default()
+    /// A run waits for something, or failed, and made no progress. How many did so in a row, and when the key comes
+    /// back, at the earliest after `after`.
+    pub fn tried(&mut self, key: K, started: Instant, after: Duration, is_failure: bool) -> (u32, Duration) {
+        let past = self.past(key, started);
+        past.attempts = past.attempts.saturating_add(1);
+        past.is_failing = is_failure;
+        let attempts = past.attempts;
+        self.failing += usize::from(is_failure);
+        let backoff = if is_failure { &self.failures } else { &self.waits };
+        (attempts, backoff.delay_at_least(attempts, after))
+    }
+
+    /// How long a run of the key has to wait, if it was part of a burst.
+    pub fn held(&self, key: &K) -> Option<Duration> {
+        let free_at = self.keys.get(key)?.free_at;
+        free_at.checked_duration_since(Instant::now()).filter(|length| !length.is_zero())
     }
 
     /// How many keys are failing.
     pub fn failing(&self) -> usize {
-        self.failures.len()
+        self.failing
+    }
+
+    /// Forgets everything: somebody else was at work meanwhile.
+    pub fn begin_anew(&mut self) {
+        self.keys.clear();
+        self.failing = 0;
+    }
+
+    /// Forgets keys that are at rest.
+    pub fn compact(&mut self) {
+        let now = Instant::now();
+        self.keys.retain(|_, past| past.attempts > 0 || past.free_at + BURST >= now);
+    }
+
+    /// The key's past with one more run, that ends now.
+    fn past(&mut self, key: K, started: Instant) -> &mut Past {
+        let now = Instant::now();
+        let past = self.keys.entry(key).or_insert(Past {
+            attempts: 0,
+            is_failing: false,
+            burst: 0,
+            free_at: started,
+        });
+        past.burst = if started <= past.free_at + BURST { past.burst.saturating_add(1) } else { 1 };
+        let gap = match past.burst.checked_sub(FREE_RUNS) {
+            Some(over) => self.waits.nominal(over.saturating_add(1)).min(LONGEST_GAP),
+            None => Duration::ZERO,
+        };
+        past.free_at = now + gap;
+        self.failing -= usize::from(std::mem::take(&mut past.is_failing));
+        past
     }
 }
 
@@ -103,13 +178,5 @@ mod tests {
         let delays: Vec<Duration> = (0..200).map(|_| backoff.delay(5)).collect();
         assert!(delays.iter().all(|d| (6_400..=9_600).contains(&d.as_millis())), "{delays:?}");
         assert!(delays.iter().any(|d| *d != delays[0]));
-    }
-
-    #[test]
-    fn success_forgets() {
-        let mut attempts = Attempts::default();
-        assert_eq!((attempts.failed("a"), attempts.failed("a"), attempts.failed("b")), (1, 2, 1));
-        attempts.forget(&"a");
-        assert_eq!((attempts.failed("a"), attempts.failing()), (1, 2));
     }
 }

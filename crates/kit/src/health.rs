@@ -60,11 +60,6 @@ impl Health {
         self.ready.add(name, Err("has not reported yet".to_owned()))
     }
 
-    /// Names and reasons of readiness checks that fail.
-    pub fn not_ready(&self) -> BTreeMap<String, String> {
-        self.ready.failing()
-    }
-
     /// Serves `/healthz`, its alias `/livez`, and `/readyz`.
     pub fn router(&self) -> Router {
         let group = |name: &'static str, checks: &Checks| {
@@ -91,10 +86,6 @@ impl Checks {
 
     fn snapshot(&self) -> BTreeMap<String, Result<(), String>> {
         self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    fn failing(&self) -> BTreeMap<String, String> {
-        self.snapshot().into_iter().filter_map(|(name, state)| Some((name, state.err()?))).collect()
     }
 }
 

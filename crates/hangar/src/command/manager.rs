@@ -32,10 +32,10 @@ pub(crate) struct Manager {
     #[arg(long, env = "LEADER_ELECTION", action = ArgAction::Set, default_value_t = true, value_name = "BOOL")]
     leader_election: bool,
     /// How long others wait before they take over from a leader that is silent
-    #[arg(long, env = "LEASE_DURATION", value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    #[arg(long, env = "LEASE_DURATION", value_name = "SECONDS", default_value = "45", value_parser = seconds)]
     lease_duration: Duration,
     /// How long a leader tries to renew before it stops leading
-    #[arg(long, env = "LEASE_RENEW_DEADLINE", value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, env = "LEASE_RENEW_DEADLINE", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     lease_renew_deadline: Duration,
     /// Pause between two attempts to acquire or renew
     #[arg(long, env = "LEASE_RETRY_PERIOD", value_name = "SECONDS", default_value = "2", value_parser = seconds)]

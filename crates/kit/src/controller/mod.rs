@@ -7,7 +7,10 @@
 //! - has no per-object back-off and no way to pause for leadership without losing what it scheduled.
 //!
 //! Invariants
-//! - One reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all.
+//! - One reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all and a third of them of one
+//!   share. One that hangs costs its share a worker, and nobody else.
+//! - Whatever wakes a key, runs without progress come at growing distances: a wait or a failure that nothing ends is
+//!   looked at more and more rarely, and an object that wakes itself does not run in a loop.
 //! - A reconcile receives only the key; what it needs it reads from the stores.
 //! - Nothing runs before every registered watch is synced, and nothing runs while we do not lead. Keys keep
 //!   collecting meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership
@@ -21,34 +24,54 @@
 mod run;
 mod stats;
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use hangar_plan::flow::{NotYet, Read, Wake};
 use kube::Resource;
 
-pub use stats::{ControllerStats, Observer, Verdict};
+pub use stats::{ControllerStats, Load, Observer, Verdict};
 
 use crate::{
     ObjectKey,
-    backoff::Backoff,
+    backoff::Patience,
     error::Failure,
+    long_work::{Beside, LongWork},
     queue::WorkQueue,
     watch::{Change, Watch},
 };
 
 /// How a reconcile ended when nothing failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// All is as planned. Look again when something changes, or when the plan asked for it.
-    Done(Wake),
-    /// Something is waited for.
-    NotYet(NotYet),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Whether it changed anything towards what is asked for.
+    pub has_progressed: bool,
+    /// What is waited for; none when all is as planned. Without progress each wait in a row is longer than the last.
+    pub waits: Option<NotYet>,
+    /// When to look again at the latest.
+    pub wake: Wake,
 }
 
 impl Settled {
     /// All is as planned until something changes.
     pub fn done() -> Self {
-        Self::Done(Wake::OnChange)
+        Self::default()
+    }
+
+    /// All is as planned until then, or until something changes.
+    pub fn until(wake: Wake) -> Self {
+        Self { wake, ..Self::default() }
+    }
+
+    /// Something is waited for.
+    pub fn waits(wait: NotYet) -> Self {
+        Self { waits: Some(wait), ..Self::default() }
+    }
+
+    /// The same, saying whether anything was changed.
+    #[must_use]
+    pub fn progressed(mut self, has_progressed: bool) -> Self {
+        self.has_progressed = has_progressed;
+        self
     }
 }
 
@@ -64,6 +87,7 @@ pub trait Reconcile: Send + Sync + 'static {
 type Synced = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The keys of all root objects, none while they are unknown.
 type Roots = Box<dyn Fn() -> Option<Vec<ObjectKey>> + Send + Sync>;
+type Share = Box<dyn Fn(&ObjectKey) -> String + Send + Sync>;
 
 /// A controller being put together; [`ControllerBuilder::run`] starts it.
 ///
@@ -81,10 +105,10 @@ pub struct ControllerBuilder {
     synced: Vec<(String, Synced)>,
     roots: Vec<Roots>,
     concurrency: usize,
-    backoff: Backoff,
-    deadline: Duration,
-    grace: Duration,
+    share: Share,
+    patience: Patience<ObjectKey>,
     observer: Option<Arc<dyn Observer>>,
+    beside: Vec<Box<dyn Beside>>,
 }
 
 impl ControllerBuilder {
@@ -96,11 +120,10 @@ impl ControllerBuilder {
             synced: Vec::new(),
             roots: Vec::new(),
             concurrency: 10,
-            backoff: Backoff::default(),
-            // Every call has its own timeout; this only catches what forgot one.
-            deadline: Duration::from_mins(10),
-            grace: Duration::from_secs(20),
+            share: Box::new(|key| key.namespace.clone().unwrap_or_else(|| key.name.clone())),
+            patience: Patience::default(),
             observer: None,
+            beside: Vec::new(),
         }
     }
 
@@ -140,50 +163,22 @@ impl ControllerBuilder {
     {
         let waiting = watch.clone();
         self.synced.push((watch.name().to_owned(), Box::pin(async move { waiting.synced().await })));
-        self.watches_optional(watch, mapper)
-    }
-
-    /// Like [`ControllerBuilder::watches`] for a kind whose API may not be installed: the start does not wait for it,
-    /// reads of it stay unknown until it is there.
-    #[must_use]
-    pub fn watches_optional<K, F>(
-        self,
-        watch: &Watch<K, F>,
-        mapper: impl Fn(&Change<F>) -> Vec<ObjectKey> + Send + Sync + 'static,
-    ) -> Self
-    where
-        K: Resource + 'static,
-        F: Send + Sync + 'static,
-    {
         watch.feed(&self.queue, mapper);
         self
     }
 
-    /// At most this many reconciles at a time.
+    /// At most this many reconciles at a time, not counting those that have run for longer than [`SLOW`](crate::queue::SLOW).
     #[must_use]
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.concurrency = limit.max(1);
         self
     }
 
-    /// Delays after failures.
+    /// Who is affected when the reconcile of a key hangs: a tenant, a cloud. Its namespace, unless said here; an object
+    /// without one is on its own. At most a third of the reconciles at a time are of one share.
     #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// A reconcile that takes longer has failed.
-    #[must_use]
-    pub fn deadline(mut self, length: Duration) -> Self {
-        self.deadline = length;
-        self
-    }
-
-    /// How long shutdown waits for running reconciles.
-    #[must_use]
-    pub fn grace(mut self, length: Duration) -> Self {
-        self.grace = length;
+    pub fn share(mut self, share: impl Fn(&ObjectKey) -> String + Send + Sync + 'static) -> Self {
+        self.share = Box::new(share);
         self
     }
 
@@ -194,11 +189,22 @@ impl ControllerBuilder {
         self
     }
 
+    /// Room for work that is longer than a pass, this much at a time. It is aborted when the controller stops to lead.
+    pub fn long_work<T: Clone + Send + 'static>(&mut self, at_once: usize) -> LongWork<T> {
+        let work = LongWork::new(self.queue(), at_once);
+        self.beside.push(Box::new(work.clone()));
+        work
+    }
+
     /// The queue, for sources that are not watches (a webhook, a cloud listing).
     pub fn queue(&self) -> WorkQueue<ObjectKey> {
         self.queue.clone()
     }
 }
 
+#[cfg(test)]
+mod patience_tests;
+#[cfg(test)]
+mod share_tests;
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{ControllerBuilder, ControllerStats, Reconcile, Settled, Verdict};
-use crate::{ObjectKey, backoff::Attempts, error::Failure, leadership::Leadership};
+use super::{ControllerBuilder, ControllerStats, Load, Reconcile, Settled, Verdict};
+use crate::{
+    ObjectKey,
+    error::Failure,
+    leadership::Leadership,
+    queue::{Lane, Limits},
+};
 
 /// Short against every lease, long against a spinning processor.
 const LEADERSHIP_PAUSE: Duration = Duration::from_millis(20);
@@ -26,6 +31,12 @@ const COMPACT_EVERY: Duration = Duration::from_mins(10);
 /// Nothing should need it: every wait has a change or a moment that ends it. It bounds the harm of one that has neither,
 /// such as a read that failed and came back without a change.
 const LOOK_AGAIN_EVERY: Duration = Duration::from_mins(10);
+
+/// Every call has its own limit; this only catches what forgot one.
+const DEADLINE: Duration = Duration::from_mins(10);
+
+/// How long shutdown waits for running reconciles: longer than any call, shorter than a pod's grace period.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// How a reconcile ended, reduced to what the loop acts on.
 enum End {
@@ -45,7 +56,6 @@ struct Loop<R, L> {
     leadership: Arc<L>,
     running: JoinSet<End>,
     tasks: BTreeMap<Id, (ObjectKey, Instant)>,
-    attempts: Attempts<ObjectKey>,
     stats: ControllerStats,
 }
 
@@ -59,13 +69,17 @@ impl ControllerBuilder {
     ) -> ControllerStats {
         let watches = std::mem::take(&mut self.synced);
         let name = self.name;
+        let share = std::mem::replace(&mut self.share, Box::new(|_| String::new()));
+        self.queue.limit(Limits::of_workers(self.concurrency), move |key| Lane {
+            share: share(key),
+            namespace: key.namespace_or_empty().to_owned(),
+        });
         let mut this = Loop {
             builder: self,
             reconciler: Arc::new(reconciler),
             leadership: Arc::new(leadership),
             running: JoinSet::new(),
             tasks: BTreeMap::new(),
-            attempts: Attempts::default(),
             stats: ControllerStats::default(),
         };
         let ready = async {
@@ -104,13 +118,16 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
     /// Forgets keys of objects that are gone. A follower takes nothing from its queue, and objects come and go for
     /// as long as it lives; those that exist are looked at when it leads, whether they are in the queue or not.
     fn compact(&self) {
+        if let Some(exist) = self.existing() {
+            self.builder.queue.retain(|key| exist.contains(key));
+            self.report_load();
+        }
+    }
+
+    /// The keys of all root objects, none when they are unknown or there are no roots.
+    fn existing(&self) -> Option<BTreeSet<ObjectKey>> {
         let known: Option<Vec<Vec<ObjectKey>>> = self.builder.roots.iter().map(|roots| roots()).collect();
-        let Some(known) = known.filter(|known| !known.is_empty()) else {
-            return;
-        };
-        let exist: BTreeSet<ObjectKey> = known.into_iter().flatten().collect();
-        self.builder.queue.retain(|key| exist.contains(key));
-        self.report_load();
+        Some(known.filter(|known| !known.is_empty())?.into_iter().flatten().collect())
     }
 
     /// One term of leadership.
@@ -121,6 +138,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
         // go unnoticed.
         let leadership = Arc::clone(&self.leadership);
         let mut lost = leadership.changed(true);
+        self.builder.patience.begin_anew();
         for roots in &self.builder.roots {
             // Not known now means the watch will announce it.
             for key in roots().into_iter().flatten() {
@@ -130,7 +148,6 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
         let queue = self.builder.queue.clone();
         let mut look_again = tokio::time::interval_at(Instant::now() + LOOK_AGAIN_EVERY, LOOK_AGAIN_EVERY);
         loop {
-            let has_room = self.running.len() < self.builder.concurrency;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
@@ -144,30 +161,38 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
                 }
                 Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => self.ended(ended),
                 _ = look_again.tick() => self.spread_roots(),
-                key = queue.next(), if has_room => self.start(key),
+                key = queue.next() => self.start(key),
             }
         }
     }
 
     /// Every root object is looked at within the next interval, at a moment of its own: all at once would be a burst of
     /// calls to clouds and tenants. Those that are due earlier stay as they are.
-    fn spread_roots(&self) {
+    fn spread_roots(&mut self) {
         for key in self.builder.roots.iter().filter_map(|roots| roots()).flatten() {
             self.builder.queue.add_after(key, LOOK_AGAIN_EVERY.mul_f64(rand::random()));
+        }
+        self.builder.patience.compact();
+        if let Some(exist) = self.existing() {
+            self.builder.beside.iter().for_each(|work| work.retain(&exist));
         }
     }
 
     fn start(&mut self, key: ObjectKey) {
+        if let Some(length) = self.builder.patience.held(&key) {
+            self.builder.queue.postpone(key, length);
+            self.report_load();
+            return;
+        }
         let reconciler = Arc::clone(&self.reconciler);
-        let deadline = self.builder.deadline;
         let span = tracing::info_span!("reconcile", controller = self.builder.name, %key);
         let task = {
             let key = key.clone();
             async move {
-                match tokio::time::timeout(deadline, reconciler.reconcile(&key)).await {
+                match tokio::time::timeout(DEADLINE, reconciler.reconcile(&key)).await {
                     Ok(Ok(settled)) => End::Settled(settled),
                     Ok(Err(error)) => End::from_error(&error),
-                    Err(_) => End::failed("Deadline", format!("no end after {} s", deadline.as_secs())),
+                    Err(_) => End::failed("Deadline", format!("no end after {} s", DEADLINE.as_secs())),
                 }
             }
         };
@@ -194,7 +219,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
         let Some((key, started)) = self.tasks.remove(&id) else {
             return;
         };
-        let verdict = self.conclude(&key, end);
+        let verdict = self.conclude(&key, started, end);
         if let Some(observer) = &self.builder.observer {
             observer.reconciled(self.builder.name, &key, verdict, started.elapsed());
         }
@@ -203,36 +228,47 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
     }
 
     /// Decides when the key is looked at again.
-    fn conclude(&mut self, key: &ObjectKey, end: End) -> Verdict {
-        let queue = &self.builder.queue;
+    fn conclude(&mut self, key: &ObjectKey, started: Instant, end: End) -> Verdict {
+        let ControllerBuilder { name: controller, queue, patience, .. } = &mut self.builder;
         match end {
-            End::Settled(Settled::Done(wake)) => {
-                self.stats.done += 1;
-                self.attempts.forget(key);
-                if let Some(length) = wake.remaining(Timestamp::now()) {
-                    queue.add_after(key.clone(), length);
+            End::Settled(Settled { has_progressed, waits, wake }) => {
+                let wake = wake.remaining(Timestamp::now());
+                if has_progressed {
+                    patience.progressed(key);
                 }
-                Verdict::Done
-            }
-            End::Settled(Settled::NotYet(wait)) => {
+                let Some(wait) = waits else {
+                    self.stats.done += 1;
+                    if !has_progressed {
+                        patience.settled(key.clone(), started);
+                    }
+                    if let Some(length) = wake {
+                        queue.add_after(key.clone(), length);
+                    }
+                    return Verdict::Done;
+                };
                 self.stats.not_yet += 1;
-                self.attempts.forget(key);
-                tracing::debug!(controller = self.builder.name, %key, reason = %wait.reason, "not yet");
-                queue.add_after(key.clone(), wait.after);
+                tracing::debug!(controller, %key, reason = %wait.reason, has_progressed, "not yet");
+                let (after, wake) = if has_progressed {
+                    (wait.after, wake)
+                } else {
+                    // A moment that is past was no reason to go on either.
+                    let (_, after) = patience.tried(key.clone(), started, wait.after, false);
+                    (after, wake.filter(|length| !length.is_zero()))
+                };
+                queue.add_after(key.clone(), wake.map_or(after, |wake| wake.min(after)));
                 Verdict::NotYet
             }
             End::Failed { category, is_retryable, is_user_fault, retry_after, text } => {
                 self.stats.failed += 1;
-                let failures = self.attempts.failed(key.clone());
-                let name = self.builder.name;
+                let asked = retry_after.unwrap_or_default();
+                let (attempts, delay) = patience.tried(key.clone(), started, asked, true);
                 if is_user_fault {
-                    tracing::info!(controller = name, %key, category, error = %text, "the object needs a change");
+                    tracing::info!(controller, %key, category, error = %text, "the object needs a change");
                 } else {
-                    tracing::warn!(controller = name, %key, category, failures, error = %text, "reconcile failed");
+                    tracing::warn!(controller, %key, category, attempts, error = %text, "reconcile failed");
                 }
                 if is_retryable {
-                    let delay = self.builder.backoff.delay(failures);
-                    queue.add_after(key.clone(), retry_after.map_or(delay, |asked| asked.max(delay)));
+                    queue.add_after(key.clone(), delay);
                 }
                 Verdict::Failed(category)
             }
@@ -240,14 +276,15 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
     }
 
     async fn drain(&mut self) {
+        // Whoever leads next resumes it; it might not end for hours.
+        self.abort_long_work().await;
         let running = self.running.len();
-        let grace = self.builder.grace;
         let all_ended = async {
             while let Some(ended) = self.running.join_next_with_id().await {
                 self.ended(ended);
             }
         };
-        if tokio::time::timeout(grace, all_ended).await.is_err() {
+        if tokio::time::timeout(GRACE, all_ended).await.is_err() {
             tracing::warn!(controller = self.builder.name, running, "aborting what did not end in time");
             self.abort().await;
         }
@@ -255,16 +292,37 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
 
     async fn abort(&mut self) {
         self.running.abort_all();
+        self.abort_long_work().await;
         while let Some(ended) = self.running.join_next_with_id().await {
             self.ended(ended);
         }
     }
 
+    async fn abort_long_work(&mut self) {
+        for task in self.builder.beside.iter().flat_map(|work| work.abort()) {
+            let _ = task.await;
+        }
+    }
+
     fn report_load(&self) {
         if let Some(observer) = &self.builder.observer {
-            let ready = self.builder.queue.depth();
-            observer.load(self.builder.name, ready, self.running.len(), self.attempts.failing());
+            let ControllerBuilder { name, queue, patience, beside, .. } = &self.builder;
+            let load = Load {
+                ready: queue.depth(),
+                running: self.running.len(),
+                slow: queue.slow(),
+                failing: patience.failing(),
+                beside: beside.iter().map(|work| work.unfinished()).sum(),
+            };
+            observer.load(name, load);
         }
+    }
+}
+
+/// Long work does not outlive its controller, also when that is dropped instead of stopped.
+impl Drop for ControllerBuilder {
+    fn drop(&mut self) {
+        self.beside.iter().for_each(|work| drop(work.abort()));
     }
 }
 

@@ -19,10 +19,25 @@ pub enum Verdict {
 pub trait Observer: Send + Sync + 'static {
     /// A reconcile ended.
     fn reconciled(&self, controller: &'static str, key: &ObjectKey, verdict: Verdict, took: Duration);
-    /// The queue's state after that: keys ready, keys in work, keys that are failing.
-    fn load(&self, controller: &'static str, ready: usize, running: usize, failing: usize) {
-        let _ = (controller, ready, running, failing);
+    /// The controller's load after that.
+    fn load(&self, controller: &'static str, load: Load) {
+        let _ = (controller, load);
     }
+}
+
+/// A controller's keys by what they do now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Those that wait for a worker.
+    pub ready: usize,
+    /// Those in work.
+    pub running: usize,
+    /// Those of them that are in work for so long that they no longer count as workers.
+    pub slow: usize,
+    /// Those whose last reconcile failed.
+    pub failing: usize,
+    /// Long work that is not finished.
+    pub beside: usize,
 }
 
 /// Counts of a controller's life, returned when it ends.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::Mutex,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,9 +16,10 @@ use crate::leadership::Always;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{category}")]
-struct Broken {
+pub(super) struct Broken {
     category: &'static str,
     is_retryable: bool,
+    retry_after: Option<Duration>,
 }
 
 impl Failure for Broken {
@@ -27,18 +29,21 @@ impl Failure for Broken {
     fn is_retryable(&self) -> bool {
         self.is_retryable
     }
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
 }
 
-/// Runs a script by key name and notes when each reconcile began.
-struct Scripted {
-    begun: Arc<Mutex<BTreeMap<String, Vec<u64>>>>,
+/// Runs a script by key name and notes when each reconcile began, in milliseconds.
+pub(super) struct Scripted {
+    pub(super) begun: Arc<Mutex<BTreeMap<String, Vec<u64>>>>,
     origin: Instant,
-    running: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
+    pub(super) running: Arc<AtomicUsize>,
+    pub(super) most: Arc<AtomicUsize>,
 }
 
 impl Scripted {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { begun: Arc::default(), origin: Instant::now(), running: Arc::default(), most: Arc::default() }
     }
 }
@@ -51,11 +56,23 @@ impl Drop for Leave {
     }
 }
 
+/// Without what is random.
+pub(super) fn exact(name: &'static str) -> ControllerBuilder {
+    let mut builder = ControllerBuilder::new(name);
+    builder.patience.failures.jitter = 0.0;
+    builder.patience.waits.jitter = 0.0;
+    builder
+}
+
+fn wait(seconds: u64) -> Settled {
+    Settled::waits(NotYet::new("a friend", Duration::from_secs(seconds)))
+}
+
 impl Reconcile for Scripted {
     type Error = Broken;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Settled, Broken> {
-        let now = self.origin.elapsed().as_secs();
+        let now = u64::try_from(self.origin.elapsed().as_millis()).unwrap();
         let attempt = {
             let mut begun = self.begun.lock().unwrap();
             let times = begun.entry(key.name.clone()).or_default();
@@ -65,17 +82,35 @@ impl Reconcile for Scripted {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         let _leave = Leave(Arc::clone(&self.running));
         self.most.fetch_max(running, Ordering::SeqCst);
-        match key.name.as_str() {
-            "fails-thrice" if attempt <= 3 => Err(Broken { category: "Flaky", is_retryable: true }),
-            "hopeless" => Err(Broken { category: "Hopeless", is_retryable: false }),
-            "panics" if attempt == 1 => panic!("on purpose"),
-            "hangs" if attempt == 1 => std::future::pending().await,
-            "waits" if attempt == 1 => Ok(Settled::NotYet(NotYet::new("a friend", Duration::from_secs(7)))),
-            "wakes" if attempt == 1 => {
-                Ok(Settled::Done(Wake::At(Timestamp::now() + SignedDuration::from_secs(100))))
+        let failure = Broken { category: "Flaky", is_retryable: true, retry_after: None };
+        let after = |seconds| Wake::At(Timestamp::now() + SignedDuration::from_secs(seconds));
+        match key.name.split('-').next().unwrap_or_default() {
+            "fails" if attempt <= 3 => Err(failure),
+            "overloaded" if attempt <= 2 => {
+                Err(Broken { retry_after: Some(Duration::from_secs(7)), ..failure })
             }
-            name if name.starts_with("slow") => {
+            "hopeless" => Err(Broken { category: "Hopeless", is_retryable: false, retry_after: None }),
+            "panics" if attempt == 1 => panic!("on purpose"),
+            "hangs" => std::future::pending().await,
+            "hangs10s" => {
                 tokio::time::sleep(Duration::from_secs(10)).await;
+                Err(failure)
+            }
+            "overruns" if attempt == 1 => std::future::pending().await,
+            "waits" => Ok(wait(0)),
+            "waits7s" => Ok(wait(7)),
+            "steps" => Ok(wait(if attempt == 4 { 2 } else { 0 }).progressed(attempt == 4)),
+            "ticks" => Ok(wait(1).progressed(true)),
+            "wakes" if attempt == 1 => Ok(Settled::until(after(100))),
+            "expects" if attempt == 1 => Ok(Settled { wake: after(100), ..wait(600) }),
+            "missed" => Ok(Settled { wake: Wake::At(Timestamp::UNIX_EPOCH), ..wait(0) }),
+            "moves" => Ok(Settled::done().progressed(true)),
+            "slow" => {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Ok(Settled::done())
+            }
+            "brief" => {
+                tokio::time::sleep(Duration::from_millis(500)).await;
                 Ok(Settled::done())
             }
             _ => Ok(Settled::done()),
@@ -83,69 +118,59 @@ impl Reconcile for Scripted {
     }
 }
 
-fn exact() -> ControllerBuilder {
-    let backoff = Backoff { first: Duration::from_secs(1), jitter: 0.0, ..Backoff::default() };
-    ControllerBuilder::new("test").backoff(backoff).deadline(Duration::from_secs(30))
-}
-
-/// Runs keys for a while of paused time and returns when each key's reconciles began.
-async fn begun(builder: ControllerBuilder, keys: &[&str], seconds: u64) -> BTreeMap<String, Vec<u64>> {
+/// Runs keys for a while of paused time and returns when each key's reconciles began, and how many ran at once at most.
+pub(super) async fn run(
+    builder: ControllerBuilder,
+    keys: impl IntoIterator<Item = ObjectKey>,
+    seconds: u64,
+) -> (BTreeMap<String, Vec<u64>>, usize) {
     let reconciler = Scripted::new();
     let (begun, most) = (Arc::clone(&reconciler.begun), Arc::clone(&reconciler.most));
-    let limit = builder.concurrency;
     let queue = builder.queue();
     for key in keys {
-        queue.add(ObjectKey::cluster(*key));
+        queue.add(key);
     }
     let stop = CancellationToken::new();
     let running = tokio::spawn(builder.run(reconciler, Always, stop.clone()));
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     stop.cancel();
     running.await.unwrap();
-    assert!(most.load(Ordering::SeqCst) <= limit);
-    Arc::try_unwrap(begun).unwrap().into_inner().unwrap()
+    (Arc::try_unwrap(begun).unwrap().into_inner().unwrap(), most.load(Ordering::SeqCst))
 }
 
-#[tokio::test(start_paused = true)]
-async fn failures_back_off_per_key_and_success_ends_it() {
-    let times = begun(exact(), &["fails-thrice", "fine"], 600).await;
-    assert_eq!(times["fails-thrice"], [0, 1, 3, 7]);
-    assert_eq!(times["fine"], [0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_cannot_help_itself_waits_for_a_change() {
-    let times = begun(exact(), &["hopeless"], 3600).await;
-    assert_eq!(times["hopeless"], [0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn waits_and_wakes_come_at_their_time() {
-    let times = begun(exact(), &["waits", "wakes"], 600).await;
-    assert_eq!(times["waits"], [0, 7]);
-    // The wall clock is real here: what passes of it until the loop asks is missing.
-    assert!(matches!(times["wakes"][..], [0, 50..=100]), "{times:?}");
+/// The same for objects without a namespace, each of which is a share.
+pub(super) async fn begun(
+    builder: ControllerBuilder,
+    keys: &[&str],
+    seconds: u64,
+) -> BTreeMap<String, Vec<u64>> {
+    run(builder, keys.iter().map(|key| ObjectKey::cluster(*key)), seconds).await.0
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_or_a_hang_is_a_failure_of_its_key_alone() {
-    let times = begun(exact(), &["panics", "hangs", "fine"], 600).await;
-    assert_eq!(times["panics"], [0, 1]);
-    assert_eq!(times["hangs"], [0, 31]);
+    let times = begun(exact("test"), &["panics", "overruns", "fine"], 700).await;
+    assert_eq!(times["panics"], [0, 500]);
+    assert_eq!(times["overruns"], [0, 600_500]);
     assert_eq!(times["fine"], [0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_more_than_the_limit_run_at_once() {
-    let times = begun(exact().concurrency(2), &["slow-a", "slow-b", "slow-c"], 600).await;
-    assert_eq!((&times["slow-a"][..], &times["slow-c"][..]), (&[0][..], &[10][..]));
+    let keys = ["brief-a", "brief-b", "brief-c"].map(ObjectKey::cluster);
+    let (times, most) = run(exact("test").concurrency(2), keys, 600).await;
+    assert_eq!(
+        (&times["brief-a"][..], &times["brief-b"][..], &times["brief-c"][..]),
+        (&[0][..], &[0][..], &[500][..])
+    );
+    assert_eq!(most, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn followers_collect_keys_and_losing_leadership_aborts() {
     let reconciler = Scripted::new();
     let (begun, running) = (Arc::clone(&reconciler.begun), Arc::clone(&reconciler.running));
-    let builder = exact();
+    let builder = exact("test");
     builder.queue().add(ObjectKey::cluster("slow"));
     let (lead, leadership) = watch::channel(false);
     let stop = CancellationToken::new();
@@ -162,14 +187,14 @@ async fn followers_collect_keys_and_losing_leadership_aborts() {
     tokio::time::sleep(Duration::from_mins(1)).await;
     stop.cancel();
     let stats = controller.await.unwrap();
-    assert_eq!(begun.lock().unwrap()["slow"], [5, 67]);
+    assert_eq!(begun.lock().unwrap()["slow"], [5_020, 67_020]);
     assert_eq!((stats.aborted, stats.done), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_lets_work_end_and_aborts_what_does_not() {
     let reconciler = Scripted::new();
-    let builder = exact().grace(Duration::from_secs(15)).deadline(Duration::from_hours(1));
+    let builder = exact("test");
     let queue = builder.queue();
     queue.add(ObjectKey::cluster("slow"));
     queue.add(ObjectKey::cluster("hangs"));
@@ -179,12 +204,12 @@ async fn shutdown_lets_work_end_and_aborts_what_does_not() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     stop.cancel();
     let stats = controller.await.unwrap();
-    assert_eq!((stats.done, stats.aborted, start.elapsed().as_secs()), (1, 1, 16));
+    assert_eq!((stats.done, stats.aborted, start.elapsed().as_secs()), (1, 1, 21));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_forgets_what_is_gone_and_only_that() {
-    let mut builder = exact();
+    let mut builder = exact("test");
     let known = Arc::new(Mutex::new(None));
     let roots = Arc::clone(&known);
     builder.roots.push(Box::new(move || roots.lock().unwrap().clone()));
@@ -211,7 +236,7 @@ async fn a_follower_forgets_what_is_gone_and_only_that() {
 
 #[tokio::test(start_paused = true)]
 async fn what_nothing_wakes_is_looked_at_now_and_then_and_not_all_at_once() {
-    let mut builder = exact();
+    let mut builder = exact("test");
     let keys: Vec<ObjectKey> = (0..50).map(|number| ObjectKey::cluster(format!("idle-{number}"))).collect();
     builder.roots.push(Box::new(move || Some(keys.clone())));
     let times = begun(builder, &["gone"], 3600).await;
@@ -220,36 +245,36 @@ async fn what_nothing_wakes_is_looked_at_now_and_then_and_not_all_at_once() {
         times.iter().filter(|(name, _)| name.starts_with("idle")).map(|(_, times)| times).collect();
     assert_eq!(idle.len(), 50);
     for times in &idle {
-        assert!(times.len() >= 3 && times.windows(2).all(|pair| pair[1] - pair[0] <= 1200), "{times:?}");
+        assert!(times.len() >= 3 && times.windows(2).all(|pair| pair[1] - pair[0] <= 1_200_000), "{times:?}");
     }
-    let second: std::collections::BTreeSet<u64> = idle.iter().map(|times| times[1]).collect();
+    let second: std::collections::BTreeSet<u64> = idle.iter().map(|times| times[1] / 1_000).collect();
     assert!(second.len() > 10, "{second:?}");
 }
 
-/// Notes the last load it was told.
+/// Notes the loads it was told: ready, running, slow.
 #[derive(Default)]
-struct Load(Mutex<Vec<(usize, usize)>>);
+struct Loads(Mutex<Vec<(usize, usize, usize)>>);
 
-impl Observer for Load {
+impl Observer for Loads {
     fn reconciled(&self, _: &'static str, _: &ObjectKey, _: Verdict, _: Duration) {}
-    fn load(&self, _: &'static str, ready: usize, running: usize, _: usize) {
-        self.0.lock().unwrap().push((ready, running));
+    fn load(&self, _: &'static str, load: Load) {
+        self.0.lock().unwrap().push((load.ready, load.running, load.slow));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_aborted_reconcile_is_not_reported_as_running() {
-    let load = Arc::new(Load::default());
-    let builder = exact().observer(load.clone());
+    let load = Arc::new(Loads::default());
+    let builder = exact("test").observer(load.clone());
     builder.queue().add(ObjectKey::cluster("slow"));
     let (lead, leadership) = watch::channel(true);
     let stop = CancellationToken::new();
     let controller = tokio::spawn(builder.run(Scripted::new(), leadership, stop.clone()));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(load.0.lock().unwrap().last(), Some(&(0, 1)));
+    assert_eq!(load.0.lock().unwrap().last(), Some(&(0, 1, 0)));
     lead.send(false).unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(load.0.lock().unwrap().last(), Some(&(1, 0)));
+    assert_eq!(load.0.lock().unwrap().last(), Some(&(1, 0, 0)));
     stop.cancel();
     controller.await.unwrap();
 }

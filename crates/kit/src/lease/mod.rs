@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use candidate::Candidate;
 pub use held::Held;
 pub use standing::Standing;
-pub use term::{Deposed, Permit, Term};
+pub use term::Term;
 
 /// How to compete for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub struct LeaseSettings {
 }
 
 impl LeaseSettings {
-    /// Kubernetes' customary times: 15 s, 10 s, 2 s.
+    /// Three times Kubernetes' customary 15 s: a write to a cloud may take 30 s, and the lease has to outlast it.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
             name: name.into(),
             identity: identity.into(),
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
+            duration: Duration::from_secs(45),
+            renew_deadline: Duration::from_secs(30),
             retry_period: Duration::from_secs(2),
         }
     }

@@ -1,29 +1,10 @@
-//! What controllers hold while they lead: a token that is cancelled on loss, and the fence.
+//! What controllers hold while they lead: a token that is cancelled on loss, and for how long they may write.
 
-use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// The lease is lost, or so near its end that nothing new may be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this process does not lead any more")]
-pub struct Deposed;
-
-/// Leave to send one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permit {
-    timeout: Duration,
-}
-
-impl Permit {
-    /// The call must have ended, one way or another, after this long.
-    pub fn timeout(self) -> Duration {
-        self.timeout
-    }
-}
 
 /// The right to write, while it lasts. Clones are the same right.
 #[derive(Clone, Debug)]
@@ -54,28 +35,9 @@ impl Term {
         })
     }
 
-    /// Asked before each write to a cloud: may it be sent, and how long may it take?
-    pub fn fence(&self) -> Result<Permit, Deposed> {
-        match self.remaining() {
-            Duration::ZERO => Err(Deposed),
-            timeout => Ok(Permit { timeout }),
-        }
-    }
-
-    /// Runs a call within the fence: not at all after the loss, and no longer than the lease lasts.
-    pub async fn guard<T>(&self, call: impl Future<Output = T>) -> Result<T, Deposed> {
-        let permit = self.fence()?;
-        tokio::select! {
-            biased;
-            () = self.lost.cancelled() => Err(Deposed),
-            answer = call => Ok(answer),
-            () = tokio::time::sleep(permit.timeout()), if permit.timeout() != Duration::MAX => Err(Deposed),
-        }
-    }
-
     /// True while we lead.
     pub fn holds(&self) -> bool {
-        self.fence().is_ok()
+        !self.remaining().is_zero()
     }
 
     /// Returns when the lease is lost or given back.

@@ -96,16 +96,23 @@ pub struct QueueMetrics {
     pub depth: Family<ControllerLabels, Gauge>,
     /// Reconciles that run now.
     pub running: Family<ControllerLabels, Gauge>,
+    /// Those of them that have run for so long that they no longer count as workers.
+    pub slow: Family<ControllerLabels, Gauge>,
     /// Keys whose last reconcile failed.
     pub failing: Family<ControllerLabels, Gauge>,
 }
 
 impl QueueMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics =
-            Self { depth: Family::default(), running: Family::default(), failing: Family::default() };
+        let metrics = Self {
+            depth: Family::default(),
+            running: Family::default(),
+            slow: Family::default(),
+            failing: Family::default(),
+        };
         registry.register("queue_depth", "Objects that wait to be reconciled", metrics.depth.clone());
         registry.register("queue_running", "Reconciles that run now", metrics.running.clone());
+        registry.register("queue_slow", "Reconciles that run for longer than a second", metrics.slow.clone());
         registry.register("queue_failing", "Objects whose last reconcile failed", metrics.failing.clone());
         metrics
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{CallMetrics, ControllerLabels, Metrics};
 use crate::ObjectKey;
 use crate::call::{Answer, Call, CallGate, Delivery, Verb};
-use crate::controller::{Observer, Verdict};
+use crate::controller::{Load, Observer, Verdict};
 
 impl Observer for Metrics {
     fn reconciled(&self, controller: &'static str, _key: &ObjectKey, verdict: Verdict, took: Duration) {
@@ -20,14 +20,15 @@ impl Observer for Metrics {
         self.reconcile.observe(controller, result, took);
     }
 
-    fn load(&self, controller: &'static str, ready: usize, running: usize, failing: usize) {
+    fn load(&self, controller: &'static str, load: Load) {
         let labels = ControllerLabels { controller };
         let set = |family: &super::components::ControllerGauge, value: usize| {
             family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
         };
-        set(&self.queue.depth, ready);
-        set(&self.queue.running, running);
-        set(&self.queue.failing, failing);
+        set(&self.queue.depth, load.ready);
+        set(&self.queue.running, load.running);
+        set(&self.queue.slow, load.slow);
+        set(&self.queue.failing, load.failing);
     }
 }
 
@@ -39,6 +40,7 @@ impl CallGate for CallMetrics {
             Answer::Status(status) => self.observe(call.verb.as_str(), resource, status.as_str()),
             Answer::Disconnected => self.observe(call.verb.as_str(), resource, "disconnected"),
             Answer::TimedOut => self.observe(call.verb.as_str(), resource, "timeout"),
+            Answer::TooLarge => self.observe(call.verb.as_str(), resource, "too-large"),
         }
         Delivery::Deliver
     }

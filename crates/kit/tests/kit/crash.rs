@@ -14,18 +14,17 @@ use std::{
 
 use hangar_kit::{
     Error, ObjectKey, Result,
-    apply::{Applier, Rule},
+    apply::Applier,
     call::{
         Call, Verb,
         fault::{CallPoint, Strike},
     },
-    controller::{ControllerBuilder, Observer, Reconcile, Settled, Verdict},
+    controller::{ControllerBuilder, Load, Observer, Reconcile, Settled, Verdict},
     finalizer,
     leadership::Always,
-    sweep::{OwnedBy, sweep},
     watch::{Kept, Watch, WatchBuilder},
 };
-use hangar_plan::flow::Read;
+use hangar_plan::flow::{Read, Unknown};
 use hangar_testbed::{
     shared,
     sweep::{Case, Extent, Failure, Manager, Scenario, Sweep},
@@ -33,7 +32,7 @@ use hangar_testbed::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +56,10 @@ struct Toy {
     care: Care,
 }
 
+fn undecidable(unknown: Unknown) -> Error {
+    Error::Undecidable { what: "what is left over".to_owned(), unknown }
+}
+
 impl Toy {
     fn api(&self, key: &ObjectKey) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), key.namespace_or_empty())
@@ -71,14 +74,19 @@ impl Toy {
             let desired = owned(labelled(config_map(&name, &letter.to_string()), &[("toy", "child")]), root);
             let seen = self.maps.get(&key);
             let live = seen.as_ref().map(|kept| &kept.value);
-            let applied = Applier::new("toy").apply(api, &desired, live, Rule::Own).await?;
+            let applied = Applier::new("toy").apply(api, &desired, live).await?;
             if let Some(object) = applied.object() {
                 self.maps.written(object);
             }
             wanted.insert(key);
         }
-        let handle = |_: Option<&str>| api.clone();
-        sweep(handle, self.maps.by_owner(&root.uid), OwnedBy::Owner { uid: &root.uid }, &wanted).await?;
+        for kept in self.maps.by_label("toy", "child").known().map_err(undecidable)? {
+            let is_ours = kept.owners.iter().any(|owner| owner.uid == root.uid);
+            if is_ours && !kept.is_terminating && !wanted.contains(&kept.key) {
+                let failed = |source| Error::api("delete a child", source);
+                api.delete(&kept.key.name, &DeleteParams::default()).await.map_err(failed)?;
+            }
+        }
         Ok(())
     }
 
@@ -140,8 +148,8 @@ impl Observer for Progress {
         }
     }
 
-    fn load(&self, _: &'static str, ready: usize, running: usize, failing: usize) {
-        self.busy.store(ready + running + failing, Ordering::SeqCst);
+    fn load(&self, _: &'static str, load: Load) {
+        self.busy.store(load.ready + load.running + load.failing, Ordering::SeqCst);
     }
 }
 

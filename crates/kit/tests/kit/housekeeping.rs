@@ -1,61 +1,18 @@
-//! Sweeping, finalizers, events.
-
-use std::collections::BTreeSet;
+//! Finalizers, events.
 
 use hangar_kit::{
-    Error, ObjectKey,
+    Error,
     event::{Event, Recorder, Severity},
     finalizer,
-    sweep::{OwnedBy, sweep},
-    watch::WatchBuilder,
 };
-use hangar_plan::flow::Read;
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event as EventObject};
 use kube::{
     Api, Resource as _,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use crate::world::{config_map, create, eventually, namespace, owned};
-
-#[tokio::test]
-async fn a_sweep_deletes_exactly_what_the_owner_no_longer_wants() {
-    let (namespace, client, log) = namespace("sweep");
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-    let root = create(&api, &config_map("root", "")).await;
-    let other = create(&api, &config_map("other", "")).await;
-    for (name, owner) in [("keep", &root), ("drop", &root), ("replaced", &root), ("theirs", &other)] {
-        create(&api, &owned(config_map(name, ""), owner)).await;
-    }
-    let stop = CancellationToken::new();
-    let watch = WatchBuilder::new("configmaps", api.clone()).start(&stop);
-    watch.synced().await;
-    let candidates = watch.all();
-    stop.cancel();
-    // The read is old by now: another object has taken the name.
-    api.delete("replaced", &DeleteParams::default()).await.unwrap();
-    create(&api, &owned(config_map("replaced", ""), &root)).await;
-
-    let uid = root.metadata.uid.unwrap();
-    let owner = OwnedBy::Owner { uid: &uid };
-    let wanted = BTreeSet::from([ObjectKey::namespaced(&namespace, "keep")]);
-    let handle = |namespace: Option<&str>| {
-        namespace
-            .map_or_else(|| Api::default_namespaced(client.clone()), |ns| Api::namespaced(client.clone(), ns))
-    };
-    let swept = sweep(handle, candidates, owner, &wanted).await.unwrap();
-    assert_eq!(swept.deleted, [ObjectKey::namespaced(&namespace, "drop")]);
-    assert_eq!(swept.gone, [ObjectKey::namespaced(&namespace, "replaced")]);
-    let left = api.list(&ListParams::default()).await.unwrap();
-    let names: Vec<String> = left.items.into_iter().filter_map(|map| map.metadata.name).collect();
-    assert_eq!(names, ["keep", "other", "replaced", "root", "theirs"]);
-
-    log.take();
-    let unknown = sweep::<ConfigMap, ConfigMap>(handle, Read::unknown("stale"), owner, &wanted).await;
-    assert!(matches!(unknown, Err(Error::Undecidable { .. })) && log.take().is_empty());
-}
+use crate::world::{config_map, create, eventually, namespace};
 
 #[tokio::test]
 async fn finalizers_are_added_and_removed_beside_those_of_others() {

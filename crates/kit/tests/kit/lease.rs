@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hangar_kit::lease::{Candidate, Deposed, Held, LeaseSettings, Term};
+use hangar_kit::lease::{Candidate, Held, LeaseSettings, Term};
 use hangar_kit::metrics::Metrics;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -75,7 +75,7 @@ async fn the_record_is_written_as_client_go_writes_it() {
     let metrics = Metrics::new();
     let candidate = candidate(&client, settings(&namespace, "first")).with_metrics(metrics.leader.clone());
     let held = acquired(&candidate).await;
-    assert!(held.term().fence().is_ok());
+    assert!(held.term().holds());
     assert_eq!(metrics.leader.leading.get(), 1);
 
     let first = spec(&client, &namespace).await;
@@ -166,7 +166,7 @@ async fn release_hands_over_without_a_wait() {
         async move { acquired(&candidate).await }
     });
     first.release().await.expect("released");
-    assert_eq!(term.fence(), Err(Deposed));
+    assert!(!term.holds());
     let second = second.await.expect("acquired");
     assert!(second.term().holds());
     assert_eq!(spec(&client, &namespace).await["leaseTransitions"], 1);
@@ -211,15 +211,14 @@ async fn a_stolen_lease_ends_the_term_and_what_runs_under_it() {
     let term = held.term().clone();
     let running = tokio::spawn({
         let term = term.clone();
-        async move { term.guard(std::future::pending::<()>()).await }
+        async move { term.token().run_until_cancelled(std::future::pending::<()>()).await }
     });
 
     let api: Api<Lease> = Api::namespaced(client.clone(), &namespace);
     set(&api, json!({ "spec": { "holderIdentity": "thief" } })).await;
     lost(&term).await;
-    assert_eq!(term.fence(), Err(Deposed));
-    assert_eq!(running.await.expect("no panic"), Err(Deposed));
-    assert_eq!(term.guard(async { "sent" }).await, Err(Deposed), "nothing is sent after the loss");
+    assert!(!term.holds());
+    assert_eq!(running.await.expect("no panic"), None);
     assert!(standing.term().is_none());
     assert_eq!((metrics.leader.leading.get(), metrics.leader.lost.get()), (0, 1));
 
@@ -279,8 +278,7 @@ async fn a_holder_cut_off_from_the_api_server_stops_before_anybody_else_starts()
     };
     let first = acquired(&candidate(&fragile, short("cut-off"))).await;
     let term = first.term().clone();
-    let permit = term.fence().expect("leading");
-    assert!(permit.timeout() < Duration::from_secs(9), "a call may take as long as the lease");
+    assert!(term.remaining() < Duration::from_secs(9), "a call may take as long as the lease");
 
     let second = tokio::spawn({
         let candidate = candidate(&client, short("next"));

@@ -7,17 +7,24 @@
 //!   for its distinct keys.
 //! - A timer is a key's earliest wish to be looked at again; work started for any other reason cancels it, because
 //!   the work itself ends with a new wish.
+//! - Ready keys wait in lanes, one per share, and lanes take turns: a thousand keys of one share delay the only key of
+//!   another by one turn. Within a lane keys keep their order.
+//! - A lane whose share or namespace has its limit in work waits aside until one of them ends, at no cost to the rest.
+
+mod lanes;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{sync::Notify, time::Instant};
 
+use lanes::Lanes;
+pub use lanes::{Lane, Limits, SLOW};
+
 /// A queue shared by those who add and the one loop that takes. Cloning shares it.
-#[derive(Debug)]
 pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
@@ -28,28 +35,34 @@ impl<K> Clone for WorkQueue<K> {
     }
 }
 
-#[derive(Debug)]
 struct Shared<K> {
     state: Mutex<State<K>>,
     changed: Notify,
 }
 
-#[derive(Debug)]
+type LaneOf<K> = Box<dyn Fn(&K) -> Lane + Send>;
+
 struct State<K> {
-    ready: VecDeque<K>,
+    lane_of: LaneOf<K>,
+    lanes: Lanes<K>,
     queued: BTreeSet<K>,
-    /// Keys in work, and whether they were added again meanwhile.
-    running: BTreeMap<K, bool>,
+    /// Keys in work that were added again meanwhile.
+    again: BTreeSet<K>,
+    /// Keys that were given back and have not come again.
+    postponed: BTreeSet<K>,
     timers: BTreeSet<(Instant, K)>,
     due: BTreeMap<K, Instant>,
 }
 
-impl<K> Default for WorkQueue<K> {
+impl<K: Ord + Clone> Default for WorkQueue<K> {
+    /// One lane without limits.
     fn default() -> Self {
         let state = State {
-            ready: VecDeque::new(),
+            lane_of: Box::new(|_| Lane::default()),
+            lanes: Lanes::default(),
             queued: BTreeSet::new(),
-            running: BTreeMap::new(),
+            again: BTreeSet::new(),
+            postponed: BTreeSet::new(),
             timers: BTreeSet::new(),
             due: BTreeMap::new(),
         };
@@ -61,6 +74,19 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// A panic elsewhere must not stop the queue: its state is consistent between statements.
     fn state(&self) -> MutexGuard<'_, State<K>> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets what may be in work at a time, and the lane of each key. Keys that wait already are filed anew.
+    pub fn limit(&self, limits: Limits, lane_of: impl Fn(&K) -> Lane + Send + 'static) {
+        let mut state = self.state();
+        state.lane_of = Box::new(lane_of);
+        state.lanes.limits = limits;
+        state.file_anew(|_| true);
+    }
+
+    /// The share a key belongs to.
+    pub fn share(&self, key: &K) -> String {
+        (self.state().lane_of)(key).share
     }
 
     /// Asks for work on a key, now or as soon as its current work is over.
@@ -85,11 +111,14 @@ impl<K: Ord + Clone> WorkQueue<K> {
             let changed = self.shared.changed.notified();
             let wait = {
                 let mut state = self.state();
-                state.fire(Instant::now());
-                if let Some(key) = state.take() {
+                let now = Instant::now();
+                state.fire(now);
+                if let Some(key) = state.lanes.take(now) {
+                    state.queued.remove(&key);
                     return key;
                 }
-                state.timers.first().map(|(at, _)| *at)
+                let timer = state.timers.first().map(|(at, _)| *at);
+                timer.into_iter().chain(state.lanes.room_at()).min()
             };
             match wait {
                 Some(at) => {
@@ -103,40 +132,58 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// The work on a key is over. It is queued again if it was added meanwhile.
     pub fn done(&self, key: &K) {
         let mut state = self.state();
-        if state.running.remove(key) == Some(true) {
+        state.lanes.end(key, Instant::now());
+        if state.again.remove(key) {
             state.add(key.clone());
         }
         drop(state);
         self.shared.changed.notify_one();
     }
 
+    /// Gives back a key that was taken too early. It comes again after a while, for all that was added meanwhile.
+    pub fn postpone(&self, key: K, after: Duration) {
+        let mut state = self.state();
+        state.lanes.give_back(&key);
+        state.again.remove(&key);
+        state.postponed.insert(key.clone());
+        drop(state);
+        self.add_after(key, after);
+    }
+
     /// Forgets keys that wait, for work or for a moment, unless the function wants them. Keys in work stay.
     pub fn retain(&self, is_wanted: impl Fn(&K) -> bool) {
         let mut state = self.state();
-        state.ready.retain(&is_wanted);
-        state.queued.retain(&is_wanted);
+        state.file_anew(&is_wanted);
+        state.postponed.retain(&is_wanted);
         state.timers.retain(|(_, key)| is_wanted(key));
         state.due.retain(|key, _| is_wanted(key));
     }
 
-    /// Keys waiting for work now (timers not counted).
+    /// Keys waiting for work now, those that were given back included; other timers are not.
     pub fn depth(&self) -> usize {
-        self.state().ready.len()
+        let state = self.state();
+        state.queued.len() + state.postponed.len()
     }
 
     /// Keys waiting for a moment.
     pub fn timers(&self) -> usize {
         self.state().timers.len()
     }
+
+    /// Keys that have been in work for longer than [`SLOW`].
+    pub fn slow(&self) -> usize {
+        self.state().lanes.slow(Instant::now())
+    }
 }
 
 impl<K: Ord + Clone> State<K> {
     fn add(&mut self, key: K) {
-        if let Some(again) = self.running.get_mut(&key) {
-            *again = true;
+        if self.lanes.is_in_work(&key) {
+            self.again.insert(key);
         } else if self.queued.insert(key.clone()) {
             self.cancel_timer(&key);
-            self.ready.push_back(key);
+            self.postponed.remove(&key);
+            self.lanes.push((self.lane_of)(&key), key);
         }
     }
 
@@ -164,75 +211,15 @@ impl<K: Ord + Clone> State<K> {
         }
     }
 
-    fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
-        self.queued.remove(&key);
-        self.running.insert(key.clone(), false);
-        Some(key)
+    fn file_anew(&mut self, is_wanted: impl Fn(&K) -> bool) {
+        self.queued.retain(&is_wanted);
+        for key in self.lanes.clear() {
+            if is_wanted(&key) {
+                self.lanes.push((self.lane_of)(&key), key);
+            }
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn idle(queue: &WorkQueue<&'static str>) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), queue.next()).await.is_err()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_runs_once_however_often_it_is_added() {
-        let queue = WorkQueue::default();
-        queue.add("a");
-        queue.add("a");
-        queue.add("b");
-        assert_eq!((queue.next().await, queue.next().await), ("a", "b"));
-        assert!(idle(&queue).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_in_work_waits_for_its_end_and_runs_once_more() {
-        let queue = WorkQueue::default();
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.add("a");
-        queue.add("a");
-        assert!(idle(&queue).await);
-        queue.done(&"a");
-        assert_eq!(queue.next().await, "a");
-        queue.done(&"a");
-        assert!(idle(&queue).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_earliest_timer_wins_and_work_cancels_it() {
-        let queue = WorkQueue::default();
-        let start = Instant::now();
-        queue.add_after("a", Duration::from_mins(1));
-        queue.add_after("a", Duration::from_secs(5));
-        queue.add_after("a", Duration::from_secs(30));
-        assert_eq!(queue.next().await, "a");
-        assert_eq!(start.elapsed().as_secs(), 5);
-        queue.done(&"a");
-        assert_eq!(queue.timers(), 0);
-        queue.add_after("a", Duration::from_secs(5));
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        assert_eq!((start.elapsed().as_secs(), queue.timers()), (5, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_waiting_taker_is_woken_by_an_earlier_wish() {
-        let queue = WorkQueue::default();
-        let start = Instant::now();
-        queue.add_after("late", Duration::from_mins(1));
-        let taker = tokio::spawn({
-            let queue = queue.clone();
-            async move { queue.next().await }
-        });
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        queue.add_after("early", Duration::from_secs(2));
-        assert_eq!(taker.await.unwrap(), "early");
-        assert_eq!(start.elapsed().as_secs(), 3);
-    }
-}
+mod tests;
