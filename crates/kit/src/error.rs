@@ -43,14 +43,6 @@ pub enum Error {
         /// Which object.
         what: String,
     },
-    /// Another field manager owns fields that we want to set.
-    #[error("{what} has fields that others manage: {fields}")]
-    FieldConflict {
-        /// Which object.
-        what: String,
-        /// The fields and their managers, as the API server names them.
-        fields: String,
-    },
     /// An object of this name exists and is not ours.
     #[error("{what} exists and is not ours")]
     Foreign {
@@ -137,7 +129,6 @@ impl Failure for Error {
                 Some(_) => "ApiRefused",
             },
             Self::Stale { .. } => "StaleRead",
-            Self::FieldConflict { .. } => "FieldConflict",
             Self::Foreign { .. } => "ForeignObject",
             Self::Undecidable { .. } => "Undecidable",
             Self::Fenced { .. } => "Fenced",

@@ -1,9 +1,10 @@
 //! The controller runtime: everything between a plan and the world that is the same for every controller.
 //!
 //! - reading: [`watch`] (one shared watch per kind), [`client`] (management and tenant clients), [`call`] (every call
-//!   named, gated and limited in time)
-//! - deciding when: [`controller`] (the loop), [`queue`], [`backoff`], [`leadership`] and [`lease`]
-//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`mod@sweep`] (leftovers), [`finalizer`], [`event`]
+//!   named, gated and limited in time and size), [`tenant`] (Nodes and objects in tenants)
+//! - deciding when: [`controller`] (the loop), [`long_work`] (beside it), [`queue`], [`backoff`], [`leadership`] and
+//!   [`lease`]
+//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]
 //! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
 //!
 //! What is decided lives in `plan`; the words of the flow between the two are `hangar_plan::flow`.
@@ -22,13 +23,14 @@ pub mod health;
 mod key;
 pub mod leadership;
 pub mod lease;
+pub mod long_work;
 pub mod metrics;
 pub mod queue;
 pub mod serve;
 pub mod settings;
 pub mod shutdown;
-pub mod sweep;
 pub mod telemetry;
+pub mod tenant;
 pub mod watch;
 pub mod webhook;
 

@@ -8,10 +8,9 @@
 //! own way, and merges keyed lists with those of others. Where it is in doubt it says "different": then one apply is
 //! sent, which changes nothing.
 
+use hangar_plan::quantity::Quantity;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-
-use super::quantity::Quantity;
 
 /// The hash of a desired object. Maps of `serde_json` are sorted, so equal objects have equal bytes.
 pub(super) fn hash(desired: &Value) -> String {

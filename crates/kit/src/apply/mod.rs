@@ -6,13 +6,12 @@
 //!   server-side apply would create it anew, half empty and without its history.
 //! - A missing object is created only after a live read says so too, and without force: if another of its name appears
 //!   in between, fields that others set are a conflict. What exists and does not carry our mark is foreign: it is left
-//!   alone unless the caller chose [`Rule::Adopt`], and then without force.
+//!   alone.
 //! - "Nothing changed" is decided here (`compare`), from our annotation and the live object: an idle fleet sends
 //!   nothing.
 //! - Creates go through server-side apply as well, not POST: fields owned by an Update entry would never be pruned.
 
 mod compare;
-mod quantity;
 
 use std::fmt::Debug;
 
@@ -25,7 +24,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub use compare::is_contained;
-pub use quantity::Quantity;
 
 use crate::{
     ObjectKey,
@@ -34,28 +32,6 @@ use crate::{
 
 /// Prefix of the annotation that holds the hash of what we applied last; the field manager's name follows.
 pub const APPLIED_ANNOTATION_PREFIX: &str = "applied.hangar.cluster.x-k8s.io/";
-
-/// What to do with differences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// Apply them.
-    #[default]
-    Apply,
-    /// Leave everything as it is: the object is paused.
-    Paused,
-    /// Let the API server judge them, and keep nothing.
-    DryRun,
-}
-
-/// Whose object it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// Ours: created if missing, our values win.
-    #[default]
-    Own,
-    /// Somebody else's, some fields of which we set: never created, and a field that another manages is a conflict.
-    Adopt,
-}
 
 /// What came of applying.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,8 +46,6 @@ pub enum Applied<K> {
     Terminating,
     /// It is gone, or another has its name: nothing was changed. Read again.
     Vanished,
-    /// The strategy forbids it: nothing was sent.
-    Paused,
 }
 
 impl<K> Applied<K> {
@@ -89,48 +63,32 @@ impl<K> Applied<K> {
 pub struct Applier {
     manager: String,
     annotation: String,
-    strategy: Strategy,
 }
 
 impl Applier {
     /// Applies for a controller; its name is the field manager and never changes.
     pub fn new(manager: impl Into<String>) -> Self {
         let manager = manager.into();
-        Self {
-            annotation: format!("{APPLIED_ANNOTATION_PREFIX}{manager}"),
-            manager,
-            strategy: Strategy::Apply,
-        }
-    }
-
-    /// The same with another strategy.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
+        Self { annotation: format!("{APPLIED_ANNOTATION_PREFIX}{manager}"), manager }
     }
 
     /// Brings one object to what is desired. `live` is what the watch shows, without managedFields.
-    pub async fn apply<K>(&self, api: &Api<K>, desired: &K, live: Read<&K>, rule: Rule) -> Result<Applied<K>>
+    pub async fn apply<K>(&self, api: &Api<K>, desired: &K, live: Read<&K>) -> Result<Applied<K>>
     where
         K: Resource + Serialize + DeserializeOwned + Clone + Debug,
     {
         let prepared = self.prepare(desired)?;
-        if self.strategy == Strategy::Paused {
-            return Ok(Applied::Paused);
-        }
         match live {
             Read::Unknown(unknown) => Err(Error::Undecidable { what: prepared.what, unknown }),
             Read::Many(_) => {
                 let unknown = Unknown::new("a name leads to several objects");
                 Err(Error::Undecidable { what: prepared.what, unknown })
             }
-            Read::One(live) => self.change(api, prepared, live, rule).await,
-            Read::Absent if rule == Rule::Adopt => Ok(Applied::Vanished),
+            Read::One(live) => self.change(api, prepared, live).await,
             Read::Absent => {
                 let found = api.get_opt(&prepared.key.name).await;
                 match found.map_err(|source| Error::api(format!("read {}", prepared.what), source))? {
-                    Some(live) => self.change(api, prepared, &live, rule).await,
+                    Some(live) => self.change(api, prepared, &live).await,
                     None => self.create(api, prepared).await,
                 }
             }
@@ -149,13 +107,7 @@ impl Applier {
         }
     }
 
-    async fn change<K>(
-        &self,
-        api: &Api<K>,
-        mut prepared: Prepared,
-        live: &K,
-        rule: Rule,
-    ) -> Result<Applied<K>>
+    async fn change<K>(&self, api: &Api<K>, mut prepared: Prepared, live: &K) -> Result<Applied<K>>
     where
         K: Resource + Serialize + DeserializeOwned + Clone + Debug,
     {
@@ -164,7 +116,7 @@ impl Applier {
             return Ok(Applied::Terminating);
         }
         let mark = meta.annotations.as_ref().and_then(|annotations| annotations.get(&self.annotation));
-        if rule == Rule::Own && (mark.is_none() || has_other_controller(&prepared.body, live)) {
+        if mark.is_none() || has_other_controller(&prepared.body, live) {
             return Err(Error::Foreign { what: prepared.what });
         }
         let value = to_value(live, &prepared.what)?;
@@ -175,11 +127,8 @@ impl Applier {
             return Err(Error::Malformed { what: prepared.what, problem: "it has no uid".to_owned() });
         };
         prepared.body["metadata"]["uid"] = json!(uid);
-        match self.send(api, &prepared, rule == Rule::Own).await {
+        match self.send(api, &prepared, true).await {
             Ok(changed) => Ok(Applied::Changed(changed)),
-            Err(error) if is_field_conflict(&error) => {
-                Err(Error::FieldConflict { what: prepared.what, fields: message(&error) })
-            }
             Err(error) if is_other_uid(&error) => Ok(Applied::Vanished),
             Err(error) => Err(Error::api(format!("apply {}", prepared.what), error)),
         }
@@ -189,11 +138,7 @@ impl Applier {
     where
         K: Resource + DeserializeOwned + Clone + Debug,
     {
-        let parameters = PatchParams {
-            force,
-            dry_run: self.strategy == Strategy::DryRun,
-            ..PatchParams::apply(&self.manager)
-        };
+        let parameters = PatchParams { force, ..PatchParams::apply(&self.manager) };
         api.patch(&prepared.key.name, &parameters, &Patch::Apply(&prepared.body)).await
     }
 
@@ -264,15 +209,5 @@ fn is_other_uid(error: &kube::Error) -> bool {
         404 | 409 => true,
         422 => causes.into_iter().any(|cause| cause.field == "metadata.uid"),
         _ => false,
-    }
-}
-
-fn message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => {
-            let causes = status.details.iter().flat_map(|details| &details.causes);
-            causes.map(|cause| format!("{} ({})", cause.field, cause.message)).collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
     }
 }

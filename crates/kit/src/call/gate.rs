@@ -19,6 +19,18 @@ pub struct Stopped {
     pub call: String,
     /// Why.
     pub why: &'static str,
+    /// False when it was never sent: then it had no effect, and there is no answer to wonder about.
+    pub was_sent: bool,
+}
+
+impl Stopped {
+    /// The one behind a client error, if a gate is the reason.
+    pub fn of(error: &kube::Error) -> Option<&Self> {
+        match error {
+            kube::Error::Service(source) => source.downcast_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// What came back.
@@ -30,6 +42,8 @@ pub enum Answer {
     Disconnected,
     /// The call's time was over.
     TimedOut,
+    /// The server answered with more than is read.
+    TooLarge,
 }
 
 impl Answer {
@@ -65,6 +79,11 @@ pub trait CallGate: Send + Sync + 'static {
     fn after(&self, call: &Call, answer: Answer, took: Duration) -> Delivery {
         let _ = (call, answer, took);
         Delivery::Deliver
+    }
+
+    /// The answer asks us to stay away for this long. Called before [`CallGate::after`].
+    fn told_to_wait(&self, call: &Call, length: Duration) {
+        let _ = (call, length);
     }
 
     /// True when open watches of this client must end too.

@@ -1,7 +1,8 @@
-//! The tower layer that names calls, asks gates and limits time.
+//! The tower layer that names calls, asks gates and limits time and size.
 //!
 //! Answers of everything but watches (and logs, which follow) are read to their end here, so that the time limit covers
-//! the whole call and `after` means committed and complete. The client would buffer them anyway.
+//! the whole call and `after` means committed and complete. The client would buffer them anyway. It would buffer any
+//! amount, and a stream's line until it ends: whoever runs the server could fill our memory. So both have a limit here.
 
 use std::{
     future::Future,
@@ -11,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode, header::RETRY_AFTER};
 use http_body::{Body as HttpBody, Frame};
-use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Bytes;
 use kube::client::Body;
 use tokio::time::Instant;
@@ -31,18 +32,41 @@ pub struct TimedOut {
     pub limit: Duration,
 }
 
-/// Names calls, asks gates in order, limits time.
+/// An answer, or a line of a stream, with more bytes than are read. Reaches callers as `kube::Error::Service`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call}: the answer is larger than {}", size(*limit))]
+pub struct TooLarge {
+    /// Which call.
+    pub call: String,
+    /// The limit in bytes.
+    pub limit: usize,
+}
+
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1 << 20;
+    if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
+}
+
+/// Names calls, asks gates in order, limits time and size.
 #[derive(Clone)]
 pub struct CallLayer {
     gates: Arc<[Arc<dyn CallGate>]>,
     limit: Duration,
     write_limit: Duration,
+    answer_limit: usize,
 }
 
 impl CallLayer {
     /// No call takes longer than the limit; a watch has to be opened within it.
     pub fn new(limit: Duration, gates: impl IntoIterator<Item = Arc<dyn CallGate>>) -> Self {
-        Self { gates: gates.into_iter().collect(), limit, write_limit: limit }
+        Self { gates: gates.into_iter().collect(), limit, write_limit: limit, answer_limit: usize::MAX }
+    }
+
+    /// No answer is read beyond this many bytes, and no line of a stream.
+    #[must_use]
+    pub fn answer_limit(mut self, bytes: usize) -> Self {
+        self.answer_limit = bytes;
+        self
     }
 
     /// No write takes longer than this: a leader's writes must end within its lease, however long a list may take.
@@ -113,16 +137,19 @@ impl CallLayer {
         B::Error: Into<BoxError>,
     {
         for gate in self.gates.iter() {
-            gate.before(&call).map_err(|why| Stopped { call: call.to_string(), why })?;
+            gate.before(&call).map_err(|why| Stopped { call: call.to_string(), why, was_sent: false })?;
         }
         let started = Instant::now();
         let whole = async {
             let (head, body) = sent.await.map_err(Into::into)?.into_parts();
-            if is_stream(&call) {
+            if is_stream(&call) && head.status.is_success() {
                 return Ok(Response::from_parts(head, self.watched(&call, body)));
             }
-            let body = body.collect().await.map_err(Into::into)?.to_bytes();
-            Ok(Response::from_parts(head, whole_body(body)))
+            match Limited::new(body, self.answer_limit).collect().await {
+                Ok(body) => Ok(Response::from_parts(head, whole_body(body.to_bytes()))),
+                Err(error) if error.is::<LengthLimitError>() => Err(self.too_large(&call).into()),
+                Err(error) => Err(error),
+            }
         };
         let limit = if call.verb.is_write() { self.write_limit } else { self.limit };
         let result: Result<_, BoxError> = match tokio::time::timeout(limit, whole).await {
@@ -132,8 +159,12 @@ impl CallLayer {
         let answer = match &result {
             Ok(response) => Answer::Status(response.status()),
             Err(error) if error.is::<TimedOut>() => Answer::TimedOut,
+            Err(error) if error.is::<TooLarge>() => Answer::TooLarge,
             Err(_) => Answer::Disconnected,
         };
+        if let Some(length) = result.as_ref().ok().and_then(retry_after) {
+            self.gates.iter().for_each(|gate| gate.told_to_wait(&call, length));
+        }
         let mut withheld = None;
         for gate in self.gates.iter() {
             if let Delivery::Withhold(why) = gate.after(&call, answer, started.elapsed()) {
@@ -141,9 +172,13 @@ impl CallLayer {
             }
         }
         match withheld {
-            Some(why) => Err(Stopped { call: call.to_string(), why }.into()),
+            Some(why) => Err(Stopped { call: call.to_string(), why, was_sent: true }.into()),
             None => result,
         }
+    }
+
+    fn too_large(&self, call: &Call) -> TooLarge {
+        TooLarge { call: call.to_string(), limit: self.answer_limit }
     }
 
     fn watched<B>(&self, call: &Call, body: B) -> UnsyncBoxBody<Bytes, BoxError>
@@ -152,7 +187,8 @@ impl CallLayer {
         B::Error: Into<BoxError>,
     {
         let body = body.map_err(Into::into).boxed_unsync();
-        Severable { body, call: call.to_string(), gates: Arc::clone(&self.gates) }.boxed_unsync()
+        let too_large = self.too_large(call);
+        Severable { body, too_large, line: 0, gates: Arc::clone(&self.gates) }.boxed_unsync()
     }
 }
 
@@ -164,10 +200,23 @@ fn whole_body(bytes: Bytes) -> UnsyncBoxBody<Bytes, BoxError> {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A stream that ends with an error once a gate is severed.
+/// How long a server that has too much to do wants to be left alone. A date instead of a number is not sent by API
+/// servers.
+fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
+    if !matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// A stream that ends with an error once a gate is severed, or a line is too long.
 struct Severable {
     body: UnsyncBoxBody<Bytes, BoxError>,
-    call: String,
+    /// Says which call, and the limit.
+    too_large: TooLarge,
+    /// Bytes since the last end of a line.
+    line: usize,
     gates: Arc<[Arc<dyn CallGate>]>,
 }
 
@@ -180,9 +229,21 @@ impl HttpBody for Severable {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.gates.iter().any(|gate| gate.is_severed()) {
-            let stopped = Stopped { call: self.call.clone(), why: "the connection is severed" };
-            return Poll::Ready(Some(Err(stopped.into())));
+            let (call, why) = (self.too_large.call.clone(), "the connection is severed");
+            return Poll::Ready(Some(Err(Stopped { call, why, was_sent: true }.into())));
         }
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.line = match data.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => data.len() - end - 1,
+                None => self.line.saturating_add(data.len()),
+            };
+            if self.line > self.too_large.limit {
+                return Poll::Ready(Some(Err(self.too_large.clone().into())));
+            }
+        }
+        polled
     }
 }

@@ -1,16 +1,21 @@
 //! Clients: one for the management cluster, one per tenant.
 //!
-//! Both get their calls named, gated and limited in time by [`CallLayer`]. kube's own retries are off: they would park
+//! Both get their calls named, gated and limited in time and size by [`CallLayer`]. kube's own retries are off: they would park
 //! a worker for minutes behind an API server that answers 503, and repeat a POST after a 504. Whoever calls decides
 //! what to repeat, and the controller loop backs off.
 
+mod breaker;
+mod list;
 mod tenant;
 
 use std::{sync::Arc, time::Duration};
 
 use kube::{Client, Config, client::ClientBuilder};
 
-pub use tenant::{Connection, Health, KubeconfigSource, TenantOptions, Tenants};
+pub use breaker::Health;
+pub use list::{Bounds, TooMany, list_bounded};
+
+pub use tenant::{Connection, KubeconfigSource, TenantOptions, Tenants};
 
 use crate::{
     call::{CallGate, CallLayer},
@@ -19,6 +24,8 @@ use crate::{
 
 /// The management cluster's API server is near and usually healthy; a list of thousands takes seconds.
 pub const MANAGEMENT_CALL_LIMIT: Duration = Duration::from_secs(30);
+/// A page of 500 of the largest objects that etcd takes would be larger; pages of real objects are a few MiB.
+pub const MANAGEMENT_ANSWER_LIMIT: usize = 128 << 20;
 
 /// How a client is made.
 #[derive(Clone)]
@@ -29,6 +36,8 @@ pub struct ClientOptions {
     pub write_limit: Duration,
     /// No connection attempt takes longer.
     pub connect_limit: Duration,
+    /// No answer has more bytes.
+    pub answer_limit: usize,
     /// Who is asked about each call, in order.
     pub gates: Vec<Arc<dyn CallGate>>,
 }
@@ -39,6 +48,7 @@ impl Default for ClientOptions {
             call_limit: MANAGEMENT_CALL_LIMIT,
             write_limit: MANAGEMENT_CALL_LIMIT,
             connect_limit: Duration::from_secs(5),
+            answer_limit: MANAGEMENT_ANSWER_LIMIT,
             gates: Vec::new(),
         }
     }
@@ -74,7 +84,8 @@ pub fn client(mut config: Config, options: &ClientOptions) -> Result<Client> {
     // The layer limits whole calls; this would only cut watches that are quiet.
     config.read_timeout = None;
     let builder = ClientBuilder::try_from(config).map_err(|source| Error::api("build a client", source))?;
-    let layer =
-        CallLayer::new(options.call_limit, options.gates.iter().cloned()).write_limit(options.write_limit);
+    let layer = CallLayer::new(options.call_limit, options.gates.iter().cloned())
+        .write_limit(options.write_limit)
+        .answer_limit(options.answer_limit);
     Ok(builder.with_layer(&layer).build())
 }

@@ -1,8 +1,10 @@
 //! Clients of tenant API servers: made on demand, kept, and believed dead after a few failures.
 //!
-//! A tenant's API server is often away: not started yet, upgrading, cut off. Invariants:
-//! - every call has a short limit, and after [`TenantOptions::failures`] unreachable calls in a row the tenant is
-//!   unavailable at once for a while that grows, so that no worker waits for it again and again;
+//! A tenant's API server is often away: not started yet, upgrading, cut off. And it is not ours: its owner can make it
+//! slow, or its answers huge. Invariants:
+//! - every call has a short limit, every answer a small one, and after [`TenantOptions::failures`] unreachable calls in
+//!   a row the tenant is unavailable at once for a while that grows, so that no worker waits for it again and again;
+//! - reads and writes are judged apart (`breaker`);
 //! - tenants share nothing but this map: one that hangs while it connects blocks only callers for itself;
 //! - there is no periodic probe: health is what real calls saw, and costs nothing while nobody calls;
 //! - a kubeconfig whose revision changed makes a new client, with a clean record.
@@ -15,13 +17,13 @@ use std::{
 };
 
 use kube::{Client, Config};
-use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+use tokio::sync::Mutex as AsyncMutex;
 
-use super::{ClientOptions, client};
+use super::{ClientOptions, Health, breaker::Breaker, client};
 use crate::{
     ObjectKey,
     backoff::Backoff,
-    call::{Answer, Call, CallGate, Delivery},
+    call::CallGate,
     error::{Error, Result},
 };
 
@@ -49,6 +51,8 @@ pub struct TenantOptions {
     pub call_limit: Duration,
     /// No connection attempt takes longer.
     pub connect_limit: Duration,
+    /// No answer has more bytes. A page of 500 Nodes has a few MiB.
+    pub answer_limit: usize,
     /// This many unreachable calls in a row make a tenant unavailable.
     pub failures: u32,
     /// How long it then is.
@@ -62,6 +66,7 @@ impl Default for TenantOptions {
         Self {
             call_limit: Duration::from_secs(10),
             connect_limit: Duration::from_secs(3),
+            answer_limit: 16 << 20,
             failures: 3,
             // Upstream tries again every 30 s; a tenant that was restarted should be noticed sooner at first.
             backoff: Backoff {
@@ -74,24 +79,10 @@ impl Default for TenantOptions {
     }
 }
 
-/// What is known about a tenant's API server, from real calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Nobody has called it yet.
-    Unknown,
-    /// The last call was answered.
-    Answering,
-    /// Calls fail.
-    Failing {
-        /// Unreachable calls in a row.
-        failures: u32,
-        /// What the last one said.
-        why: String,
-        /// Since when.
-        since: Instant,
-        /// Not called before this moment.
-        retry_at: Option<Instant>,
-    },
+impl TenantOptions {
+    fn breaker(&self) -> Breaker {
+        Breaker::new(self.failures, self.backoff.clone(), self.call_limit)
+    }
 }
 
 /// The clients of all tenants.
@@ -105,15 +96,15 @@ struct Slot {
     /// Held while the client is made: a second caller waits, other tenants' callers do not.
     client: AsyncMutex<Option<(String, Client)>>,
     /// Of the current client. A new one gets its own: calls of the old one that end late are none of its failures.
-    record: Mutex<Arc<Record>>,
+    record: Mutex<Arc<Breaker>>,
 }
 
 impl Slot {
-    fn record(&self) -> Arc<Record> {
+    fn record(&self) -> Arc<Breaker> {
         Arc::clone(&self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn replace(&self, record: &Arc<Record>) {
+    fn replace(&self, record: &Arc<Breaker>) {
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(record);
     }
 }
@@ -129,8 +120,20 @@ impl<S: KubeconfigSource> Tenants<S> {
         &self.source
     }
 
-    /// The tenant's client, or at once why there is none now. Sends nothing to the tenant.
+    /// The tenant's client, or at once why it cannot be read now. Sends nothing to the tenant.
+    ///
+    /// Writes may still be refused ([`crate::call::Stopped`], never sent) where they alone hang: who only writes asks
+    /// [`Tenants::writer`].
     pub async fn client(&self, tenant: &ObjectKey) -> Result<Client> {
+        self.checked(tenant, &[false]).await
+    }
+
+    /// The tenant's client, or at once why it can neither be read nor written now.
+    pub async fn writer(&self, tenant: &ObjectKey) -> Result<Client> {
+        self.checked(tenant, &[false, true]).await
+    }
+
+    async fn checked(&self, tenant: &ObjectKey, sides: &[bool]) -> Result<Client> {
         // Before the slot is made: a name that never gets a kubeconfig must not stay in the map.
         let Some(revision) = self.source.revision(tenant) else {
             return Err(unavailable(tenant, "it has no kubeconfig yet", self.options.backoff.first));
@@ -140,18 +143,23 @@ impl<S: KubeconfigSource> Tenants<S> {
         if let Some((present, client)) = &*kept
             && *present == revision
         {
-            slot.record().check(tenant)?;
-            return Ok(client.clone());
+            let record = slot.record();
+            return match sides.iter().find_map(|is_write| record.closed(*is_write)) {
+                Some((why, length)) => Err(unavailable(tenant, &why, length)),
+                None => Ok(client.clone()),
+            };
         }
         let connection = self.source.connection(tenant).await?;
-        let record = Arc::new(Record::new(&self.options));
+        let record = Arc::new(self.options.breaker());
         slot.replace(&record);
-        let mut gates: Vec<Arc<dyn CallGate>> = vec![record];
-        gates.extend(self.options.gates.iter().cloned());
+        // The record comes last: a call that another gate refuses is no probe.
+        let mut gates = self.options.gates.clone();
+        gates.push(record);
         let options = ClientOptions {
             call_limit: self.options.call_limit,
             write_limit: self.options.call_limit,
             connect_limit: self.options.connect_limit,
+            answer_limit: self.options.answer_limit,
             gates,
         };
         let client = client(connection.config, &options)?;
@@ -159,9 +167,9 @@ impl<S: KubeconfigSource> Tenants<S> {
         Ok(client)
     }
 
-    /// What is known about a tenant.
+    /// What is known about a tenant: the worse of its reads and writes.
     pub fn health(&self, tenant: &ObjectKey) -> Health {
-        self.slots().get(tenant).map_or(Health::Unknown, |slot| slot.record().state().clone())
+        self.slots().get(tenant).map_or(Health::Unknown, |slot| slot.record().health())
     }
 
     /// Forgets a tenant that is gone.
@@ -177,7 +185,7 @@ impl<S: KubeconfigSource> Tenants<S> {
         let new = || {
             Arc::new(Slot {
                 client: AsyncMutex::new(None),
-                record: Mutex::new(Arc::new(Record::new(&self.options))),
+                record: Mutex::new(Arc::new(self.options.breaker())),
             })
         };
         Arc::clone(self.slots().entry(tenant.clone()).or_insert_with(new))
@@ -186,71 +194,6 @@ impl<S: KubeconfigSource> Tenants<S> {
 
 fn unavailable(tenant: &ObjectKey, why: &str, retry_after: Duration) -> Error {
     Error::TenantUnavailable { tenant: tenant.to_string(), why: why.to_owned(), retry_after }
-}
-
-/// A tenant's health; the gate in its client writes it.
-struct Record {
-    state: Mutex<Health>,
-    failures: u32,
-    backoff: Backoff,
-}
-
-impl Record {
-    fn new(options: &TenantOptions) -> Self {
-        Self {
-            state: Mutex::new(Health::Unknown),
-            failures: options.failures,
-            backoff: options.backoff.clone(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, Health> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check(&self, tenant: &ObjectKey) -> Result<()> {
-        match &*self.state() {
-            Health::Failing { retry_at: Some(at), why, .. } if *at > Instant::now() => {
-                Err(unavailable(tenant, why, at.duration_since(Instant::now())))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn failed(&self, why: String) {
-        let mut state = self.state();
-        let (failures, since) = match &*state {
-            Health::Failing { failures, since, .. } => (failures.saturating_add(1), *since),
-            _ => (1, Instant::now()),
-        };
-        let retry_at = (failures >= self.failures)
-            .then(|| Instant::now() + self.backoff.delay(failures - self.failures + 1));
-        *state = Health::Failing { failures, why, since, retry_at };
-    }
-}
-
-impl CallGate for Record {
-    fn before(&self, _call: &Call) -> Result<(), &'static str> {
-        // Clients that were handed out before are held back too.
-        match &*self.state() {
-            Health::Failing { retry_at: Some(at), .. } if *at > Instant::now() => {
-                Err("the tenant is unavailable")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn after(&self, call: &Call, answer: Answer, _took: Duration) -> Delivery {
-        match answer {
-            Answer::Status(status) if matches!(status.as_u16(), 502..=504) => {
-                self.failed(format!("{call}: the load balancer says {}", status.as_u16()));
-            }
-            Answer::Status(_) => *self.state() = Health::Answering,
-            Answer::Disconnected => self.failed(format!("{call}: cannot connect")),
-            Answer::TimedOut => self.failed(format!("{call}: no answer in time")),
-        }
-        Delivery::Deliver
-    }
 }
 
 #[cfg(test)]

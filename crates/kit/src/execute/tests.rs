@@ -1,8 +1,8 @@
-//! A chain of switches: each can be turned on once the one before is on.
+//! A chain of switches: each can be turned on once the one two before it is on.
 
-use std::{convert::Infallible, sync::Mutex};
+use std::sync::Mutex;
 
-use hangar_plan::flow::{Failure, Frontier};
+use hangar_plan::flow::{Frontier, Identified, Never, Plan, ROUNDS, Refusal, Step, StepId};
 use tokio::sync::watch;
 
 use super::*;
@@ -12,63 +12,110 @@ struct Switches {
     on: Mutex<Vec<bool>>,
     /// What running a switch yields instead of turning it on.
     script: fn(usize) -> Option<Outcome>,
+    /// The switch that takes for ever.
+    stuck: Option<usize>,
+    /// How often the plan asks for more to read.
+    wants: usize,
+}
+
+/// What the planner sees.
+struct Seen {
+    on: Vec<bool>,
+    refusals: Vec<String>,
+    wants: usize,
+    reads: Vec<usize>,
 }
 
 struct TurnOn(usize);
 
-impl Step for TurnOn {
+impl Identified for TurnOn {
     fn id(&self) -> StepId {
         StepId::new("turn-on", "switch", self.0.to_string())
     }
 }
 
-impl Workbench for Switches {
-    type Observation = Vec<bool>;
-    type Step = TurnOn;
+type Turn = Step<TurnOn>;
+
+fn number(step: &Turn) -> usize {
+    match step {
+        Step::Own(TurnOn(number)) => *number,
+        Step::Write(write) => panic!("{write:?}"),
+        Step::Tenant(never) | Step::Cloud(never) => match *never {},
+    }
+}
+
+struct Chain;
+
+impl Planner for Chain {
+    type Observed = Seen;
+    type Wanted = usize;
+    type Own = TurnOn;
+    type Tenant = Never;
+    type Cloud = Never;
     type Status = usize;
     type Object = ();
-    type Error = Infallible;
 
-    async fn observe(&self) -> Result<Vec<bool>, Infallible> {
-        Ok(self.on.lock().unwrap().clone())
+    fn wanted(seen: &Seen) -> Option<usize> {
+        (seen.reads.len() < seen.wants).then_some(seen.reads.len())
     }
 
-    fn plan(&self, on: &Vec<bool>) -> Plan<TurnOn, usize, ()> {
+    fn plan(seen: &Seen) -> Plan<Turn, usize, ()> {
+        let on = &seen.on;
         let ready = (0..on.len()).filter(|n| !on[*n] && (*n < 2 || on[n - 2]));
-        let steps: Frontier<TurnOn> = ready.map(TurnOn).collect();
+        let steps: Frontier<Turn> = ready.map(|n| Step::Own(TurnOn(n))).collect();
         Plan { steps, status: on.iter().filter(|on| **on).count(), ..Plan::default() }
     }
 
-    async fn run(&self, step: &TurnOn, _limit: Duration) -> Outcome {
-        if let Some(outcome) = (self.script)(step.0) {
-            return outcome;
-        }
-        if step.0 == 99 {
-            std::future::pending::<()>().await;
-        }
-        self.on.lock().unwrap()[step.0] = true;
-        Outcome::Done
+    fn fold(seen: &mut Seen, step: &Turn, outcome: &Outcome) {
+        seen.on[number(step)] |= outcome.is_success();
+        seen.refusals.extend(outcome.trouble().map(str::to_owned));
+    }
+}
+
+impl Workbench for Switches {
+    type Planner = Chain;
+
+    fn observe(&self) -> Seen {
+        let on = self.on.lock().unwrap().clone();
+        Seen { on, refusals: Vec::new(), wants: self.wants, reads: Vec::new() }
     }
 
-    fn fold(&self, on: &mut Vec<bool>, step: &TurnOn, outcome: &Outcome) {
-        on[step.0] |= outcome.is_success();
+    async fn read(&self, seen: &mut Seen, wanted: usize) {
+        seen.reads.push(wanted);
+    }
+
+    fn limit(&self, _: &Turn) -> Duration {
+        Duration::from_mins(10)
+    }
+
+    async fn run(&self, _: &Seen, step: &Turn) -> Outcome {
+        let number = number(step);
+        if let Some(outcome) = (self.script)(number) {
+            return outcome;
+        }
+        if self.stuck == Some(number) {
+            std::future::pending::<()>().await;
+        }
+        self.on.lock().unwrap()[number] = true;
+        Outcome::Done
     }
 }
 
 fn switches(count: usize, script: fn(usize) -> Option<Outcome>) -> Switches {
-    Switches { on: Mutex::new(vec![false; count]), script }
+    Switches { on: Mutex::new(vec![false; count]), script, stuck: None, wants: 0 }
 }
 
-fn names(pass: &Pass<Switches>) -> Vec<String> {
+async fn pass(bench: &Switches) -> Pass<Chain> {
+    execute(bench, &Always, &mut Setbacks::default()).await
+}
+
+fn names(pass: &Pass<Chain>) -> Vec<String> {
     pass.ran.iter().map(|ran| ran.step.name.clone()).collect()
 }
 
-const LIMIT: Duration = Duration::from_mins(10);
-
 #[tokio::test]
 async fn a_pass_goes_from_frontier_to_frontier_until_rest() {
-    let bench = switches(5, |_| None);
-    let pass = execute(&bench, &Always, LIMIT, DEFAULT_ROUNDS).await.unwrap();
+    let pass = pass(&switches(5, |_| None)).await;
     assert_eq!((pass.ending, pass.plan.status), (Ending::AtRest, 5));
     assert_eq!(names(&pass), ["0", "1", "2", "3", "4"]);
 }
@@ -76,44 +123,76 @@ async fn a_pass_goes_from_frontier_to_frontier_until_rest() {
 #[tokio::test]
 async fn a_failing_or_refused_step_is_tried_once_and_stops_only_its_own_chain() {
     let bench = switches(6, |n| match n {
-        0 => Some(Outcome::Refused("quota".to_owned())),
-        3 => Some(Outcome::Failed(Failure {
-            category: "Broken",
-            message: "stuck".to_owned(),
-            is_retryable: true,
-        })),
+        0 => Some(Outcome::refused("quota")),
+        3 => Some(Outcome::failed("Broken", "stuck")),
         _ => None,
     });
-    let pass = execute(&bench, &Always, LIMIT, DEFAULT_ROUNDS).await.unwrap();
+    let pass = pass(&bench).await;
     assert_eq!((pass.ending, names(&pass)), (Ending::AtRest, vec!["0".into(), "1".into(), "3".into()]));
     assert_eq!(pass.ran[0].to_string(), "turn-on switch 0: refused: quota");
 }
 
 #[tokio::test]
-async fn rounds_are_bounded() {
-    let bench = switches(5, |_| None);
-    let pass = execute(&bench, &Always, LIMIT, 2).await.unwrap();
-    assert_eq!((pass.ending, pass.plan.status), (Ending::OutOfRounds, 2));
+async fn what_was_refused_is_recalled_and_not_run_before_its_time() {
+    let busy = |n| {
+        let retry_after = Some(Duration::from_mins(10));
+        (n == 0).then(|| Outcome::Refused(Refusal { message: "quota".to_owned(), retry_after }))
+    };
+    let (bench, mut setbacks) = (switches(3, busy), Setbacks::default());
+    let first = execute(&bench, &Always, &mut setbacks).await;
+    assert_eq!(
+        (names(&first), first.observed.refusals),
+        (vec!["0".into(), "1".into()], vec!["quota".into()])
+    );
+    let second = execute(&bench, &Always, &mut setbacks).await;
+    assert_eq!((second.ending, names(&second)), (Ending::AtRest, vec![]));
+    assert_eq!(second.observed.refusals, ["quota"], "conditions keep saying why");
+    // Its time has come, and it works now.
+    let bench = switches(3, |_| None);
+    let mut setbacks = Setbacks::default();
+    setbacks.note(&TurnOn(0).id(), &Outcome::refused("quota"), Timestamp::UNIX_EPOCH, 0.0);
+    let third = execute(&bench, &Always, &mut setbacks).await;
+    assert_eq!(names(&third), ["1", "0", "2"], "after what never failed");
+    assert!(third.observed.refusals.is_empty() && setbacks.is_empty());
 }
 
 #[tokio::test]
-async fn a_lost_answer_ends_the_pass() {
-    let bench = switches(5, |n| (n == 1).then_some(Outcome::Lost));
-    let pass = execute(&bench, &Always, LIMIT, DEFAULT_ROUNDS).await.unwrap();
-    assert_eq!((pass.ending, names(&pass)), (Ending::AnswerLost, vec!["0".into(), "1".into()]));
+async fn rounds_are_bounded() {
+    let pass = pass(&switches(ROUNDS + 5, |_| None)).await;
+    assert_eq!((pass.ending, pass.plan.status), (Ending::OutOfRounds, ROUNDS));
+}
+
+#[tokio::test]
+async fn a_plan_reads_until_it_wants_nothing_more_and_not_for_ever() {
+    let bench = Switches { wants: 3, ..switches(1, |_| None) };
+    let enough = pass(&bench).await;
+    assert_eq!((enough.observed.reads, enough.plan.status), (vec![0, 1, 2], 1));
+    let bench = Switches { wants: usize::MAX, ..switches(1, |_| None) };
+    assert_eq!(pass(&bench).await.observed.reads.len(), TURNS);
+}
+
+#[tokio::test]
+async fn a_lost_or_stale_answer_ends_the_pass() {
+    let scripts: [fn(usize) -> Option<Outcome>; 2] =
+        [|n| (n == 1).then_some(Outcome::Lost), |n| (n == 1).then_some(Outcome::Stale)];
+    for script in scripts {
+        let pass = pass(&switches(5, script)).await;
+        assert_eq!((pass.ending, names(&pass)), (Ending::Outdated, vec!["0".into(), "1".into()]));
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_never_ends_is_lost() {
-    let bench = switches(100, |n| if n == 99 { None } else { Some(Outcome::Done) });
-    let pass = execute(&bench, &Always, LIMIT, 200).await.unwrap();
-    assert_eq!((pass.ending, pass.ran.len()), (Ending::AnswerLost, 100));
+    let bench = Switches { stuck: Some(9), ..switches(10, |_| None) };
+    let pass = pass(&bench).await;
+    assert_eq!((pass.ending, pass.ran.len()), (Ending::Outdated, 10));
+    assert_eq!(pass.ran[9].outcome, Outcome::Lost);
 }
 
 #[tokio::test]
 async fn nothing_runs_without_leadership() {
     let bench = switches(5, |_| None);
     let (_lead, leadership) = watch::channel(false);
-    let pass = execute(&bench, &leadership, LIMIT, DEFAULT_ROUNDS).await.unwrap();
+    let pass = execute(&bench, &leadership, &mut Setbacks::default()).await;
     assert_eq!((pass.ending, pass.ran.len()), (Ending::Fenced, 0));
 }

@@ -14,6 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::Watch;
 use crate::backoff::Backoff;
 
+/// A list that takes longer has no end: pages may follow one another for ever.
+const LIST_LIMIT: Duration = Duration::from_mins(5);
+/// Names have 253 characters at most, uids and versions fewer.
+const NAME_LIMIT: usize = 253;
+
 /// Keeps a watch driven. A projection that panics would otherwise freeze the store while it still looks fresh; here it
 /// counts as a broken connection and the watch starts over.
 pub(super) async fn supervise<K, F>(
@@ -52,42 +57,53 @@ async fn drive<K, F>(
     F: Send + Sync + 'static,
 {
     let mut failures = 0_u32;
-    while let Some((error, lasted)) = stop.run_until_cancelled(until_error(&api, &config, &watch)).await {
+    while let Some((why, lasted)) = stop.run_until_cancelled(until_error(&api, &config, &watch)).await {
         // A list alone proves nothing: where watching is forbidden or breaks at once, lists would follow one another
         // as quickly as the first delay allows.
         failures = if lasted >= backoff.limit { 1 } else { failures.saturating_add(1) };
-        watch.broke(error.as_ref(), failures);
-        if stop.run_until_cancelled(tokio::time::sleep(backoff.delay(failures))).await.is_none() {
+        watch.broke(why, failures);
+        if stop.run_until_cancelled(watch.pause(backoff.delay(failures))).await.is_none() {
             return;
         }
     }
 }
 
-/// Runs one watcher to its first error (the stream itself never ends); says how long it worked after its list.
-async fn until_error<K, F>(
-    api: &Api<K>,
-    config: &watcher::Config,
-    watch: &Watch<K, F>,
-) -> (Option<watcher::Error>, Duration)
+/// Runs one watcher to its first error (the stream itself never ends); says why, and how long it worked after its list.
+async fn until_error<K, F>(api: &Api<K>, config: &watcher::Config, watch: &Watch<K, F>) -> (String, Duration)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     F: Send + Sync + 'static,
 {
     let mut stream = pin!(watcher(api.clone(), config.clone()));
-    let mut listed_at = None;
+    let mut listed_at: Option<Instant> = None;
+    let mut list_ends = Some(Instant::now() + LIST_LIMIT);
+    let mut listed = 0;
     loop {
-        let error = match stream.next().await {
-            Some(Ok(event)) => {
-                if matches!(event, Event::InitDone) {
-                    listed_at = Some(Instant::now());
-                }
-                watch.handle(event);
-                continue;
-            }
-            Some(Err(error)) => Some(error),
-            None => None,
+        let next = match list_ends {
+            Some(end) => tokio::time::timeout_at(end, stream.next()).await,
+            None => Ok(stream.next().await),
         };
-        return (error, listed_at.map_or(Duration::ZERO, |since| since.elapsed()));
+        let why = match next {
+            Ok(Some(Ok(event))) => {
+                match &event {
+                    Event::Init => (list_ends, listed) = (Some(Instant::now() + LIST_LIMIT), 0),
+                    Event::InitDone => (listed_at, list_ends) = (Some(Instant::now()), None),
+                    Event::InitApply(_) => listed += 1,
+                    Event::Apply(_) | Event::Delete(_) => {}
+                }
+                match watch.excess(&event, listed) {
+                    None => {
+                        watch.handle(event);
+                        continue;
+                    }
+                    Some(why) => why,
+                }
+            }
+            Ok(Some(Err(error))) => describe(&error),
+            Ok(None) => "the watch ended".to_owned(),
+            Err(_) => format!("the list is not complete after {LIST_LIMIT:?}"),
+        };
+        return (why, listed_at.map_or(Duration::ZERO, |since| since.elapsed()));
     }
 }
 
@@ -128,8 +144,34 @@ where
         }
     }
 
-    fn broke(&self, error: Option<&watcher::Error>, failures: u32) {
-        let why = error.map_or_else(|| "the watch ended".to_owned(), describe);
+    /// A pause that ends early, though not at once, when somebody is in a hurry.
+    async fn pause(&self, length: Duration) {
+        let at_least = length.min(Duration::from_secs(1));
+        tokio::time::sleep(at_least).await;
+        // Whether somebody was or the time is over makes no difference.
+        let _ = tokio::time::timeout(length.saturating_sub(at_least), self.shared.hurry.notified()).await;
+    }
+
+    /// What makes an event more than this watch may keep.
+    pub(super) fn excess(&self, event: &Event<K>, listed: usize) -> Option<String> {
+        let limit = self.shared.limit?;
+        let (Event::InitApply(object) | Event::Apply(object)) = event else {
+            return None;
+        };
+        let metadata = object.meta();
+        let names = [&metadata.name, &metadata.uid, &metadata.resource_version];
+        if names.into_iter().flatten().any(|name| name.len() > NAME_LIMIT) {
+            return Some(format!("an object's name, uid or version has more than {NAME_LIMIT} bytes"));
+        }
+        let is_full = || {
+            let store = self.shared.read();
+            store.stats().objects >= limit && store.get(&crate::ObjectKey::of(object)).is_none()
+        };
+        let is_more = listed > limit || (matches!(event, Event::Apply(_)) && is_full());
+        is_more.then(|| format!("there are more than {limit}"))
+    }
+
+    fn broke(&self, why: String, failures: u32) {
         if failures == 1 {
             tracing::debug!(watch = self.name(), error = %why, "watch interrupted");
         } else {

@@ -3,9 +3,9 @@
 //! kube's shared reflector streams drop deletions and never report what vanished between two lists, and one subscriber
 //! that stops polling freezes all others. So the fan-out is ours, on top of [`mod@kube::runtime::watcher`]:
 //!
-//! - a store with indexes by owner uid and by chosen labels,
+//! - a store with indexes by chosen labels,
 //! - one [`Change`] for every apply, delete **and** every difference that a new list shows, given to each subscriber as
-//!   keys in a set ([`Subscription`], [`WorkQueue`]): a slow one costs its distinct keys and blocks nobody,
+//!   keys in a set ([`WorkQueue`]): a slow one costs its distinct keys and blocks nobody,
 //! - read-your-writes: [`Watch::written`] shows what a write returned until the watch has caught up, so that a second
 //!   reconcile never plans from before the first one's writes,
 //! - projection: the object is turned into something small before it is kept; managedFields are dropped always,
@@ -20,7 +20,6 @@
 
 mod drive;
 mod store;
-mod subscription;
 
 use std::{
     fmt::Debug,
@@ -32,11 +31,13 @@ use std::{
 use hangar_plan::flow::{Read, Unknown};
 use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
-use tokio::{sync::watch as channel, time::Instant};
+use tokio::{
+    sync::{Notify, watch as channel},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use store::{Change, Kept, Owner, WatchStats};
-pub use subscription::Subscription;
 
 use crate::{ObjectKey, backoff::Backoff, queue::WorkQueue};
 use store::Store;
@@ -44,6 +45,9 @@ use store::Store;
 /// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
 /// is back within it, and answering Unknown meanwhile would only make conditions flicker.
 const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// Objects in a page of a watch whose server is not trusted: large ones still fit into a small answer.
+const PAGE: u32 = 100;
 
 /// A place that changes are offered to. Must not block. Says whether it still wants to hear.
 type Sink<F> = Box<dyn Fn(&Change<F>) -> bool + Send + Sync>;
@@ -64,9 +68,11 @@ struct Shared<F> {
     name: String,
     indexed_labels: Vec<String>,
     stale_after: Duration,
+    limit: Option<usize>,
     store: RwLock<Store<F>>,
     sinks: Mutex<Vec<Sink<F>>>,
     synced: channel::Sender<bool>,
+    hurry: Notify,
 }
 
 /// How to watch a kind.
@@ -76,6 +82,7 @@ pub struct WatchBuilder<K> {
     config: watcher::Config,
     indexed_labels: Vec<String>,
     stale_after: Duration,
+    limit: Option<usize>,
     backoff: Backoff,
 }
 
@@ -91,6 +98,7 @@ where
             config: watcher::Config::default(),
             indexed_labels: Vec::new(),
             stale_after: STALE_AFTER,
+            limit: None,
             // Quicker than a reconcile's: an API server is back within seconds, and everybody waits for this.
             backoff: Backoff {
                 first: Duration::from_millis(200),
@@ -104,13 +112,6 @@ where
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
         self.config = self.config.labels(selector);
-        self
-    }
-
-    /// Only objects with these fields.
-    #[must_use]
-    pub fn fields(mut self, selector: &str) -> Self {
-        self.config = self.config.fields(selector);
         self
     }
 
@@ -128,10 +129,19 @@ where
         self
     }
 
-    /// How long one watch call lasts. A connection that died silently is noticed 5 s after it at the latest.
+    /// How long to wait after errors.
     #[must_use]
-    pub fn call_length_seconds(mut self, seconds: u32) -> Self {
-        self.config = self.config.timeout(seconds);
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// For a server that is not trusted: pages are small, more objects than this are an error, and so are objects whose
+    /// names no API server would allow. Owners are not kept: an object may name any number of them.
+    #[must_use]
+    pub fn bounded(mut self, objects: usize) -> Self {
+        self.limit = Some(objects);
+        self.config = self.config.page_size(PAGE);
         self
     }
 
@@ -153,9 +163,11 @@ where
             name: self.name,
             indexed_labels: self.indexed_labels,
             stale_after: self.stale_after,
+            limit: self.limit,
             store: RwLock::new(Store::default()),
             sinks: Mutex::new(Vec::new()),
             synced: channel::Sender::new(false),
+            hurry: Notify::new(),
         });
         let watch = Watch { shared, project: Arc::new(project) };
         tokio::spawn(drive::supervise(self.api, self.config, self.backoff, watch.clone(), stop.clone()));
@@ -184,6 +196,11 @@ where
         let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
+    /// Tries a broken connection again within a second, however long the pause would be: somebody needs it.
+    pub fn hurry(&self) {
+        self.shared.hurry.notify_waiters();
+    }
+
     /// Why reads are unknown now, if they are.
     pub fn freshness(&self) -> Result<(), Unknown> {
         self.shared.freshness(&self.shared.read())
@@ -197,11 +214,6 @@ where
     /// Everything, in key order.
     pub fn all(&self) -> Read<Arc<Kept<F>>> {
         self.select(Store::all)
-    }
-
-    /// Everything that names this uid among its owners, in key order.
-    pub fn by_owner(&self, uid: &str) -> Read<Arc<Kept<F>>> {
-        self.select(|store| store.by_owner(uid))
     }
 
     /// Everything whose indexed label has this value, in key order. A label that was not indexed is unknown.
@@ -225,14 +237,6 @@ where
         self.shared.announce(change);
     }
 
-    /// Changed keys, coalesced, beginning with all that exist.
-    pub fn subscribe(&self) -> Subscription {
-        let subscription = Subscription::default();
-        let pending = subscription.sender();
-        self.offer_to(Box::new(move |change| pending.offer(change.key.clone())));
-        subscription
-    }
-
     /// Adds keys to a queue for each change, beginning with all that exist. The function sees the object before and
     /// after, so that a child that moves from one owner to another wakes both; it must not block.
     pub fn feed(
@@ -241,10 +245,17 @@ where
         mapper: impl Fn(&Change<F>) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) {
         let queue = queue.clone();
-        self.offer_to(Box::new(move |change| {
+        self.each(move |change| {
             for key in mapper(change) {
                 queue.add(key);
             }
+        });
+    }
+
+    /// Calls the function for each change, beginning with all that exist. It must not block.
+    pub fn each(&self, call: impl Fn(&Change<F>) + Send + Sync + 'static) {
+        self.offer_to(Box::new(move |change| {
+            call(change);
             true
         }));
     }
@@ -278,7 +289,11 @@ where
     }
 
     fn keep(&self, mut object: K) -> Kept<F> {
-        object.meta_mut().managed_fields = None;
+        let metadata = object.meta_mut();
+        metadata.managed_fields = None;
+        if self.shared.limit.is_some() {
+            metadata.owner_references = None;
+        }
         Kept::new(object, &self.shared.indexed_labels, &*self.project)
     }
 }
@@ -308,14 +323,13 @@ impl<F> Shared<F> {
     /// Tells everybody. The change is in the store already and no list will show it again, so one mapper that panics
     /// must not keep it from the others; it fails for its own keys alone.
     fn announce(&self, changes: impl IntoIterator<Item = Change<F>>) {
-        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        let sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
-            sinks.retain(|sink| {
-                catch_unwind(AssertUnwindSafe(|| sink(&change))).unwrap_or_else(|_| {
+            for sink in &*sinks {
+                if catch_unwind(AssertUnwindSafe(|| sink(&change))).is_err() {
                     tracing::error!(watch = self.name, key = %change.key, "a mapper panicked");
-                    true
-                })
-            });
+                }
+            }
         }
     }
 }

@@ -65,7 +65,7 @@ impl<F> Deref for Kept<F> {
 }
 
 impl<F> Kept<F> {
-    pub(super) fn new<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
+    pub(crate) fn new<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
         let key = ObjectKey::of(&object);
         let meta = object.meta();
         let labels = meta.labels.as_ref();
@@ -162,7 +162,6 @@ pub struct WatchStats {
 
 pub(super) struct Store<F> {
     objects: BTreeMap<ObjectKey, Arc<Kept<F>>>,
-    owners: BTreeMap<String, BTreeSet<ObjectKey>>,
     labels: BTreeMap<(String, String), BTreeSet<ObjectKey>>,
     /// The round in which our own write put the visible version there.
     written: BTreeMap<ObjectKey, u64>,
@@ -180,7 +179,6 @@ impl<F> Default for Store<F> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
-            owners: BTreeMap::new(),
             labels: BTreeMap::new(),
             written: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -201,10 +199,6 @@ impl<F> Store<F> {
 
     pub(super) fn all(&self) -> Vec<Arc<Kept<F>>> {
         self.objects.values().cloned().collect()
-    }
-
-    pub(super) fn by_owner(&self, uid: &str) -> Vec<Arc<Kept<F>>> {
-        self.owners.get(uid).into_iter().flatten().filter_map(|key| self.get(key)).collect()
     }
 
     pub(super) fn by_label(&self, label: &str, value: &str) -> Vec<Arc<Kept<F>>> {
@@ -336,18 +330,12 @@ impl<F> Store<F> {
     fn show(&mut self, key: &ObjectKey, after: Option<Kept<F>>) -> Option<Change<F>> {
         let before = self.objects.remove(key);
         if let Some(before) = &before {
-            for owner in &before.owners {
-                forget(&mut self.owners, &owner.uid, key);
-            }
             for (label, value) in &before.labels {
                 forget(&mut self.labels, &(label.clone(), value.clone()), key);
             }
         }
         let after = after.map(Arc::new);
         if let Some(after) = &after {
-            for owner in &after.owners {
-                self.owners.entry(owner.uid.clone()).or_default().insert(key.clone());
-            }
             for (label, value) in &after.labels {
                 self.labels.entry((label.clone(), value.clone())).or_default().insert(key.clone());
             }

@@ -1,5 +1,6 @@
 //! The store's rules, scripted event by event. The real API server's part is in the integration tests.
 
+use futures::FutureExt as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::runtime::watcher::Event;
 
@@ -12,9 +13,11 @@ fn watch() -> Watch<ConfigMap, String> {
         name: "configmaps".to_owned(),
         indexed_labels: vec![LABEL.to_owned()],
         stale_after: STALE_AFTER,
+        limit: None,
         store: RwLock::new(Store::default()),
         sinks: Mutex::new(Vec::new()),
         synced: channel::Sender::new(false),
+        hurry: Notify::new(),
     };
     let project = |map: ConfigMap| map.data.unwrap_or_default().remove("v").unwrap_or_default();
     Watch { shared: Arc::new(shared), project: Arc::new(project) }
@@ -59,31 +62,44 @@ fn value(watch: &Watch<ConfigMap, String>, name: &str) -> Option<String> {
     }
 }
 
-fn drained(subscription: &mut Subscription) -> Vec<String> {
-    subscription.drain().into_iter().map(|key| key.name).collect()
+fn changes(watch: &Watch<ConfigMap, String>) -> WorkQueue<ObjectKey> {
+    let queue = WorkQueue::default();
+    watch.feed(&queue, Change::itself);
+    queue
+}
+
+/// The names of what changed since the last call, in order.
+fn drained(queue: &WorkQueue<ObjectKey>) -> Vec<String> {
+    let mut names = Vec::new();
+    while let Some(key) = queue.next().now_or_never() {
+        queue.done(&key);
+        names.push(key.name);
+    }
+    names.sort();
+    names
 }
 
 #[tokio::test]
 async fn reads_are_unknown_until_the_first_list_is_complete() {
     let watch = watch();
-    let mut seen = watch.subscribe();
+    let seen = changes(&watch);
     watch.handle(Event::Init);
     watch.handle(Event::InitApply(map("a", "1", 1)));
     assert!(watch.get(&key("a")).is_unknown() && watch.all().is_unknown() && !watch.is_synced());
     watch.handle(Event::InitDone);
     assert_eq!(value(&watch, "a"), Some("1".to_owned()));
     assert!(watch.get(&key("b")).is_absent() && watch.is_synced());
-    assert_eq!(drained(&mut seen), ["a"]);
+    assert_eq!(drained(&seen), ["a"]);
 }
 
 #[tokio::test]
 async fn a_list_reports_what_is_new_changed_and_vanished_and_nothing_else() {
     let watch = watch();
     list(&watch, [map("same", "1", 1), map("changed", "2", 2), map("gone", "3", 3)]);
-    let mut seen = watch.subscribe();
-    assert_eq!(drained(&mut seen), ["changed", "gone", "same"]);
+    let seen = changes(&watch);
+    assert_eq!(drained(&seen), ["changed", "gone", "same"]);
     list(&watch, [map("same", "1", 1), map("changed", "2", 9), map("new", "4", 8)]);
-    assert_eq!(drained(&mut seen), ["changed", "gone", "new"]);
+    assert_eq!(drained(&seen), ["changed", "gone", "new"]);
     assert!(watch.get(&key("gone")).is_absent());
     assert_eq!((watch.stats().vanished, watch.stats().lists), (1, 2));
 }
@@ -95,14 +111,12 @@ async fn indexes_follow_every_change() {
     let names = |read: Read<Arc<Kept<String>>>| {
         read.known().unwrap().iter().map(|kept| kept.key.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(names(watch.by_owner("owner")), ["a", "b"]);
     assert_eq!(names(watch.by_label(LABEL, "blue")), ["a", "b"]);
     let mut moved = map("a", "1", 5);
     moved.metadata.labels = Some([(LABEL.to_owned(), "green".to_owned())].into());
-    moved.metadata.owner_references = None;
     watch.handle(Event::Apply(moved));
     watch.handle(Event::Delete(map("b", "2", 6)));
-    assert!(watch.by_owner("owner").is_absent() && watch.by_label(LABEL, "blue").is_absent());
+    assert!(watch.by_label(LABEL, "blue").is_absent());
     assert_eq!(names(watch.by_label(LABEL, "green")), ["a"]);
     assert!(watch.by_label("other", "x").is_unknown());
 }
@@ -114,10 +128,10 @@ async fn a_write_is_visible_at_once_and_older_events_do_not_undo_it() {
     watch.written(map("a", "1", 7));
     watch.handle(Event::Apply(map("a", "1", 5)));
     assert_eq!(value(&watch, "a"), Some("7".to_owned()));
-    let mut seen = watch.subscribe();
-    seen.drain();
+    let seen = changes(&watch);
+    drained(&seen);
     watch.handle(Event::Apply(map("a", "1", 7)));
-    assert_eq!(drained(&mut seen), Vec::<String>::new());
+    assert_eq!(drained(&seen), Vec::<String>::new());
     watch.handle(Event::Apply(map("a", "1", 8)));
     assert_eq!(value(&watch, "a"), Some("8".to_owned()));
     watch.written(map("a", "1", 7));
@@ -181,15 +195,12 @@ async fn a_change_names_the_owners_of_both_sides() {
 #[tokio::test]
 async fn a_subscriber_that_never_looks_costs_its_distinct_keys() {
     let watch = watch();
-    let mut slow = watch.subscribe();
-    let dropped = watch.subscribe();
+    let slow = changes(&watch);
     list(&watch, []);
-    drop(dropped);
     for version in 1..=1000 {
         watch.handle(Event::Apply(map("a", "1", version)));
     }
-    assert_eq!(drained(&mut slow), ["a"]);
-    assert_eq!(watch.shared.sinks.lock().unwrap().len(), 1);
+    assert_eq!(slow.depth(), 1);
 }
 
 #[tokio::test]
@@ -240,4 +251,19 @@ async fn a_mapper_that_panics_keeps_nothing_from_the_others() {
     assert!(watch.is_synced());
     assert_eq!((after.next().await, after.next().await), (key("bomb"), key("fine")));
     assert_eq!((panics.next().await, panics.depth()), (key("fine"), 0));
+}
+
+#[tokio::test]
+async fn a_bounded_watch_says_what_is_too_much() {
+    let mut watch = watch();
+    Arc::get_mut(&mut watch.shared).unwrap().limit = Some(2);
+    list(&watch, [map("a", "1", 1), map("b", "2", 2)]);
+    assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 2), None);
+    assert_eq!(watch.excess(&Event::Apply(map("a", "1", 3)), 2), None);
+    let too_many = Some("there are more than 2".to_owned());
+    assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 3), too_many);
+    assert_eq!(watch.excess(&Event::Apply(map("c", "3", 3)), 2), too_many);
+    assert!(watch.excess(&Event::Apply(map("a", &"u".repeat(300), 3)), 2).is_some());
+    // Owners are not kept: there may be any number of them.
+    assert!(watch.all().iter().all(|kept| kept.owners.is_empty()));
 }

@@ -2,7 +2,7 @@
 
 use hangar_kit::{
     Error,
-    apply::{Applied, Applier, Rule, Strategy},
+    apply::{Applied, Applier},
 };
 use hangar_plan::flow::Read;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -54,7 +54,7 @@ async fn nothing_is_sent_when_nothing_changed() {
     let (namespace, client, log) = namespace("apply");
     let api: Api<Deployment> = Api::namespaced(client, &namespace);
     let applier = Applier::new("kit-test");
-    let created = applier.apply(&api, &deployment(0), Read::Absent, Rule::Own).await.unwrap();
+    let created = applier.apply(&api, &deployment(0), Read::Absent).await.unwrap();
     assert!(matches!(created, Applied::Created(_)), "{created:?}");
     let verbs: Vec<&str> = log.take().iter().map(|call| call.verb.as_str()).collect();
     assert_eq!(verbs, ["get", "apply"]);
@@ -64,11 +64,11 @@ async fn nothing_is_sent_when_nothing_changed() {
         seen.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0].resources.clone();
     assert_eq!(requests.unwrap().requests.unwrap()["cpu"].0, "1", "the server spells quantities its own way");
     log.take();
-    let again = applier.apply(&api, &deployment(0), Read::One(&seen), Rule::Own).await.unwrap();
+    let again = applier.apply(&api, &deployment(0), Read::One(&seen)).await.unwrap();
     assert_eq!((again, log.take().len()), (Applied::Unchanged, 0));
 
     // The cache may not have it yet: one read, no write.
-    let stale = applier.apply(&api, &deployment(0), Read::Absent, Rule::Own).await.unwrap();
+    let stale = applier.apply(&api, &deployment(0), Read::Absent).await.unwrap();
     let verbs: Vec<&str> = log.take().iter().map(|call| call.verb.as_str()).collect();
     assert_eq!((stale, verbs), (Applied::Unchanged, vec!["get"]));
 }
@@ -80,18 +80,16 @@ async fn drift_is_repaired_and_what_is_no_longer_wanted_is_removed() {
     let applier = Applier::new("kit-test");
     let mut desired = config_map("a", "1");
     desired.data.as_mut().unwrap().insert("old".to_owned(), "x".to_owned());
-    applier.apply(&api, &desired, Read::Absent, Rule::Own).await.unwrap();
+    applier.apply(&api, &desired, Read::Absent).await.unwrap();
 
     let patch = Patch::Merge(json!({"data": {"value": "2", "theirs": "y"}}));
     api.patch("a", &PatchParams::default(), &patch).await.unwrap();
     let seen = live(&api, "a").await;
-    let repaired =
-        applier.apply(&api, &desired, Read::One(&seen), Rule::Own).await.unwrap().object().unwrap();
+    let repaired = applier.apply(&api, &desired, Read::One(&seen)).await.unwrap().object().unwrap();
     assert_eq!(repaired.data.as_ref().unwrap()["value"], "1");
 
     desired.data.as_mut().unwrap().remove("old");
-    let pruned =
-        applier.apply(&api, &desired, Read::One(&repaired), Rule::Own).await.unwrap().object().unwrap();
+    let pruned = applier.apply(&api, &desired, Read::One(&repaired)).await.unwrap().object().unwrap();
     let data: Vec<(&str, &str)> =
         pruned.data.as_ref().unwrap().iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(data, [("theirs", "y"), ("value", "1")]);
@@ -102,61 +100,42 @@ async fn a_deleted_object_is_not_resurrected_and_its_successor_not_touched() {
     let (namespace, client, _) = namespace("undead");
     let api: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applier = Applier::new("kit-test");
-    applier.apply(&api, &config_map("a", "1"), Read::Absent, Rule::Own).await.unwrap();
+    applier.apply(&api, &config_map("a", "1"), Read::Absent).await.unwrap();
     let seen = live(&api, "a").await;
     api.delete("a", &DeleteParams::default()).await.unwrap();
 
     let changed = config_map("a", "2");
-    assert_eq!(applier.apply(&api, &changed, Read::One(&seen), Rule::Own).await.unwrap(), Applied::Vanished);
+    assert_eq!(applier.apply(&api, &changed, Read::One(&seen)).await.unwrap(), Applied::Vanished);
     assert!(api.get_opt("a").await.unwrap().is_none());
 
     create(&api, &config_map("a", "successor")).await;
-    assert_eq!(applier.apply(&api, &changed, Read::One(&seen), Rule::Own).await.unwrap(), Applied::Vanished);
+    assert_eq!(applier.apply(&api, &changed, Read::One(&seen)).await.unwrap(), Applied::Vanished);
     assert_eq!(api.get("a").await.unwrap().data.unwrap()["value"], "successor");
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_refused_and_adopting_respects_its_manager() {
+async fn what_is_not_ours_is_refused_and_stays_as_it_is() {
     let (namespace, client, _) = namespace("foreign");
     let api: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applier = Applier::new("kit-test");
     create(&api, &config_map("a", "theirs")).await;
     let seen = live(&api, "a").await;
     for read in [Read::Absent, Read::One(&seen)] {
-        let refused = applier.apply(&api, &config_map("a", "ours"), read, Rule::Own).await;
+        let refused = applier.apply(&api, &config_map("a", "ours"), read).await;
         assert!(matches!(refused, Err(Error::Foreign { .. })), "{refused:?}");
     }
-
-    let mut more = config_map("a", "");
-    more.data = Some([("ours".to_owned(), "1".to_owned())].into());
-    let adopted = applier.apply(&api, &more, Read::One(&seen), Rule::Adopt).await.unwrap().object().unwrap();
-    assert_eq!(adopted.data.as_ref().unwrap().len(), 2);
-
-    let conflict = applier.apply(&api, &config_map("a", "ours"), Read::One(&adopted), Rule::Adopt).await;
-    let Err(Error::FieldConflict { fields, .. }) = conflict else { panic!("{conflict:?}") };
-    assert!(fields.contains(".data.value") && fields.contains("somebody"), "{fields}");
     assert_eq!(api.get("a").await.unwrap().data.unwrap()["value"], "theirs");
-
-    let nobody = applier.apply(&api, &config_map("b", ""), Read::Absent, Rule::Adopt).await.unwrap();
-    assert_eq!(nobody, Applied::Vanished);
 }
 
 #[tokio::test]
-async fn unknown_paused_and_dry_runs_change_nothing() {
+async fn nothing_is_decided_from_an_unknown_read() {
     let (namespace, client, log) = namespace("quiet");
     let api: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applier = Applier::new("kit-test");
     let desired = config_map("a", "1");
-    let unknown = applier.apply(&api, &desired, Read::unknown("not listed yet"), Rule::Own).await;
+    let unknown = applier.apply(&api, &desired, Read::unknown("not listed yet")).await;
     assert!(matches!(unknown, Err(Error::Undecidable { .. })), "{unknown:?}");
-    let paused = applier.clone().strategy(Strategy::Paused);
-    assert_eq!(paused.apply(&api, &desired, Read::Absent, Rule::Own).await.unwrap(), Applied::Paused);
     assert_eq!(log.take(), []);
-
-    let dry = applier.strategy(Strategy::DryRun);
-    let judged = dry.apply(&api, &desired, Read::Absent, Rule::Own).await.unwrap();
-    assert!(matches!(judged, Applied::Created(_)), "{judged:?}");
-    assert!(api.get_opt("a").await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -166,9 +145,9 @@ async fn objects_without_types_are_applied_alike() {
     let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource);
     let desired = DynamicObject::new("a", &resource).data(json!({"data": {"value": "1"}}));
     let applier = Applier::new("kit-test");
-    applier.apply(&api, &desired, Read::Absent, Rule::Own).await.unwrap();
+    applier.apply(&api, &desired, Read::Absent).await.unwrap();
     let seen = live(&api, "a").await;
     log.take();
-    let again = applier.apply(&api, &desired, Read::One(&seen), Rule::Own).await.unwrap();
+    let again = applier.apply(&api, &desired, Read::One(&seen)).await.unwrap();
     assert!(matches!(again, Applied::Unchanged) && log.take().is_empty());
 }

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use hangar_kit::controller::Observer;
+use hangar_kit::controller::{Load, Observer};
 use hangar_kit::health::Health;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::serve::PlainServer;
@@ -73,7 +73,7 @@ async fn metrics_can_be_scraped_without_credentials() {
     let metrics = Metrics::new();
     metrics.reconcile.observe("cluster", "done", std::time::Duration::from_millis(3));
     metrics.reconcile.observe_error("cluster", "Conflict");
-    metrics.load("cluster", 4, 1, 2);
+    metrics.load("cluster", Load { ready: 4, running: 3, slow: 1, failing: 2, beside: 0 });
     metrics.watch.add("Cluster", || WatchStats { objects: 12, lists: 2, ..WatchStats::default() });
     metrics.calls.observe("patch", "clusters", "409");
     metrics.leader.leading.set(1);
@@ -86,6 +86,7 @@ async fn metrics_can_be_scraped_without_credentials() {
         r#"hangar_reconcile_errors_total{controller="cluster",category="Conflict"} 1"#,
         r#"hangar_reconcile_duration_seconds_count{controller="cluster"} 1"#,
         r#"hangar_queue_depth{controller="cluster"} 4"#,
+        r#"hangar_queue_slow{controller="cluster"} 1"#,
         r#"hangar_queue_failing{controller="cluster"} 2"#,
         r#"hangar_watch_restarts_total{watch="Cluster"} 1"#,
         r#"hangar_watch_objects{watch="Cluster"} 12"#,

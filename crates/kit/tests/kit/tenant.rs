@@ -9,25 +9,37 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, http::StatusCode, routing::any};
+use axum::{
+    Json, Router,
+    body::Body,
+    http::{StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use futures::{StreamExt as _, TryStreamExt as _};
 use hangar_kit::{
     Error, Failure, ObjectKey, Result,
     backoff::Backoff,
-    client::{Connection, Health, KubeconfigSource, TenantOptions, Tenants},
+    call::Stopped,
+    client::{Bounds, Connection, Health, KubeconfigSource, TenantOptions, Tenants, list_bounded},
 };
 use hangar_testbed::Port;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Config};
+use kube::{
+    Api, Config,
+    api::{ListParams, Patch, PatchParams, WatchParams},
+};
+use serde_json::json;
 use tokio::net::TcpListener;
 
 /// Connection data by tenant name, with a revision that tests can raise.
 #[derive(Clone, Default)]
-struct Book {
+pub(crate) struct Book {
     entries: Arc<Mutex<BTreeMap<String, (Config, u32)>>>,
 }
 
 impl Book {
-    fn write(&self, tenant: &str, config: Config) {
+    pub(crate) fn write(&self, tenant: &str, config: Config) {
         let mut entries = self.entries.lock().unwrap();
         let revision = entries.get(tenant).map_or(1, |(_, revision)| revision + 1);
         entries.insert(tenant.to_owned(), (config, revision));
@@ -58,7 +70,7 @@ fn options() -> TenantOptions {
     }
 }
 
-fn key(name: &str) -> ObjectKey {
+pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("tenants", name)
 }
 
@@ -101,25 +113,90 @@ async fn a_silent_tenant_is_given_up_and_others_go_on() {
     assert_eq!(tenants.health(&key("silent")), Health::Unknown);
 }
 
-#[tokio::test]
-async fn a_refusal_is_not_repeated_behind_our_back() {
+/// A tenant behind a server that answers everything with this, and how often it was asked.
+async fn tenant_that_answers(
+    answer: impl Fn() -> Response + Clone + Send + Sync + 'static,
+    options: TenantOptions,
+) -> (Tenants<Book>, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
-    let answer = move || {
+    let handler = move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        async { (StatusCode::SERVICE_UNAVAILABLE, "no healthy upstream") }
+        let answer = answer();
+        async move { answer }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(any(answer))).await });
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(any(handler))).await });
     let book = Book::default();
-    book.write("behind-a-balancer", Config::new(url.parse().unwrap()));
-    let mut patient = options();
-    patient.call_limit = Duration::from_mins(2);
-    let tenants = Tenants::new(book, patient);
-    assert!(read(&tenants, "behind-a-balancer").await.is_err());
+    book.write("a", Config::new(url.parse().unwrap()));
+    // No test here is about time.
+    (Tenants::new(book, TenantOptions { call_limit: Duration::from_mins(2), ..options }), calls)
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_repeated_behind_our_back() {
+    let answer = || (StatusCode::SERVICE_UNAVAILABLE, "no healthy upstream").into_response();
+    let (tenants, calls) = tenant_that_answers(answer, options()).await;
+    assert!(read(&tenants, "a").await.is_err());
     assert_eq!(calls.load(Ordering::SeqCst), 1);
-    assert!(matches!(tenants.health(&key("behind-a-balancer")), Health::Failing { failures: 1, .. }));
+    assert!(matches!(tenants.health(&key("a")), Health::Failing { failures: 1, .. }));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_cut_off_and_counts_as_a_failure() {
+    let endless = || {
+        let chunks = futures::stream::repeat(vec![b'x'; 1 << 16]).map(Ok::<_, std::io::Error>);
+        Body::from_stream(chunks).into_response()
+    };
+    let small = TenantOptions { answer_limit: 1 << 20, ..options() };
+    let (tenants, _) = tenant_that_answers(endless, small).await;
+    let error = read(&tenants, "a").await.unwrap_err();
+    assert!(error.ends_with("get namespaces default: the answer is larger than 1 MiB"), "{error}");
+    assert!(matches!(tenants.health(&key("a")), Health::Failing { failures: 1, .. }));
+    // A watch has no end, but a line of it has.
+    let api: Api<Namespace> = Api::all(tenants.client(&key("a")).await.unwrap());
+    let watched = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let error = format!("{:?}", watched.try_collect::<Vec<_>>().await.unwrap_err());
+    assert!(error.contains("TooLarge") && error.contains("1048576"), "{error}");
+}
+
+#[tokio::test]
+async fn lists_end_though_the_server_always_has_more() {
+    let more = || {
+        let item = json!({"metadata": {"name": "again"}});
+        let metadata = json!({"continue": "more", "resourceVersion": "1"});
+        Json(json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": metadata, "items": [item]}))
+            .into_response()
+    };
+    let (tenants, calls) = tenant_that_answers(more, options()).await;
+    let api: Api<Namespace> = Api::all(tenants.client(&key("a")).await.unwrap());
+    for (bounds, why) in [
+        (Bounds { pages: 4, items: 100 }, "the list has more than 4 pages"),
+        (Bounds { pages: 100, items: 3 }, "there are more than 3"),
+    ] {
+        calls.store(0, Ordering::SeqCst);
+        let error = list_bounded(&api, &ListParams::default(), bounds).await.unwrap_err();
+        assert!(error.to_string().ends_with(why), "{error}");
+        assert_eq!(calls.load(Ordering::SeqCst), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_that_asks_for_rest_gets_it_and_nothing_is_sent_meanwhile() {
+    let busy = || (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "90")], "busy").into_response();
+    let (tenants, calls) = tenant_that_answers(busy, options()).await;
+    let held = tenants.client(&key("a")).await.unwrap();
+    assert!(read(&tenants, "a").await.is_err());
+    let Err(error) = tenants.client(&key("a")).await else { panic!("still tried") };
+    let wait = error.retry_after().unwrap();
+    assert!(wait > Duration::from_mins(1) && wait <= Duration::from_secs(90), "{wait:?}");
+    // A client from before is held back too, and knows that nothing was sent.
+    let api: Api<Namespace> = Api::all(held);
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    let error = api.patch("default", &PatchParams::default(), &patch).await.unwrap_err();
+    assert!(Stopped::of(&error).is_some_and(|stopped| !stopped.was_sent), "{error}");
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,10 @@
+//! What is in tenants: their Nodes as small facts, and our objects among theirs.
+//!
+//! Every call goes through [`crate::client::Tenants`], so that it is limited in time and size and a tenant that is away
+//! costs nobody any time.
+
+mod apply;
+mod nodes;
+
+pub use apply::TenantApplier;
+pub use nodes::{Lease, Nodes};

@@ -1,0 +1,20 @@
+//! Short hashes of what is desired. Maps of `serde_json` are sorted: equal values have equal bytes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// 128 bits of SHA-256, in hexadecimal: nobody attacks these, they only tell versions apart.
+pub(crate) fn text(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(16).fold(String::new(), |mut hash, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+        hash
+    })
+}
+
+/// The hash of a document.
+pub(crate) fn value(value: &Value) -> String {
+    text(&value.to_string())
+}
