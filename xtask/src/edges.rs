@@ -48,7 +48,7 @@ const EXTERNAL: &[(&str, &[&str])] = &[
     ("kube-client", &["hangar", "hangar-host", "hangar-kit", "hangar-operator", "hangar-testbed"]),
     ("kube-runtime", &["hangar-kit", "hangar-operator"]),
     ("reqwest", &[]),
-    ("axum", &["hangar-cloud", "hangar-kit"]),
+    ("axum", &["hangar-kit"]),
     ("rcgen", &["hangar-pki"]),
 ];
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
-use hangar_kit::apply::{Applied, Applier, Rule};
+use hangar_kit::apply::{Applied, Applier};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_plan::flow::Read;
 use jiff::Timestamp;
@@ -286,7 +286,7 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    let applied = applier.apply(&api, &desired, Read::Absent, Rule::Own).await?;
+    let applied = applier.apply(&api, &desired, Read::Absent).await?;
     Ok(matches!(applied, Applied::Created(_) | Applied::Changed(_)))
 }
 

@@ -1,8 +1,8 @@
 //! A whole cluster with real pods: what `hangar up` makes, one for all tests of a binary. Needs root.
 //!
-//! It is started by a program that knows `up`, `down` and `logs` (`hangar`, or `hangar-host` without Hangar in the
-//! cluster), because that program is also the first process of the machine; a test binary cannot be. The guardian
-//! removes it in the same way, whatever became of the test binary. After a panic the logs are collected first.
+//! It is started by `hangar`, because that program is also the first process of the machine; a test binary cannot be.
+//! The guardian removes it in the same way, whatever became of the test binary. After a panic the logs are collected
+//! first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +32,7 @@ pub struct OneHost {
     _guardian: Guardian,
 }
 
-/// The one cluster of this test binary, started by whoever asks first. `program` is `hangar` or `hangar-host`, such as
+/// The one cluster of this test binary, started by whoever asks first. `program` is `hangar`, such as
 /// `env!("CARGO_BIN_EXE_hangar")`; it is the same for all who ask. Without the sample cluster, which takes minutes.
 ///
 /// # Panics

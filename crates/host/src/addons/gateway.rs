@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 
+use hangar_plan::hosted_control_plane::addons::{probe, restricted};
 use serde_json::{Value, json};
 
 use super::{AddonOptions, load_balancer, pod};
@@ -43,11 +44,9 @@ pub struct GatewayOptions {
 }
 
 pub(super) fn objects(options: &AddonOptions, gateway: &GatewayOptions) -> Vec<Value> {
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
-        pod::service_account(NAMESPACE, TRAEFIK),
-        pod::cluster_role("hangar:traefik", &rules()),
-        pod::account_binding("hangar:traefik", "hangar:traefik", NAMESPACE, TRAEFIK),
+    let mut objects = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})];
+    objects.extend(pod::identity(NAMESPACE, TRAEFIK, "hangar:traefik", &rules()));
+    objects.extend([
         service(gateway),
         deployment(options),
         json!({
@@ -57,7 +56,8 @@ pub(super) fn objects(options: &AddonOptions, gateway: &GatewayOptions) -> Vec<V
             "spec": {"controllerName": "traefik.io/gateway-controller"},
         }),
         gateway_object(gateway),
-    ]
+    ]);
+    objects
 }
 
 fn rules() -> Value {
@@ -135,9 +135,9 @@ fn deployment(options: &AddonOptions) -> Value {
                             {"name": "ping", "containerPort": PING_PORT, "protocol": "TCP"},
                         ],
                         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
-                        "readinessProbe": pod::probe("/ping", PING_PORT),
-                        "livenessProbe": pod::liveness_probe("/ping", PING_PORT),
-                        "securityContext": pod::restricted(&[]),
+                        "readinessProbe": probe("/ping", PING_PORT, "HTTP", 1, 5, 3),
+                        "livenessProbe": probe("/ping", PING_PORT, "HTTP", 10, 5, 6),
+                        "securityContext": restricted(&[]),
                     }],
                 },
             },

@@ -1,6 +1,7 @@
 //! Services of type LoadBalancer: kube-vip answers for their addresses on the private network, and its cloud
 //! provider hands the addresses out. The host and every machine on that network reach them.
 
+use hangar_plan::hosted_control_plane::addons::{config_map, restricted};
 use serde_json::{Value, json};
 
 use super::{AddonOptions, NAMESPACE, pod};
@@ -16,22 +17,13 @@ pub(super) const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
 
 pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
     let range = format!("{}-{}", options.load_balancer.first, options.load_balancer.last);
-    vec![
-        pod::service_account(NAMESPACE, NAME),
-        pod::cluster_role("hangar:kube-vip", &speaker_rules()),
-        pod::account_binding("hangar:kube-vip", "hangar:kube-vip", NAMESPACE, NAME),
-        speaker(options),
-        pod::service_account(NAMESPACE, ALLOCATOR),
-        pod::cluster_role("hangar:kube-vip-cloud-provider", &allocator_rules()),
-        pod::account_binding(
-            "hangar:kube-vip-cloud-provider",
-            "hangar:kube-vip-cloud-provider",
-            NAMESPACE,
-            ALLOCATOR,
-        ),
-        pod::config_map(SETTINGS, &json!({"range-global": range})),
-        allocator(options),
-    ]
+    let mut objects = pod::identity(NAMESPACE, NAME, "hangar:kube-vip", &speaker_rules());
+    objects.push(speaker(options));
+    let role = "hangar:kube-vip-cloud-provider";
+    objects.extend(pod::identity(NAMESPACE, ALLOCATOR, role, &allocator_rules()));
+    objects.extend(pod::values(vec![config_map(NAMESPACE, SETTINGS, &[("range-global", range)])]));
+    objects.push(allocator(options));
+    objects
 }
 
 fn speaker_rules() -> Value {
@@ -62,7 +54,10 @@ fn allocator_rules() -> Value {
 /// single one, so no route of the machine changes.
 fn speaker(options: &AddonOptions) -> Value {
     let mut environment = pod::api_server_environment(options);
-    environment.push(pod::node_name_environment("vip_nodename"));
+    let node = json!({"name": "vip_nodename", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}});
+    if let Some(variables) = environment.as_array_mut() {
+        variables.push(node);
+    }
     json!({
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -92,7 +87,7 @@ fn speaker(options: &AddonOptions) -> Value {
                         ],
                         "env": environment,
                         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-                        "securityContext": pod::restricted(&["NET_ADMIN", "NET_RAW"]),
+                        "securityContext": restricted(&["NET_ADMIN", "NET_RAW"]),
                     }],
                 },
             },
@@ -124,7 +119,7 @@ fn allocator(options: &AddonOptions) -> Value {
                         "args": ["--leader-elect=false", "--secure-port=0", "--webhook-secure-port=0"],
                         "env": pod::api_server_environment(options),
                         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-                        "securityContext": pod::restricted(&[]),
+                        "securityContext": restricted(&[]),
                     }],
                 },
             },

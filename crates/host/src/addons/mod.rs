@@ -1,6 +1,6 @@
 //! What runs in the management cluster beside its control plane, as plain objects. Pure: same options, same objects.
 //!
-//! * [`kube_proxy`] and [`core_dns`]: what every Kubernetes cluster has,
+//! * [`kube_proxy`] and [`core_dns`]: what every Kubernetes cluster has, rendered as for tenants,
 //! * [`storage`]: the classes that our own [`crate::provisioner`] serves, and the rights it needs,
 //! * [`load_balancer`]: kube-vip and its address allocation,
 //! * [`gateway`]: Traefik as a Gateway API implementation, only when asked for.
@@ -26,6 +26,7 @@ use std::net::Ipv4Addr;
 
 use hangar_parts::Set;
 use hangar_parts::images::Upstream;
+use hangar_plan::hosted_control_plane::addons::Endpoint;
 use ipnet::Ipv4Net;
 use serde_json::Value;
 
@@ -61,6 +62,12 @@ pub struct ApiServer {
     pub host: Ipv4Addr,
     /// The port.
     pub port: u16,
+}
+
+impl ApiServer {
+    fn endpoint(self) -> Endpoint {
+        Endpoint { host: self.host.to_string(), port: self.port.into() }
+    }
 }
 
 /// The addresses of load balancers.

@@ -4,6 +4,7 @@
 //! pod costs that pod a second: the scheduler looks at its volumes once per second while they are being made. That
 //! class is there too, for manifests that need to see its behaviour.
 
+use hangar_plan::hosted_control_plane::addons::{cluster_role, cluster_role_binding, subject_user};
 use serde_json::{Value, json};
 
 use super::pod;
@@ -19,24 +20,23 @@ pub const WAITING_CLASS: &str = "directory-first-consumer";
 pub const PROVISIONER_USER: &str = "hangar:directory-provisioner";
 
 pub(super) fn objects() -> Vec<Value> {
-    vec![
-        class(DEFAULT_CLASS, "Immediate", true),
-        class(WAITING_CLASS, "WaitForFirstConsumer", false),
-        pod::cluster_role(
-            PROVISIONER_USER,
-            &json!([
-                {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list", "watch"]},
-                {
-                    "apiGroups": [""],
-                    "resources": ["persistentvolumes"],
-                    "verbs": ["list", "watch", "create", "patch", "delete"],
-                },
-                {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list", "watch"]},
-                {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-            ]),
-        ),
-        pod::user_binding(PROVISIONER_USER, PROVISIONER_USER, PROVISIONER_USER),
-    ]
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list", "watch"]},
+        {
+            "apiGroups": [""],
+            "resources": ["persistentvolumes"],
+            "verbs": ["list", "watch", "create", "patch", "delete"],
+        },
+        {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    ]);
+    let mut objects =
+        vec![class(DEFAULT_CLASS, "Immediate", true), class(WAITING_CLASS, "WaitForFirstConsumer", false)];
+    objects.extend(pod::values(vec![
+        cluster_role(PROVISIONER_USER, &rules),
+        cluster_role_binding(PROVISIONER_USER, PROVISIONER_USER, &[subject_user(PROVISIONER_USER)]),
+    ]));
+    objects
 }
 
 fn class(name: &str, binding: &str, is_default: bool) -> Value {
