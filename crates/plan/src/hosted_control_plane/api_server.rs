@@ -18,7 +18,7 @@ use super::names::{Component, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
 use super::observed::{Observed, WorkloadFacts};
 use super::part::{Part, management_cluster};
 use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe, restricted};
-use super::step::Step;
+use super::step;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::{etcd, konnectivity, kubeconfigs};
 use crate::flow::Read;
@@ -124,11 +124,8 @@ fn refresh(observed: &Observed, part: &mut Part) {
     let Read::One(certificate) = observed.secret(Material::ApiServer) else { return };
     let pods = observed.api_server_pods.iter();
     for pod in pods.filter(|pod| !pod.is_deleting && pod.served.as_ref() != Some(&certificate.fingerprint)) {
-        part.steps.push(Step::RefreshPod {
-            pod: pod.name.clone(),
-            uid: pod.uid.clone(),
-            annotations: [(SERVED_ANNOTATION.to_owned(), certificate.fingerprint.clone())].into(),
-        });
+        let served = [(SERVED_ANNOTATION.to_owned(), certificate.fingerprint.clone())].into();
+        part.steps.push(step::refresh(pod, &served));
     }
 }
 
@@ -136,7 +133,7 @@ fn configuration(validated: &Validated<'_>) -> DynamicObject {
     let local = format!("https://127.0.0.1:{API_SERVER_PORT}");
     let kubeconfig = kubeconfigs::for_pod(validated, &local, konnectivity::PKI);
     let data = [
-        (EGRESS_KEY.to_owned(), super::object::document(&konnectivity::egress())),
+        (EGRESS_KEY.to_owned(), super::object::document(&konnectivity::egress(validated.epoch))),
         (KONNECTIVITY_KEY.to_owned(), super::object::document(&kubeconfig)),
     ];
     validated.config_map(validated.names.api_server(), Component::ApiServer, &data.into())
@@ -146,7 +143,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<(Dynamic
     // The tunnel's server reads its certificate at the start: another one needs other pods.
     let Read::One(tunnel) = observed.secret(Material::KonnectivityServer) else { return None };
     let settings = settings(validated);
-    let (api_server, refused) = api_server_container(observed, validated, &settings);
+    let (api_server, refused) = api_server_container(validated, &settings);
     let mut volumes = volumes(validated);
     volumes.extend(konnectivity::server_volumes(validated));
     volumes.extend(settings.mounts.iter().map(|(name, given)| given_volume(name, given)));
@@ -158,7 +155,10 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<(Dynamic
         grace_seconds: GRACE_SECONDS,
         containers: vec![
             api_server,
-            konnectivity::server_container(&settings.konnectivity.clone().unwrap_or_default()),
+            konnectivity::server_container(
+                validated.epoch,
+                &settings.konnectivity.clone().unwrap_or_default(),
+            ),
         ],
         volumes,
     };
@@ -222,15 +222,11 @@ fn given_volume_name(name: &str) -> String {
     format!("given-{name}")
 }
 
-fn api_server_container(
-    observed: &Observed,
-    validated: &Validated<'_>,
-    settings: &ApiServerPod,
-) -> (Value, Vec<String>) {
+fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> (Value, Vec<String>) {
     let given = &settings.pod.container;
     let tag = validated.version.tag();
     let mut server = container("kube-apiserver", given, "kube-apiserver", tag, ("100m", "256Mi"));
-    let (arguments, refused) = flags(validated, etcd::members(observed, validated)).merged(&given.args);
+    let (arguments, refused) = flags(validated).merged(&given.args);
     let mut mounts = vec![
         mount("pki", PKI),
         mount("encryption", ENCRYPTION),
@@ -252,7 +248,7 @@ fn api_server_container(
     (server, refused)
 }
 
-fn flags(validated: &Validated<'_>, members: i32) -> Flags {
+fn flags(validated: &Validated<'_>) -> Flags {
     let pki = |file: &str| format!("{PKI}/{file}");
     let issuer = format!("https://kubernetes.default.svc.{}", validated.domain);
     let text = str::to_owned;
@@ -271,7 +267,7 @@ fn flags(validated: &Validated<'_>, members: i32) -> Flags {
             ("etcd-cafile", pki("etcd-ca.crt")),
             ("etcd-certfile", pki("apiserver-etcd-client.crt")),
             ("etcd-keyfile", pki("apiserver-etcd-client.key")),
-            ("etcd-servers", etcd::client_urls(validated, members)),
+            ("etcd-servers", etcd::client_urls(validated)),
             ("kubelet-client-certificate", pki("apiserver-kubelet-client.crt")),
             ("kubelet-client-key", pki("apiserver-kubelet-client.key")),
             ("proxy-client-cert-file", pki("front-proxy-client.crt")),

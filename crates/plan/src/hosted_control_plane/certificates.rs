@@ -15,14 +15,16 @@ use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::endpoint;
+use super::exposure::{node_host, reach};
 use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
+use super::membership::MOST_MEMBERS;
 use super::names::Component;
 use super::observed::{Observed, SecretFacts};
 use super::part::Part;
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use crate::flow::{Read, Step as _, Unknown, Wake};
+use super::{endpoint, trust};
+use crate::flow::{Identified as _, Read, Unknown, Wake};
 
 /// Whether everything that has to be proved can be proved.
 pub const CERTIFICATES_VALID: &str = "CertificatesValid";
@@ -30,12 +32,14 @@ pub const CERTIFICATES_VALID: &str = "CertificatesValid";
 /// A leaf that ends this close to its authority's end was cut by it.
 const SAME_END: SignedDuration = SignedDuration::from_mins(5);
 
-/// Members whose names are in etcd's certificates: as many as there may ever be, so that growing changes none.
-const MOST_MEMBERS: i32 = 5;
-
-/// Which of these materials are not there yet, for people.
+/// Which of these materials are not there yet, for people. Of authorities their bundles are mounted as well.
 pub(super) fn missing(observed: &Observed, materials: &[Material]) -> Vec<String> {
-    let is_missing = |material: &&Material| !matches!(observed.secret(**material), Read::One(facts) if facts.problem.is_none());
+    let is_missing = |material: &&Material| match observed.secret(**material) {
+        Read::One(facts) => {
+            facts.problem.is_some() || (material.is_authority() && facts.certificate.is_none())
+        }
+        _ => true,
+    };
     materials.iter().filter(is_missing).map(ToString::to_string).collect()
 }
 
@@ -55,6 +59,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
         judge(observed, validated, material, &mut part, &mut judged);
     }
     judged.conclude(&mut part);
+    part.objects.extend(trust::objects(observed, validated));
     part
 }
 
@@ -166,7 +171,7 @@ fn judge(
         "Opaque"
     };
     let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
-    let step = Step::Mint(Box::new(Mint { material, secret, content, intent, why }));
+    let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
     part.steps.push(step);
 }
@@ -269,6 +274,7 @@ fn etcd_member(validated: &Validated<'_>, common_name: &str) -> CertificateInten
     let names = &validated.names;
     let mut intent = leaf(validated, common_name, Usage::ServerAndClient);
     intent.dns_names.insert("localhost".to_owned());
+    // As many as there may ever be, so that growing changes no certificate.
     for ordinal in 0..MOST_MEMBERS {
         intent.dns_names.insert(names.etcd_member_service(ordinal));
         intent.dns_names.insert(names.etcd_member_host(ordinal));
@@ -315,17 +321,19 @@ fn api_server(observed: &Observed, validated: &Validated<'_>) -> Option<Certific
     Some(intent)
 }
 
-/// Agents of the tunnel use one fixed name where the API server is reached by address. So a late address does not change
-/// this certificate, which is read only at the start.
+/// Agents of the tunnel use one fixed name where its server is reached by address. So a late address does not change
+/// this certificate, which is read only at the start; nor do names that were given, whether or not agents go by them.
 fn konnectivity_server(observed: &Observed, validated: &Validated<'_>) -> Option<CertificateIntent> {
-    if observed.service.is_unknown() {
+    if observed.service.is_unknown() || observed.tunnel.is_unknown() {
         return None;
     }
     let mut intent = leaf(validated, "konnectivity-server", Usage::Server);
     intent.dns_names.insert(validated.names.konnectivity_host());
     let given = validated.settings.control_plane_endpoint.as_ref().map(|endpoint| endpoint.host.clone());
-    let reached = || super::exposure::reach(observed, validated).ok().map(|reach| reach.konnectivity.host);
-    let host = given.filter(|host| !host.is_empty()).or_else(reached);
-    intent.dns_names.extend(host.filter(|host| host.parse::<IpAddr>().is_err()));
+    let reached = reach(observed, validated).ok().and_then(|reach| reach.agents.ok());
+    let hosts =
+        given.into_iter().chain(node_host(validated).cloned()).chain(reached.map(|agents| agents.host));
+    let is_name = |host: &String| !host.is_empty() && host.parse::<IpAddr>().is_err();
+    intent.dns_names.extend(hosts.filter(is_name));
     Some(intent)
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::api_server::joined;
 use super::controllers::{KUBECONFIG, PKI, replicas};
+use super::exposure::manager;
 use super::kubeconfigs;
 use super::material::{Material, keys};
 use super::names::Component;
@@ -32,7 +33,7 @@ fn settings(validated: &Validated<'_>) -> ScalablePod {
 }
 
 pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
-    let server = format!("https://{}:{}", validated.names.api_server_host(), validated.port);
+    let server = format!("https://{}", manager(validated));
     let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
     validated.config_map(validated.names.controller_manager(), Component::ControllerManager, &data.into())
 }
@@ -67,8 +68,9 @@ pub(super) fn deployment(
     manager["readinessProbe"] = probe("/healthz", PORT, "HTTPS", 1, 15, 3);
     manager["volumeMounts"] = json!([mount("pki", PKI)]);
     let files = Files::new()
-        // The one pod that signs: it has the authority's key.
-        .pair(validated, Material::ClusterAuthority, "ca")
+        // The one pod that signs: it has the authority's key. Whom it trusts is another matter.
+        .pair(validated, Material::ClusterAuthority, "signer")
+        .authority(validated, Material::ClusterAuthority, "ca.crt")
         .authority(validated, Material::FrontProxyAuthority, "front-proxy-ca.crt")
         .secret(validated, Material::ServiceAccountKeys, &[(keys::PRIVATE_KEY, "sa.key")])
         .pair(validated, Material::ControllerManager, "client")
@@ -103,8 +105,8 @@ fn flags(validated: &Validated<'_>) -> Flags {
             ("client-ca-file", pki("ca.crt")),
             ("cluster-cidr", joined(&validated.pod_ranges)),
             ("cluster-name", validated.names.cluster().to_owned()),
-            ("cluster-signing-cert-file", pki("ca.crt")),
-            ("cluster-signing-key-file", pki("ca.key")),
+            ("cluster-signing-cert-file", pki("signer.crt")),
+            ("cluster-signing-key-file", pki("signer.key")),
             ("kubeconfig", pki(KUBECONFIG)),
             ("leader-elect", text("true")),
             ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),

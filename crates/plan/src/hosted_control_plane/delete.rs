@@ -15,7 +15,7 @@ use super::material::Material;
 use super::names::Names;
 use super::observed::{ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts};
 use super::part::{Part, management_cluster};
-use super::step::Step;
+use super::step;
 use crate::flow::Read;
 
 /// Whether the control plane is being deleted.
@@ -35,7 +35,7 @@ pub(super) fn plan(observed: &Observed) -> Part {
     }
     let Some(names) = names(observed) else {
         // Nobody ever owned it, so nothing was ever made for it.
-        part.steps.push(Step::Release { finalizer: HOSTED_CONTROL_PLANE_FINALIZER });
+        part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
         part.findings.push(Finding::raised(
             DELETING,
             "Releasing",
@@ -50,12 +50,12 @@ pub(super) fn plan(observed: &Observed) -> Part {
             return part;
         }
     }
-    part.steps.push(Step::Release { finalizer: HOSTED_CONTROL_PLANE_FINALIZER });
+    part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
     part.findings.push(Finding::raised(DELETING, "Releasing", &Waiting::new(Actor::Hangar, "the finalizer")));
     part
 }
 
-/// Names after the Cluster; after its reference, or the label, where it is gone already.
+/// Names of what may be there; the Cluster's from its reference, or the label, where it is gone already.
 fn names(observed: &Observed) -> Option<Names> {
     let metadata = &observed.control_plane.metadata;
     let seen = observed.cluster.iter().next().map(|cluster| cluster.name.clone());
@@ -63,7 +63,7 @@ fn names(observed: &Observed) -> Option<Names> {
     let referred = owners.into_iter().find(|owner| owner.kind == "Cluster").map(|owner| owner.name.clone());
     let labelled = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL)).cloned();
     let name = seen.or(referred).or(labelled)?;
-    Names::new(&name, metadata.namespace.as_deref().unwrap_or_default()).ok()
+    Names::of(&observed.control_plane, &name).ok()
 }
 
 /// Something of ours that can be deleted.
@@ -117,6 +117,7 @@ fn controllers(observed: &Observed, names: &Names, part: &mut Part) -> Option<Wa
 fn etcd(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
     [
         gone(&observed.service, names, ("v1", "Service"), names.api_server_service(), part),
+        gone(&observed.tunnel, names, ("v1", "Service"), names.konnectivity_service(), part),
         gone(&observed.etcd, names, ("apps/v1", "StatefulSet"), names.etcd(), part),
     ]
     .into_iter()
@@ -162,7 +163,7 @@ fn gone<T: Deletable>(
         Read::One(facts) if facts.is_deleting() => waiting(management_cluster()),
         Read::One(facts) => {
             if let Some(uid) = facts.uid() {
-                part.steps.push(Step::Delete { object: object.clone(), uid: uid.to_owned() });
+                part.steps.push(step::delete(&object, uid));
             }
             waiting(Actor::Hangar)
         }

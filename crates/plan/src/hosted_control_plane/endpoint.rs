@@ -8,12 +8,12 @@ use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::ExposureType;
 
-use super::exposure::{Reach, reach};
+use super::exposure::{Reach, node_host, reach};
 use super::observed::Observed;
 use super::part::Part;
-use super::step::Step;
+use super::step;
 use super::validate::Validated;
-use crate::flow::{Read, Step as _};
+use crate::flow::{Identified as _, Read};
 
 /// Whether the API server has an endpoint that everybody agrees on.
 pub const ENDPOINT_READY: &str = "EndpointReady";
@@ -21,15 +21,16 @@ pub const ENDPOINT_READY: &str = "EndpointReady";
 /// The endpoint, once it is known.
 pub(super) fn known(observed: &Observed, validated: &Validated<'_>) -> Option<Endpoint> {
     let given = validated.settings.control_plane_endpoint.clone().filter(Endpoint::is_valid);
-    given.or_else(|| reach(observed, validated).ok().map(|reach| reach.endpoint)).filter(Endpoint::is_valid)
+    given.or_else(|| reach(observed, validated).ok().map(|reach| reach.people)).filter(Endpoint::is_valid)
 }
 
 /// Every host that somebody may use as endpoint: all of them belong into the certificate.
 pub(super) fn hosts(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
     let given = validated.settings.control_plane_endpoint.iter().map(|endpoint| endpoint.host.clone());
     let cluster = observed.cluster.iter().map(|cluster| cluster.endpoint.host.clone());
-    let reached = reach(observed, validated).ok().map(|reach| reach.endpoint.host);
-    given.chain(cluster).chain(reached).filter(|host| !host.is_empty()).collect()
+    let reached = reach(observed, validated).ok().map(|reach| reach.people.host);
+    let nodes = node_host(validated).cloned();
+    given.chain(cluster).chain(reached).chain(nodes).filter(|host| !host.is_empty()).collect()
 }
 
 pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
@@ -44,7 +45,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     };
     if validated.settings.control_plane_endpoint.as_ref() != Some(&endpoint) {
         part.report.decide(format!("publish endpoint {endpoint}"), "it is known now");
-        part.steps.push(Step::PublishEndpoint(endpoint.clone()));
+        part.steps.push(step::publish(&endpoint));
     }
     if let Read::One(infrastructure) = &observed.infrastructure
         && infrastructure.endpoint.host.is_empty()
@@ -53,9 +54,8 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             format!("publish endpoint {endpoint} to {} {}", infrastructure.kind, infrastructure.name),
             "it has none of its own",
         );
-        let target = infrastructure.clone();
-        let who = format!("{} {}", target.kind, target.name);
-        let step = Step::PublishInfrastructureEndpoint { target, endpoint: endpoint.clone() };
+        let who = format!("{} {}", infrastructure.kind, infrastructure.name);
+        let step = step::publish_to(infrastructure, &endpoint);
         let trouble = observed.troubles.get(&step.id());
         part.steps.push(step);
         if let Some(words) = trouble {

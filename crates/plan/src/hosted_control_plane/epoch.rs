@@ -3,6 +3,10 @@
 //! The epoch is recorded on the object before anything is made for it. What an epoch renders never changes; a Hangar
 //! that wants to render differently adds an epoch, and a control plane gets to it only with a rollout that its user
 //! causes.
+//!
+//! Tables and renderers take the epoch, or [`super::Validated`] with the epoch in it. Where there is one way for all
+//! epochs that exist, the argument is the pattern `Epoch::One`: with a second epoch it no longer compiles, so nobody
+//! forgets to decide.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 

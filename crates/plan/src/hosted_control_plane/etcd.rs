@@ -5,7 +5,7 @@
 //! early remembers for half a minute that there is none). Pods are never replaced by the StatefulSet's
 //! controller, which knows nothing of quorums: what changes in their template waits for their next start.
 //!
-//! The number of members is that of the first start: it is in what members bootstrapped with.
+//! The number of members is that of the first start: it is in what members bootstrapped with, and recorded from then on.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::certificates::missing;
 use super::material::Material;
+use super::membership::Membership;
 use super::names::Component;
 use super::object::document;
 use super::observed::{Observed, WorkloadFacts};
@@ -45,46 +46,56 @@ const LARGEST_QUOTA: u64 = 8 << 30;
 pub(super) const MATERIALS: [Material; 3] =
     [Material::EtcdAuthority, Material::EtcdServer, Material::EtcdPeer];
 
-/// The number of members: that of the StatefulSet, if there is one.
-pub(super) fn members(observed: &Observed, validated: &Validated<'_>) -> i32 {
-    match &observed.etcd {
-        Read::One(facts) if facts.desired > 0 => facts.desired,
-        _ => validated.members,
-    }
+/// The members: those that are recorded, or those that the first start will have.
+pub(super) fn membership(validated: &Validated<'_>) -> Membership {
+    validated.bootstrapped.unwrap_or_else(|| Membership::first(validated.wanted_members))
 }
 
 pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     let mut part = Part::default();
-    let members = members(observed, validated);
+    let members = membership(validated).members;
     match &observed.etcd {
         Read::Unknown(unknown) => {
             let waiting = Waiting::new(Actor::Hangar, "a look at etcd's StatefulSet").because(&unknown.why);
             part.unknown(ETCD_CLUSTER_HEALTHY, "NotRead", &waiting);
             return part;
         }
-        read => finding(&mut part, observed, read.iter().next(), members),
+        read => {
+            let facts = read.iter().next();
+            finding(&mut part, observed, facts, members);
+            if validated.bootstrapped.is_none() && facts.is_some_and(|facts| facts.ready >= quorum(members)) {
+                part.report.decide("record etcd's members", "they have formed a cluster");
+                part.steps.push(membership(validated).record());
+            }
+        }
     }
-    part.objects.push(configuration(validated, members));
+    part.objects.push(configuration(validated));
     part.objects.push(governing_service(validated));
     part.objects.extend((0..members).map(|ordinal| member_service(validated, ordinal)));
     part.objects.push(network_policy(validated));
     part.objects.push(validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
     if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
-        part.objects.push(stateful_set(validated, members));
+        part.objects.push(stateful_set(validated));
     } else {
         part.wait(&Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))), None);
     }
-    if members != validated.members {
+    if members != validated.wanted_members {
         let why = "the number of members is that of the first start; changing it is not built yet";
-        part.report
-            .decide(format!("keep {members} etcd members though {} are wanted", validated.members), why);
+        part.report.decide(
+            format!("keep {members} etcd members though {} are wanted", validated.wanted_members),
+            why,
+        );
     }
     part
 }
 
+/// How many members decide.
+pub(super) fn quorum(members: i32) -> i32 {
+    members / 2 + 1
+}
+
 fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, members: i32) {
-    let quorum = members / 2 + 1;
     let ready = facts.map_or(0, |facts| facts.ready);
     let trouble =
         observed.etcd_pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
@@ -95,7 +106,7 @@ fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, 
     }
     if facts.is_none() {
         part.fails(ETCD_CLUSTER_HEALTHY, "NotCreated", &Waiting::new(Actor::Hangar, "etcd's StatefulSet"));
-    } else if ready < quorum {
+    } else if ready < quorum(members) {
         part.fails(ETCD_CLUSTER_HEALTHY, "NoQuorum", &waiting);
     } else {
         part.holds(ETCD_CLUSTER_HEALTHY, if ready < members { "Quorum" } else { "AllReady" });
@@ -106,9 +117,9 @@ fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, 
 }
 
 /// Client addresses of all members, for the API server.
-pub(super) fn client_urls(validated: &Validated<'_>, members: i32) -> String {
+pub(super) fn client_urls(validated: &Validated<'_>) -> String {
     let url = |ordinal| format!("https://{}:{CLIENT_PORT}", validated.names.etcd_member_host(ordinal));
-    (0..members).map(url).collect::<Vec<_>>().join(",")
+    (0..membership(validated).members).map(url).collect::<Vec<_>>().join(",")
 }
 
 fn given_tag(settings: &Etcd) -> Option<&str> {
@@ -119,21 +130,19 @@ fn settings(validated: &Validated<'_>) -> Etcd {
     validated.settings.etcd.clone().unwrap_or_default()
 }
 
-fn configuration(validated: &Validated<'_>, members: i32) -> DynamicObject {
+fn configuration(validated: &Validated<'_>) -> DynamicObject {
     let names = &validated.names;
-    let data: BTreeMap<String, String> = (0..members)
+    let data: BTreeMap<String, String> = (0..membership(validated).members)
         .map(|ordinal| {
-            (
-                format!("{}.yaml", names.etcd_pod(ordinal)),
-                document(&member_configuration(validated, members, ordinal)),
-            )
+            (format!("{}.yaml", names.etcd_pod(ordinal)), document(&member_configuration(validated, ordinal)))
         })
         .collect();
     validated.config_map(names.etcd(), Component::Etcd, &data)
 }
 
-fn member_configuration(validated: &Validated<'_>, members: i32, ordinal: i32) -> Value {
+fn member_configuration(validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
+    let Membership { generation, members } = membership(validated);
     let peer_url = |ordinal| format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal));
     let initial: Vec<String> =
         (0..members).map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal))).collect();
@@ -159,8 +168,8 @@ fn member_configuration(validated: &Validated<'_>, members: i32, ordinal: i32) -
         "initial-advertise-peer-urls": peer_url(ordinal),
         "listen-metrics-urls": format!("http://0.0.0.0:{METRICS_PORT}"),
         "initial-cluster": initial.join(","),
-        "initial-cluster-state": "new",
-        "initial-cluster-token": format!("{}/{}", names.namespace(), names.cluster()),
+        "initial-cluster-state": if validated.bootstrapped.is_some() { "existing" } else { "new" },
+        "initial-cluster-token": format!("{}/{}/{generation}", names.namespace(), names.identity()),
         "client-transport-security": security("server"),
         "peer-transport-security": peer,
         "feature-gates": "InitialCorruptCheck=true",
@@ -249,10 +258,10 @@ fn network_policy(validated: &Validated<'_>) -> DynamicObject {
     validated.object(("networking.k8s.io/v1", "NetworkPolicy"), name, Component::Etcd, json!({"spec": spec}))
 }
 
-fn stateful_set(validated: &Validated<'_>, members: i32) -> DynamicObject {
+fn stateful_set(validated: &Validated<'_>) -> DynamicObject {
     let names = &validated.names;
     let settings = settings(validated);
-    let tag = validated.version.etcd_tag();
+    let tag = validated.version.etcd_tag(validated.epoch);
     let mut claim = json!({
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": validated.volume}},
@@ -278,7 +287,7 @@ fn stateful_set(validated: &Validated<'_>, members: i32) -> DynamicObject {
     };
     let spec = json!({
         "serviceName": names.etcd_service(),
-        "replicas": members,
+        "replicas": membership(validated).members,
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "OnDelete"},
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},

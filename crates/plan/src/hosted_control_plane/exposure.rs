@@ -1,7 +1,11 @@
-//! How the API server is reached: the Service, and what follows from its addresses.
+//! How the API server and the tunnel's server are reached: a Service for each, and what follows from their addresses.
 //!
-//! [`reach`] is the one place that decides where people, tunnel agents and the tenant's own pods connect to; a new kind
-//! of exposure changes it and nothing else.
+//! [`reach`] and [`manager`] are the one place that decides where people, nodes, agents of the tunnel, the tenant's own
+//! pods and the manager connect to; a new kind of exposure changes them and nothing else.
+//!
+//! The tunnel has a Service of its own because agents must reach a new pod before it is ready: else every request
+//! through a new API server fails until they have found it. Readiness never depends on agents, which need nodes, which
+//! need an API server that is ready.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,102 +22,147 @@ use super::part::{Part, management_cluster};
 use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
 use crate::flow::Read;
 
-/// Names of the Service's ports.
-const API: &str = "https";
-const KONNECTIVITY: &str = "konnectivity";
+/// The two Services.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Api,
+    Tunnel,
+}
 
-/// Where everybody connects to.
+impl Door {
+    fn facts(self, observed: &Observed) -> Result<&ServiceFacts, Waiting> {
+        let (read, whose) = match self {
+            Self::Api => (&observed.service, "the API server's Service"),
+            Self::Tunnel => (&observed.tunnel, "the tunnel's Service"),
+        };
+        match read {
+            Read::One(service) => Ok(service),
+            Read::Unknown(unknown) => {
+                Err(Waiting::new(Actor::Hangar, format!("a look at {whose}")).because(&unknown.why))
+            }
+            Read::Absent | Read::Many(_) => Err(Waiting::new(Actor::Hangar, whose)),
+        }
+    }
+
+    fn port_name(self) -> &'static str {
+        match self {
+            Self::Api => "https",
+            Self::Tunnel => "konnectivity",
+        }
+    }
+
+    /// Of the Service, and of the pods.
+    fn ports(self, validated: &Validated<'_>) -> (u16, u16) {
+        match self {
+            Self::Api => (validated.port, API_SERVER_PORT),
+            Self::Tunnel => (KONNECTIVITY_PORT, KONNECTIVITY_PORT),
+        }
+    }
+
+    /// Where it leads to the outside, or what is waited for.
+    fn address(self, observed: &Observed, validated: &Validated<'_>) -> Result<Endpoint, Waiting> {
+        let service = self.facts(observed)?;
+        let port = i32::from(self.ports(validated).0);
+        match validated.exposure {
+            ExposureType::LoadBalancer => {
+                let host = service.ingress_ips.first().or(service.ingress_hostnames.first()).cloned();
+                let on = match self {
+                    Self::Api => "an address of the load balancer",
+                    Self::Tunnel => "an address of the tunnel's load balancer",
+                };
+                host.map(|host| Endpoint { host, port }).ok_or_else(|| Waiting::new(Actor::Operator, on))
+            }
+            ExposureType::ClusterIP => {
+                let host = service.cluster_ip.clone();
+                let waiting = || Waiting::new(management_cluster(), "an address of the Service");
+                host.map(|host| Endpoint { host, port }).ok_or_else(waiting)
+            }
+            ExposureType::NodePort => {
+                let host = node_addresses(validated).first().cloned().ok_or_else(|| {
+                    Waiting::new(Actor::ClusterOwner, "spec.exposure.nodePort.addresses")
+                        .because("taking the nodes' own addresses is not built yet")
+                })?;
+                let name = self.port_name();
+                let waiting = || Waiting::new(management_cluster(), format!("a node port for {name}"));
+                let port = service.node_ports.get(name).copied().ok_or_else(waiting)?;
+                Ok(Endpoint { host, port })
+            }
+            ExposureType::Gateway => Err(Waiting::new(Actor::ClusterOwner, "another exposure.type")
+                .because("exposure.type Gateway is not built yet")),
+        }
+    }
+}
+
+/// Where everybody connects to who is outside the management cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// People and nodes.
-    pub(super) endpoint: Endpoint,
-    /// Agents of the tunnel.
-    pub(super) konnectivity: Endpoint,
-    /// What stands behind the tenant's `kubernetes` Service: nodes reach these without any Service.
+    /// People: what their kubeconfig says.
+    pub(super) people: Endpoint,
+    /// Nodes, and those pods of the tenant that must not depend on a Service.
+    pub(super) nodes: Endpoint,
+    /// Agents of the tunnel, or what they wait for; nobody else waits for it.
+    pub(super) agents: Result<Endpoint, Waiting>,
+    /// Pods of the tenant: what stands behind its `kubernetes` Service.
     pub(super) targets: Vec<IpAddr>,
     /// The port of the targets.
     pub(super) target_port: i32,
 }
 
+/// Where the manager and the control plane's own controllers connect to: a name that is known before any address.
+pub(super) fn manager(validated: &Validated<'_>) -> Endpoint {
+    Endpoint { host: validated.names.api_server_host(), port: i32::from(validated.port) }
+}
+
+/// The host that nodes were given for their own.
+pub(super) fn node_host<'validated>(validated: &'validated Validated<'_>) -> Option<&'validated String> {
+    validated.settings.exposure.as_ref().and_then(|exposure| exposure.node_host.as_ref())
+}
+
+/// Where everybody else connects to, or what is waited for.
+pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Reach, Waiting> {
+    let api = Door::Api.address(observed, validated)?;
+    let given = validated.settings.control_plane_endpoint.clone().unwrap_or_default();
+    // Where people were told to connect stays, whatever the load balancer says now.
+    let people = Endpoint {
+        host: Some(given.host).filter(|host| !host.is_empty()).unwrap_or_else(|| api.host.clone()),
+        port: Some(given.port).filter(|port| *port != 0).unwrap_or(api.port),
+    };
+    let nodes = Endpoint { host: node_host(validated).unwrap_or(&people.host).clone(), port: people.port };
+    // A name leads to one place: where the tunnel has an address of its own, agents go by that.
+    let agents = Door::Tunnel.address(observed, validated).map(|own| Endpoint {
+        host: if own.host == api.host { nodes.host.clone() } else { own.host },
+        port: own.port,
+    });
+    let targets = targets(validated, Door::Api.facts(observed)?);
+    Ok(Reach { people, nodes, agents, targets, target_port: api.port })
+}
+
 pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     let mut part = Part::default();
-    part.objects.push(service(validated));
-    if let Read::One(facts) = &observed.service
-        && facts.is_deleting
-    {
-        part.report.wait(
-            "the Service to be gone, so that it can be made again",
-            None,
-            crate::flow::Actor::Kubernetes,
-        );
+    for door in [Door::Api, Door::Tunnel] {
+        part.objects.push(service(validated, door));
+        if door.facts(observed).is_ok_and(|facts| facts.is_deleting) {
+            part.report.wait(
+                "the Service to be gone, so that it can be made again",
+                None,
+                crate::flow::Actor::Kubernetes,
+            );
+        }
     }
     part
 }
 
-/// Where everybody connects to, or what is waited for.
-pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Reach, Waiting> {
-    let service = match &observed.service {
-        Read::One(service) => service,
-        Read::Unknown(unknown) => {
-            return Err(
-                Waiting::new(Actor::Hangar, "a look at the API server's Service").because(&unknown.why)
-            );
-        }
-        Read::Absent | Read::Many(_) => return Err(Waiting::new(Actor::Hangar, "the API server's Service")),
-    };
-    let port = i32::from(validated.port);
-    let (host, api_port, konnectivity_port) = match validated.exposure {
-        ExposureType::LoadBalancer => {
-            let host = service.ingress_ips.first().or(service.ingress_hostnames.first());
-            let host =
-                host.ok_or_else(|| Waiting::new(Actor::Operator, "an address of the load balancer"))?;
-            (host.clone(), port, i32::from(KONNECTIVITY_PORT))
-        }
-        ExposureType::ClusterIP => {
-            let host = service.cluster_ip.clone();
-            let host = host.ok_or_else(|| Waiting::new(management_cluster(), "an address of the Service"))?;
-            (host, port, i32::from(KONNECTIVITY_PORT))
-        }
-        ExposureType::NodePort => node_ports(validated, service)?,
-        ExposureType::Gateway => {
-            let waiting = Waiting::new(Actor::ClusterOwner, "another exposure.type")
-                .because("exposure.type Gateway is not built yet");
-            return Err(waiting);
-        }
-    };
-    let targets = targets(validated, service);
-    let given = validated.settings.control_plane_endpoint.clone().unwrap_or_default();
-    // Where people were told to connect stays, whatever the load balancer says now.
-    let endpoint = Endpoint {
-        host: Some(given.host).filter(|host| !host.is_empty()).unwrap_or(host),
-        port: Some(given.port).filter(|port| *port != 0).unwrap_or(api_port),
-    };
-    let konnectivity = Endpoint { host: endpoint.host.clone(), port: konnectivity_port };
-    Ok(Reach { endpoint, konnectivity, targets, target_port: api_port })
-}
-
-fn node_ports(validated: &Validated<'_>, service: &ServiceFacts) -> Result<(String, i32, i32), Waiting> {
+fn node_addresses<'validated>(validated: &'validated Validated<'_>) -> &'validated [String] {
     let exposure = validated.settings.exposure.as_ref().and_then(|exposure| exposure.node_port.as_ref());
-    let address = exposure.and_then(|exposure| exposure.addresses.first()).ok_or_else(|| {
-        Waiting::new(Actor::ClusterOwner, "spec.exposure.nodePort.addresses")
-            .because("taking the nodes' own addresses is not built yet")
-    })?;
-    let port = |name: &str| {
-        let found = service.node_ports.get(name).copied();
-        found.ok_or_else(|| Waiting::new(management_cluster(), format!("a node port for {name}")))
-    };
-    Ok((address.clone(), port(API)?, port(KONNECTIVITY)?))
+    exposure.map(|exposure| exposure.addresses.as_slice()).unwrap_or_default()
 }
 
 /// Addresses of all kinds of exposure, without names: a slice has addresses only.
 fn targets(validated: &Validated<'_>, service: &ServiceFacts) -> Vec<IpAddr> {
-    let exposure = validated.settings.exposure.as_ref().and_then(|exposure| exposure.node_port.as_ref());
     let texts: Vec<&String> = match validated.exposure {
         ExposureType::LoadBalancer | ExposureType::Gateway => service.ingress_ips.iter().collect(),
         ExposureType::ClusterIP => service.cluster_ip.iter().collect(),
-        ExposureType::NodePort => {
-            exposure.map(|exposure| exposure.addresses.iter().collect()).unwrap_or_default()
-        }
+        ExposureType::NodePort => node_addresses(validated).iter().collect(),
     };
     let mut targets: Vec<IpAddr> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
     targets.sort_unstable();
@@ -121,26 +170,36 @@ fn targets(validated: &Validated<'_>, service: &ServiceFacts) -> Vec<IpAddr> {
     targets
 }
 
-fn service(validated: &Validated<'_>) -> DynamicObject {
-    let mut api = port(API, validated.port, API_SERVER_PORT);
+fn service(validated: &Validated<'_>, door: Door) -> DynamicObject {
+    let (port, target) = door.ports(validated);
+    let mut port = json!({"name": door.port_name(), "port": port, "protocol": "TCP", "targetPort": target});
     let exposure = validated.settings.exposure.clone().unwrap_or_default();
     let mut spec = json!({"selector": validated.selector(Component::ApiServer)});
     let mut annotations = BTreeMap::new();
-    match validated.exposure {
+    match (validated.exposure, door) {
+        (ExposureType::ClusterIP, _) | (ExposureType::Gateway, Door::Tunnel) => {
+            spec["type"] = json!("ClusterIP");
+        }
         // Beside a Gateway the load balancer serves the tenant's own pods.
-        ExposureType::LoadBalancer | ExposureType::Gateway => {
+        (ExposureType::LoadBalancer | ExposureType::Gateway, _) => {
             load_balancer(&mut spec, exposure.load_balancer.as_ref(), &mut annotations);
         }
-        ExposureType::ClusterIP => spec["type"] = json!("ClusterIP"),
-        ExposureType::NodePort => {
+        (ExposureType::NodePort, _) => {
             spec["type"] = json!("NodePort");
-            if let Some(chosen) = exposure.node_port.and_then(|exposure| exposure.port) {
-                api["nodePort"] = json!(chosen);
+            let chosen = exposure.node_port.and_then(|exposure| exposure.port);
+            if let Some(chosen) = chosen.filter(|_| door == Door::Api) {
+                port["nodePort"] = json!(chosen);
             }
         }
     }
-    spec["ports"] = json!([api, port(KONNECTIVITY, KONNECTIVITY_PORT, KONNECTIVITY_PORT)]);
-    let name = validated.names.api_server_service();
+    spec["ports"] = json!([port]);
+    let name = match door {
+        Door::Api => validated.names.api_server_service(),
+        Door::Tunnel => {
+            spec["publishNotReadyAddresses"] = json!(true);
+            validated.names.konnectivity_service()
+        }
+    };
     let mut service = validated.object(("v1", "Service"), name, Component::ApiServer, json!({"spec": spec}));
     if !annotations.is_empty() {
         service.metadata.annotations = Some(annotations);
@@ -162,8 +221,4 @@ fn load_balancer(
     if !given.source_ranges.is_empty() {
         spec["loadBalancerSourceRanges"] = json!(given.source_ranges);
     }
-}
-
-fn port(name: &str, port: u16, target: u16) -> Value {
-    json!({"name": name, "port": port, "protocol": "TCP", "targetPort": target})
 }

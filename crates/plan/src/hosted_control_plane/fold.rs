@@ -4,53 +4,39 @@
 //! repeat; one whose answer was lost changes nothing. The executor does not try it again in this pass.
 
 use hangar_api::contract::Endpoint;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize as _;
 
 use super::material::Content;
 use super::observed::{Observed, SecretFacts, TenantObject, WorkloadFacts};
-use super::step::{Mint, Step};
+use super::step::{Mint, Step, TenantStep};
 use super::{ObjectIdentity, names};
-use crate::flow::{Outcome, Read, Step as _};
+use crate::flow::{Action, Identified as _, Outcome, Read, Write};
 
 impl Observed {
     /// Makes the observation what it is after that outcome.
     ///
-    /// Minting answers [`Outcome::Created`] with the fingerprint of what was minted; edges that know more put their own
-    /// [`SecretFacts`] in place instead. Applying in the tenant answers [`Outcome::Created`] or [`Outcome::Done`].
+    /// Minting answers [`Outcome::Created`] with the metadata of the Secret, or with no more than the fingerprint of what
+    /// was minted. Applying in the tenant answers [`Outcome::Created`] or [`Outcome::Done`].
     pub fn fold(&mut self, step: &Step, outcome: &Outcome) {
         let id = match outcome {
             Outcome::Created(id) => id.clone(),
             Outcome::Done => String::new(),
-            Outcome::Lost => return,
-            Outcome::Refused(words) => {
-                self.troubles.insert(step.id(), words.clone());
-                return;
-            }
-            Outcome::Failed(failure) => {
-                self.troubles.insert(step.id(), failure.message.clone());
+            Outcome::Stale | Outcome::Lost => return,
+            Outcome::Refused(_) | Outcome::Failed(_) => {
+                self.troubles.extend(outcome.trouble().map(|words| (step.id(), words.to_owned())));
                 return;
             }
         };
         match step {
-            Step::Claim(claim) => {
-                let metadata = &mut self.control_plane.metadata;
-                let finalizers = metadata.finalizers.get_or_insert_default();
-                if !finalizers.iter().any(|present| present == claim.finalizer) {
-                    finalizers.push(claim.finalizer.to_owned());
-                }
-                metadata.annotations.get_or_insert_default().extend(claim.annotations.clone());
-            }
-            Step::Mint(mint) => {
-                let facts = self.minted(mint, id);
+            Step::Write(write) => self.written(write),
+            Step::Own(mint) => {
+                let metadata = serde_json::from_str::<ObjectMeta>(&id).ok();
+                let facts = metadata.and_then(|metadata| SecretFacts::of(&metadata));
+                let facts = facts.unwrap_or_else(|| self.minted(mint, id));
                 self.secrets.insert(mint.material, Read::One(facts));
             }
-            Step::PublishEndpoint(endpoint) => {
-                self.control_plane.spec.settings.control_plane_endpoint = Some(endpoint.clone());
-            }
-            Step::PublishInfrastructureEndpoint { endpoint, .. } => self.published(endpoint),
-            Step::RefreshPod { uid, annotations, .. } => {
-                self.refreshed(uid, annotations.get(names::SERVED_ANNOTATION));
-            }
-            Step::ApplyTenant { object, uid } => {
+            Step::Tenant(TenantStep::Apply { object, uid }) => {
                 let annotations = object.metadata.annotations.as_ref();
                 let applied =
                     annotations.and_then(|annotations| annotations.get(names::DESIRED_ANNOTATION)).cloned();
@@ -58,12 +44,31 @@ impl Observed {
                 let object = ObjectIdentity::of(object);
                 self.in_tenant(object, TenantObject::Ours { uid, applied, is_drifted: false });
             }
-            Step::DeleteTenant { object, .. } => self.in_tenant(object.clone(), TenantObject::Absent),
-            Step::Delete { uid, .. } => self.deleting(uid),
-            Step::Release { finalizer } => {
-                let finalizers = self.control_plane.metadata.finalizers.get_or_insert_default();
-                finalizers.retain(|present| present != finalizer);
+            Step::Tenant(TenantStep::Delete { object, .. }) => {
+                self.in_tenant(object.clone(), TenantObject::Absent);
             }
+            Step::Cloud(never) => match *never {},
+        }
+    }
+
+    fn written(&mut self, write: &Write) {
+        write.on_itself(&mut self.control_plane);
+        match &write.action {
+            Action::Change { target, fields } => {
+                if let Some(endpoint) = fields.pointer("/spec/controlPlaneEndpoint") {
+                    let endpoint = Endpoint::deserialize(endpoint).unwrap_or_default();
+                    for infrastructure in self.infrastructure.iter_mut() {
+                        infrastructure.endpoint.clone_from(&endpoint);
+                    }
+                }
+                let served =
+                    fields.pointer("/metadata/annotations").and_then(|all| all.get(names::SERVED_ANNOTATION));
+                for pod in self.api_server_pods.iter_mut().filter(|pod| pod.uid == target.uid) {
+                    pod.served = served.and_then(|served| Some(served.as_str()?.to_owned()));
+                }
+            }
+            Action::Delete { target, .. } => self.deleting(&target.uid),
+            Action::Itself(_) | Action::Create { .. } => {}
         }
     }
 
@@ -75,23 +80,6 @@ impl Observed {
             fingerprint,
             issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
             ..SecretFacts::minted(self.now, mint.content.intent().map(|intent| intent.lifetime))
-        }
-    }
-
-    fn published(&mut self, endpoint: &Endpoint) {
-        if let Read::One(infrastructure) = &mut self.infrastructure {
-            infrastructure.endpoint = endpoint.clone();
-        }
-    }
-
-    fn refreshed(&mut self, uid: &str, served: Option<&String>) {
-        let pods = match &mut self.api_server_pods {
-            Read::One(pod) => std::slice::from_mut(pod),
-            Read::Many(pods) => pods.as_mut_slice(),
-            Read::Unknown(_) | Read::Absent => &mut [],
-        };
-        for pod in pods.iter_mut().filter(|pod| pod.uid == uid) {
-            pod.served = served.cloned();
         }
     }
 
@@ -114,10 +102,12 @@ impl Observed {
         mark(&mut self.api_server);
         mark(&mut self.controller_manager);
         mark(&mut self.scheduler);
-        if let Read::One(service) = &mut self.service
-            && service.uid == uid
-        {
-            service.is_deleting = true;
+        for read in [&mut self.service, &mut self.tunnel] {
+            if let Read::One(service) = read
+                && service.uid == uid
+            {
+                service.is_deleting = true;
+            }
         }
         for read in self.secrets.values_mut() {
             if let Read::One(secret) = read

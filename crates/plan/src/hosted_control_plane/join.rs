@@ -6,6 +6,7 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::api_server::joined;
+use super::epoch::Epoch;
 use super::exposure::Reach;
 use super::object::{document, tenant};
 use super::tenant_pod::config_map;
@@ -15,7 +16,7 @@ use super::version::KubernetesVersion;
 const NAMESPACE: &str = "kube-system";
 
 /// Where nodes find the API server and whom they trust. The signatures beside it are the controller manager's.
-pub(super) fn cluster_info(endpoint: &Endpoint, authority: &str) -> DynamicObject {
+pub(super) fn cluster_info(Epoch::One: Epoch, endpoint: &Endpoint, authority: &str) -> DynamicObject {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -88,7 +89,7 @@ pub(super) fn kubelet_config(validated: &Validated<'_>) -> DynamicObject {
 }
 
 /// What stands behind the `kubernetes` Service. Written by us, so that it is never empty while an API server stops.
-pub(super) fn kubernetes_endpoints(reach: &Reach) -> Vec<DynamicObject> {
+pub(super) fn kubernetes_endpoints(Epoch::One: Epoch, reach: &Reach) -> Vec<DynamicObject> {
     let ports = json!([{"name": "https", "port": reach.target_port, "protocol": "TCP"}]);
     let mut objects = Vec::new();
     for (family, name, is_first) in [("IPv4", "kubernetes", true), ("IPv6", "kubernetes-ipv6", false)] {

@@ -5,12 +5,13 @@
 //! The server may review tokens and keep its lease, and nothing else. Neither end rereads certificates: both are
 //! restarted when theirs changes.
 
+use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::Container;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::api_server::KONNECTIVITY_KEY;
-use super::exposure::Reach;
+use super::epoch::Epoch;
 use super::kubeconfigs;
 use super::material::Material;
 use super::names::SETTINGS_ANNOTATION;
@@ -19,7 +20,7 @@ use super::pod::{Files, Flags, container, mount, probe};
 use super::rights::{account, cluster_role_binding, role, role_binding, subject_account, subject_user};
 use super::tenant_pod::{config_map, early_tolerations, pods_wanted};
 use super::validate::{KONNECTIVITY_PORT, Validated};
-use super::version::KONNECTIVITY_TAG;
+use super::version::konnectivity_tag;
 
 pub(super) const PKI: &str = "/etc/konnectivity";
 pub(super) const SOCKET_VOLUME: &str = "konnectivity-socket";
@@ -37,7 +38,7 @@ const NAMESPACE: &str = "kube-system";
 const SLEEP_SECONDS: u32 = 30;
 
 /// What sends requests to nodes, pods and services through the tunnel.
-pub(super) fn egress() -> Value {
+pub(super) fn egress(Epoch::One: Epoch) -> Value {
     json!({
         "apiVersion": "apiserver.k8s.io/v1beta1",
         "kind": "EgressSelectorConfiguration",
@@ -57,7 +58,7 @@ pub(super) fn server_volumes(validated: &Validated<'_>) -> Vec<Value> {
     vec![files.volume("konnectivity"), json!({"name": SOCKET_VOLUME, "emptyDir": {"medium": "Memory"}})]
 }
 
-pub(super) fn server_container(given: &Container) -> Value {
+pub(super) fn server_container(epoch: Epoch, given: &Container) -> Value {
     let text = str::to_owned;
     let flags = Flags::new(
         [
@@ -81,7 +82,8 @@ pub(super) fn server_container(given: &Container) -> Value {
         [],
     );
     let repository = "kas-network-proxy/proxy-server";
-    let mut server = container("konnectivity-server", given, repository, KONNECTIVITY_TAG, ("10m", "32Mi"));
+    let mut server =
+        container("konnectivity-server", given, repository, konnectivity_tag(epoch), ("10m", "32Mi"));
     server["args"] = json!(flags.merged(&given.args).0);
     server["env"] = json!([
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -98,7 +100,7 @@ pub(super) fn server_container(given: &Container) -> Value {
 }
 
 /// Rights of the server and of agents, in the tenant.
-pub(super) fn rights() -> Vec<DynamicObject> {
+pub(super) fn rights(Epoch::One: Epoch) -> Vec<DynamicObject> {
     const SERVER: &str = "system:konnectivity-server";
     let leases = |verbs: &[&str]| json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]);
     let server = [subject_user(SERVER)];
@@ -113,19 +115,20 @@ pub(super) fn rights() -> Vec<DynamicObject> {
     ]
 }
 
-/// The agents. They run on the node's network and need neither Services nor the cluster's name server.
+/// The agents. They run on the node's network and need neither Services nor the cluster's name server: they go to the
+/// tunnel's server, and look for its leases where nodes go.
 pub(super) fn agents(
     validated: &Validated<'_>,
-    reach: &Reach,
+    (server, api): (&Endpoint, &Endpoint),
     authority: &str,
     nodes: u32,
 ) -> Vec<DynamicObject> {
     let given = validated.settings.konnectivity_client.clone().unwrap_or_default();
-    let kubeconfig = kubeconfigs::for_account(&format!("https://{}", reach.endpoint));
+    let kubeconfig = kubeconfigs::for_account(&format!("https://{api}"));
     let settings = document(&kubeconfig);
     // Where the server has only an address, agents know it by the name that is in its certificate.
-    let alias = reach.konnectivity.host.parse::<std::net::IpAddr>().ok();
-    let host = alias.map_or_else(|| reach.konnectivity.host.clone(), |_| validated.names.konnectivity_host());
+    let alias = server.host.parse::<std::net::IpAddr>().ok();
+    let host = alias.map_or_else(|| server.host.clone(), |_| validated.names.konnectivity_host());
     let mut spec = json!({
         "hostNetwork": true,
         "dnsPolicy": "Default",
@@ -145,7 +148,7 @@ pub(super) fn agents(
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": {"k8s-app": AGENT}},
         }],
-        "containers": [agent_container(&given.pod.container, &host, reach.konnectivity.port)],
+        "containers": [agent_container(validated.epoch, &given.pod.container, &host, server.port)],
         "volumes": [
             {"name": "settings", "configMap": {"name": AGENT}},
             {"name": "token", "projected": {"sources": [{"serviceAccountToken": {
@@ -156,7 +159,7 @@ pub(super) fn agents(
     if let Some(address) = alias {
         spec["hostAliases"] = json!([{"ip": address.to_string(), "hostnames": [host]}]);
     }
-    let restart = super::hash::text(&format!("{authority}\0{settings}"));
+    let restart = crate::hash::text(&format!("{authority}\0{settings}"));
     let deployment = json!({"spec": {
         "replicas": pods_wanted(given.replicas, nodes),
         "selector": {"matchLabels": {"k8s-app": AGENT}},
@@ -173,7 +176,7 @@ pub(super) fn agents(
     ]
 }
 
-fn agent_container(given: &Container, host: &str, port: i32) -> Value {
+fn agent_container(epoch: Epoch, given: &Container, host: &str, port: i32) -> Value {
     let text = str::to_owned;
     let flags = Flags::new(
         [
@@ -196,7 +199,7 @@ fn agent_container(given: &Container, host: &str, port: i32) -> Value {
         ],
     );
     let repository = "kas-network-proxy/proxy-agent";
-    let mut agent = container(AGENT, given, repository, KONNECTIVITY_TAG, ("10m", "32Mi"));
+    let mut agent = container(AGENT, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"));
     agent["args"] = json!(flags.merged(&given.args).0);
     agent["env"] = json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
     agent["ports"] = json!([{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}]);

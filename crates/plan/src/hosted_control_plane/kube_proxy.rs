@@ -4,7 +4,6 @@
 //! that are namespaces.
 
 use hangar_api::contract::Endpoint;
-use hangar_api::controlplane::v1alpha1::KubeProxy;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -39,68 +38,104 @@ pub(super) fn leftovers() -> Vec<ObjectIdentity> {
     vec![identity("apps/v1", "DaemonSet"), identity("v1", "ConfigMap")]
 }
 
+/// What the kube-proxy of a cluster depends on.
+#[derive(Debug)]
+pub struct KubeProxy<'a> {
+    /// The ranges of the pods' addresses, separated by commas.
+    pub pod_ranges: String,
+    /// Where it reaches the API server without its Service.
+    pub api_server: &'a Endpoint,
+    /// How long changes are collected before they become rules; a second where none is given.
+    pub collects: Option<&'a str>,
+    /// The priority class of the pods.
+    pub priority_class: &'a str,
+    /// Name, image and resources of the container.
+    pub container: Value,
+    /// More flags, without dashes.
+    pub flags: Vec<(String, String)>,
+}
+
 pub(super) fn objects(
     validated: &Validated<'_>,
     version: &KubernetesVersion,
     endpoint: &Endpoint,
 ) -> Vec<DynamicObject> {
-    let configuration = document(&configuration(validated));
-    let kubeconfig = document(&kubeconfigs::for_account(&format!("https://{endpoint}")));
-    // It reads its settings only at the start.
-    let settings = super::hash::text(&format!("{configuration}\0{kubeconfig}"));
-    vec![
-        account(NAMESPACE, NAME),
-        // The role is the API server's own.
-        cluster_role_binding(
-            "kubeadm:node-proxier",
-            "system:node-proxier",
-            &[subject_account(NAMESPACE, NAME)],
-        ),
-        config_map(NAMESPACE, NAME, &[("config.conf", configuration), ("kubeconfig.conf", kubeconfig)]),
-        daemon_set(&validated.settings.kube_proxy.clone().unwrap_or_default(), version, &settings),
-    ]
+    let given = validated.settings.kube_proxy.clone().unwrap_or_default();
+    let settings = &given.pod.container;
+    let proxy = KubeProxy {
+        pod_ranges: joined(&validated.pod_ranges),
+        api_server: endpoint,
+        collects: None,
+        priority_class: given.pod.priority_class_name.as_deref().unwrap_or("system-node-critical"),
+        container: container(NAME, settings, NAME, version.tag(), ("10m", "64Mi")),
+        flags: settings.args.clone().into_iter().collect(),
+    };
+    proxy.objects()
 }
 
-fn configuration(validated: &Validated<'_>) -> Value {
-    json!({
-        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-        "kind": "KubeProxyConfiguration",
-        "mode": "nftables",
-        "clusterCIDR": joined(&validated.pod_ranges),
-        "clientConnection": {"kubeconfig": format!("{DIRECTORY}/kubeconfig.conf")},
-        "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-        "healthzBindAddress": "0.0.0.0:10256",
-        "metricsBindAddress": "0.0.0.0:10249",
-    })
-}
+impl KubeProxy<'_> {
+    /// Its objects, in apply order.
+    pub fn objects(&self) -> Vec<DynamicObject> {
+        let configuration = document(&self.configuration());
+        let kubeconfig = document(&kubeconfigs::for_account(&format!("https://{}", self.api_server)));
+        // It reads its settings only at the start.
+        let settings = crate::hash::text(&format!("{configuration}\0{kubeconfig}"));
+        let subjects = [subject_account(NAMESPACE, NAME)];
+        vec![
+            account(NAMESPACE, NAME),
+            // The role is the API server's own.
+            cluster_role_binding("kubeadm:node-proxier", "system:node-proxier", &subjects),
+            config_map(NAMESPACE, NAME, &[("config.conf", configuration), ("kubeconfig.conf", kubeconfig)]),
+            self.daemon_set(&settings),
+        ]
+    }
 
-fn daemon_set(given: &KubeProxy, version: &KubernetesVersion, settings: &str) -> DynamicObject {
-    let mut proxy = container(NAME, &given.pod.container, NAME, version.tag(), ("10m", "64Mi"));
-    let more = given.pod.container.args.iter().map(|(name, value)| format!("--{name}={value}"));
-    let arguments =
-        [format!("--config={DIRECTORY}/config.conf"), "--hostname-override=$(NODE_NAME)".to_owned()];
-    proxy["command"] = json!(["/usr/local/bin/kube-proxy"]);
-    proxy["args"] = json!(arguments.into_iter().chain(more).collect::<Vec<_>>());
-    proxy["env"] = json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
-    proxy["readinessProbe"] = probe("/healthz", 10256, "HTTP", 1, 5, 3);
-    proxy["securityContext"] = json!({"privileged": true});
-    proxy["volumeMounts"] = json!([mount("settings", DIRECTORY)]);
-    let spec = json!({
-        "selector": {"matchLabels": {"k8s-app": NAME}},
-        "updateStrategy": {"type": "RollingUpdate"},
-        "template": {
-            "metadata": {"labels": {"k8s-app": NAME}, "annotations": {SETTINGS_ANNOTATION: settings}},
-            "spec": {
-                "hostNetwork": true,
-                "dnsPolicy": "Default",
-                "priorityClassName": given.pod.priority_class_name.as_deref().unwrap_or("system-node-critical"),
-                "serviceAccountName": NAME,
-                // On every node, in whatever state.
-                "tolerations": [{"operator": "Exists"}],
-                "containers": [proxy],
-                "volumes": [{"name": "settings", "configMap": {"name": NAME}}],
+    fn configuration(&self) -> Value {
+        let mut configuration = json!({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": "nftables",
+            "clusterCIDR": self.pod_ranges,
+            "clientConnection": {"kubeconfig": format!("{DIRECTORY}/kubeconfig.conf")},
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+            "healthzBindAddress": "0.0.0.0:10256",
+            "metricsBindAddress": "0.0.0.0:10249",
+        });
+        if let Some(collects) = self.collects {
+            configuration["nftables"] = json!({"minSyncPeriod": collects});
+        }
+        configuration
+    }
+
+    fn daemon_set(&self, settings: &str) -> DynamicObject {
+        let mut proxy = self.container.clone();
+        let more = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
+        let arguments =
+            [format!("--config={DIRECTORY}/config.conf"), "--hostname-override=$(NODE_NAME)".to_owned()];
+        proxy["command"] = json!(["/usr/local/bin/kube-proxy"]);
+        proxy["args"] = json!(arguments.into_iter().chain(more).collect::<Vec<_>>());
+        proxy["env"] =
+            json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
+        proxy["readinessProbe"] = probe("/healthz", 10256, "HTTP", 1, 5, 3);
+        proxy["securityContext"] = json!({"privileged": true});
+        proxy["volumeMounts"] = json!([mount("settings", DIRECTORY)]);
+        let spec = json!({
+            "selector": {"matchLabels": {"k8s-app": NAME}},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {
+                "metadata": {"labels": {"k8s-app": NAME}, "annotations": {SETTINGS_ANNOTATION: settings}},
+                "spec": {
+                    "hostNetwork": true,
+                    "dnsPolicy": "Default",
+                    "priorityClassName": self.priority_class,
+                    "serviceAccountName": NAME,
+                    // On every node, in whatever state.
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [proxy],
+                    "volumes": [{"name": "settings", "configMap": {"name": NAME}}],
+                },
             },
-        },
-    });
-    tenant(("apps/v1", "DaemonSet"), Some(NAMESPACE), NAME, &[("k8s-app", NAME)], json!({"spec": spec}))
+        });
+        tenant(("apps/v1", "DaemonSet"), Some(NAMESPACE), NAME, &[("k8s-app", NAME)], json!({"spec": spec}))
+    }
 }

@@ -5,10 +5,11 @@
 use serde_json::{Value, json};
 
 use super::certificates::leaf;
-use super::endpoint;
+use super::exposure::manager;
 use super::material::{Content, Issuer, Material, Usage};
 use super::observed::Observed;
 use super::validate::Validated;
+use super::{endpoint, trust};
 use crate::flow::Read;
 
 /// The group that kubeadm gives administrators: bound to everything, and can be unbound.
@@ -23,13 +24,14 @@ pub(super) fn content(
 ) -> Option<Content> {
     let names = &validated.names;
     let cluster = names.cluster().to_owned();
+    let trust = trust::bundle(observed, Material::ClusterAuthority)?;
     match material {
         Material::OperatorAccess => {
             let mut intent = leaf(validated, "hangar:control-plane", Usage::Client);
             // The first role bindings have to be written by somebody who needs none.
             intent.organizations.push("system:masters".to_owned());
-            let server = format!("https://{}:{}", names.api_server_host(), validated.port);
-            Some(Content::Kubeconfig { intent, issuer, cluster, user: "hangar".to_owned(), server })
+            let server = format!("https://{}", manager(validated));
+            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user: "hangar".to_owned(), server })
         }
         Material::Kubeconfig => {
             let endpoint = endpoint::known(observed, validated)?;
@@ -43,7 +45,7 @@ pub(super) fn content(
             intent.organizations.push(ADMINISTRATORS.to_owned());
             let server = format!("https://{endpoint}");
             let user = format!("{cluster}-admin");
-            Some(Content::Kubeconfig { intent, issuer, cluster, user, server })
+            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user, server })
         }
         _ => None,
     }

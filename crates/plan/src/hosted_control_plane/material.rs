@@ -70,7 +70,7 @@ impl Material {
         Self::Kubeconfig,
     ];
 
-    /// What follows the Cluster's name in the name of the Secret. The first four and the last are the contract's.
+    /// What follows the identity in the name of the Secret; the Cluster's name in those of the contract.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::ClusterAuthority => "ca",
@@ -117,6 +117,11 @@ impl Material {
     /// Whether it is an authority.
     pub fn is_authority(self) -> bool {
         matches!(self, Self::ClusterAuthority | Self::EtcdAuthority | Self::FrontProxyAuthority)
+    }
+
+    /// Whether its Secret's name is the contract's: others look for it by the Cluster's name.
+    pub fn is_of_contract(self) -> bool {
+        self.may_be_given() || self == Self::Kubeconfig
     }
 
     /// Whether people may bring their own before we mint one: the Secrets that the contract names.
@@ -202,12 +207,14 @@ pub enum Content {
     /// An `EncryptionConfiguration` (apiserver.config.k8s.io/v1) under [`keys::ENCRYPTION`]: for `secrets`, first
     /// `secretbox` with one random key of 32 bytes, then `identity`.
     EncryptionConfiguration,
-    /// A kubeconfig under [`keys::KUBECONFIG`] with a client certificate and the authority's certificate in it.
+    /// A kubeconfig under [`keys::KUBECONFIG`] with a client certificate and whom to trust in it.
     Kubeconfig {
         /// What the client certificate must be.
         intent: CertificateIntent,
-        /// Who signs; also whom the client trusts.
+        /// Who signs.
         issuer: Issuer,
+        /// Whom the client trusts: one or more certificates in PEM.
+        trust: String,
         /// Name of the cluster entry.
         cluster: String,
         /// Name of the user entry.
@@ -243,8 +250,8 @@ impl Content {
             Self::Certificate { .. } => "certificate".to_owned(),
             Self::ServiceAccountKeys => "service-account-keys".to_owned(),
             Self::EncryptionConfiguration => "encryption-configuration".to_owned(),
-            Self::Kubeconfig { cluster, user, server, .. } => {
-                format!("kubeconfig\0{cluster}\0{user}\0{server}")
+            Self::Kubeconfig { cluster, user, server, trust, .. } => {
+                format!("kubeconfig\0{cluster}\0{user}\0{server}\0{trust}")
             }
         };
         if let Some(intent) = self.intent() {
@@ -261,6 +268,6 @@ impl Content {
                 lifetime.as_secs(),
             );
         }
-        super::hash::text(&text)
+        crate::hash::text(&text)
     }
 }

@@ -10,9 +10,9 @@
 //!
 //! Invariants
 //! - Nothing is created, changed or deleted from a read that failed.
-//! - `objects` of a plan are applied in order and never swept: what must go is a [`Step::Delete`].
+//! - `objects` of a plan are applied in order and never swept: what must go is a deletion among the steps.
 //! - A workload that exists stays in the plan, whatever its gate says: gates are for first starts only.
-//! - Keys are never here: [`Step::Mint`] says what is needed, the edge mints it.
+//! - Keys are never here: [`Mint`] says what is needed, the edge mints it.
 //! - The API server's flags do not depend on its address: a late address changes a Secret and restarts nothing.
 //!   (The tunnel's server beside it reads its certificate once: a load balancer that is known by a host name, and the
 //!   yearly renewal of that certificate, do roll the API servers, gently.)
@@ -30,18 +30,17 @@ mod epoch;
 mod etcd;
 mod exposure;
 mod fold;
-mod hash;
 mod join;
 mod konnectivity;
 mod kube_proxy;
 mod kubeconfigs;
 pub mod material;
+mod membership;
 pub mod names;
 mod object;
 pub mod observed;
 mod part;
 mod pod;
-mod quantity;
 mod report;
 mod rights;
 mod scheduler;
@@ -50,6 +49,7 @@ pub mod step;
 mod tenant;
 mod tenant_pod;
 mod tenant_rbac;
+mod trust;
 mod validate;
 mod version;
 
@@ -63,17 +63,19 @@ use kube::core::DynamicObject;
 
 pub use epoch::{Epoch, Recorded};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
+pub use membership::Membership;
 pub use names::{Component, Names};
 pub use observed::{
-    ClusterFacts, InfrastructureFacts, ObjectIdentity, Observed, PodFacts, SecretFacts, ServiceFacts,
-    TenantFacts, TenantObject, WorkloadFacts,
+    ClusterFacts, InfrastructureFacts, NOT_ASKED, ObjectIdentity, Observed, PodFacts, SecretFacts,
+    ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
-pub use step::{Claim, Mint, MintReason, Step};
+pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
 
-use crate::flow::{self, Frontier, Read, Wake};
+use crate::flow::{self, Frontier, Never, Outcome, Planner, Read, StepId, Wake};
 use part::Part;
+pub(crate) use report::without_effect;
 use status::Draft;
 
 /// Types of the conditions of a hosted control plane.
@@ -91,11 +93,63 @@ pub mod condition {
     pub use super::tenant::WORKLOAD_READY;
 }
 
+/// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
+pub mod addons {
+    pub use hangar_api::contract::Endpoint;
+
+    pub use super::core_dns::CoreDns;
+    pub use super::kube_proxy::KubeProxy;
+    pub use super::pod::{plain_container, probe, restricted};
+    pub use super::rights::{account, cluster_role, cluster_role_binding, subject_account, subject_user};
+    pub use super::tenant_pod::{api_server_environment, config_map};
+}
+
 /// What could not be read tells nobody when it can be.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// What a plan of a hosted control plane is.
 pub type Plan = flow::Plan<Step, HostedControlPlaneStatus>;
+
+/// What has to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// The Secrets that hold keys; those that people brought are read as a whole.
+    Secrets,
+    /// What of these is in the tenant.
+    Tenant,
+}
+
+/// Decides about HostedControlPlanes.
+pub struct HostedControlPlanePlanner;
+
+impl Planner for HostedControlPlanePlanner {
+    type Observed = Observed;
+    type Wanted = Wanted;
+    type Own = Box<Mint>;
+    type Tenant = TenantStep;
+    type Cloud = Never;
+    type Status = HostedControlPlaneStatus;
+    type Object = DynamicObject;
+
+    fn wanted(observed: &Observed) -> Option<Wanted> {
+        observed.wanted()
+    }
+
+    fn plan(observed: &Observed) -> Plan {
+        plan(observed)
+    }
+
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        observed.fold(step, outcome);
+    }
+
+    fn not_applied(observed: &mut Observed, object: StepId, outcome: &Outcome) {
+        // What passes by itself is no news; what was refused is.
+        if let Outcome::Refused(refusal) = outcome {
+            observed.troubles.insert(object, refusal.message.clone());
+        }
+    }
+}
 
 /// Decides. Total, deterministic, without side effects.
 pub fn plan(observed: &Observed) -> Plan {
@@ -139,8 +193,8 @@ fn validated(observed: &Observed) -> Option<Validated<'_>> {
     validate(&observed.control_plane, cluster, epoch).ok()
 }
 
-/// Whether the Cluster means this control plane. Owner and label may be those of another that somebody copied; everything
-/// is named after the Cluster, so two would work on the same objects.
+/// Whether the Cluster means this control plane. Owner and label may be those of another that somebody copied; two of
+/// one Cluster would work on the same objects.
 fn is_referred(observed: &Observed, cluster: &ClusterFacts) -> bool {
     cluster.control_plane.is_some() && cluster.control_plane == observed.control_plane.metadata.name
 }
@@ -207,7 +261,7 @@ fn decide(observed: &Observed, draft: &mut Draft<'_>) -> Part {
 
 /// All concerns, each alone. Until the epoch is recorded nothing is rendered: a newer Hangar might do it differently.
 fn render(observed: &Observed, validated: &Validated<'_>, draft: &mut Draft<'_>, part: &mut Part) {
-    part.absorb(claim(observed, validated.epoch));
+    part.absorb(claim(observed, validated));
     if Epoch::recorded(&observed.control_plane) == Recorded::Nothing {
         draft.unavailable(
             "NotClaimed",
@@ -232,13 +286,17 @@ fn render(observed: &Observed, validated: &Validated<'_>, draft: &mut Draft<'_>,
 }
 
 /// Marks the control plane as ours, where something of the mark is missing.
-fn claim(observed: &Observed, epoch: Epoch) -> Part {
+fn claim(observed: &Observed, validated: &Validated<'_>) -> Part {
     let mut part = Part::default();
     let metadata = &observed.control_plane.metadata;
     let present =
         |name: &str| metadata.annotations.as_ref().is_some_and(|present| present.contains_key(name));
     // It holds data that would not move with it.
-    let wanted = [(names::EPOCH_ANNOTATION, epoch.as_str()), (BLOCK_MOVE_ANNOTATION, "true")];
+    let wanted = [
+        (names::EPOCH_ANNOTATION, validated.epoch.as_str()),
+        (names::IDENTITY_ANNOTATION, validated.names.identity()),
+        (BLOCK_MOVE_ANNOTATION, "true"),
+    ];
     let annotations: BTreeMap<String, String> = wanted
         .into_iter()
         .filter(|(name, _)| !present(name))
@@ -249,9 +307,9 @@ fn claim(observed: &Observed, epoch: Epoch) -> Part {
     if !has_finalizer || !annotations.is_empty() {
         part.report.decide(
             "claim the control plane",
-            "everything is rendered with the epoch that is recorded first",
+            "everything is rendered with the epoch, and named after the identity, that are recorded first",
         );
-        part.steps.push(Step::Claim(Claim { finalizer, annotations }));
+        part.steps.push(step::claim(metadata, finalizer, &annotations));
     }
     part
 }

@@ -1,8 +1,13 @@
-//! What everything of a control plane is called: names derived from the Cluster's, labels and annotations of ours.
+//! What everything of a control plane is called: names made from its identity, labels and annotations of ours.
 //!
-//! Names are identities: a rename would orphan data, so a test pins all of them. Two clusters of one namespace must never
-//! meet in a name: no suffix ends in `-` and another one, and what numbers objects stands before the Cluster's name.
-//! Services carry prefixes because their names must begin with a letter.
+//! The identity is recorded when a control plane is claimed; it is the Cluster's name unless something else was recorded
+//! before. [`Names::of`] is the one place that reads it. Only the Secrets that the contract names go by the Cluster.
+//!
+//! A rename would orphan data, so a test pins all names. Two control planes of one namespace must never meet in a name:
+//! no suffix ends in `-` and another one, and what numbers objects stands before the identity. Services carry prefixes
+//! because their names must begin with a letter.
+
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 
 use super::material::Material;
 use crate::admission::FieldError;
@@ -13,11 +18,17 @@ pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "hangar";
+/// Which control plane an object belongs to, by its identity; also selects pods, for which it must never change.
+pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 /// On pods and their templates: the version they run.
 pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// On HostedControlPlanes: the epoch that everything of it is rendered with.
 pub const EPOCH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/render-epoch";
+/// On HostedControlPlanes: what its objects are named after.
+pub const IDENTITY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/identity";
+/// On HostedControlPlanes: that etcd was bootstrapped, and with whom.
+pub const ETCD_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd";
 /// On Secrets: hash of what was asked for.
 pub const INTENT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/intent";
 /// On Secrets: fingerprint of what is in it.
@@ -37,7 +48,7 @@ pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
 /// On objects of the tenant: hash of what was desired when it was applied.
 pub const DESIRED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/desired";
 
-/// The longest name of a Cluster. A StatefulSet's name becomes a label value of its pods together with a hash of up to
+/// The longest name of a Cluster, and the longest identity. A StatefulSet's name becomes a label value of its pods together with a hash of up to
 /// eleven characters, so it has 52, five of which are `-etcd`.
 pub const CLUSTER_NAME_LIMIT: usize = 47;
 
@@ -73,35 +84,34 @@ impl Component {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     cluster: String,
+    identity: String,
     namespace: String,
 }
 
 impl Names {
-    /// Names after a Cluster, or what is wrong with its name.
-    pub fn new(cluster: &str, namespace: &str) -> Result<Self, FieldError> {
-        let is_label = !cluster.is_empty()
-            && cluster.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !cluster.starts_with('-')
-            && !cluster.ends_with('-');
-        if !is_label {
-            let why =
-                "objects of the control plane are named after it: lower case letters, digits and dashes";
-            return Err(FieldError::invalid("Cluster.metadata.name", cluster, why));
+    /// The names of a control plane's objects, or what is wrong with what they are made from.
+    pub fn of(control_plane: &HostedControlPlane, cluster: &str) -> Result<Self, FieldError> {
+        let metadata = &control_plane.metadata;
+        let recorded = metadata.annotations.as_ref().and_then(|all| all.get(IDENTITY_ANNOTATION));
+        check("Cluster.metadata.name", cluster)?;
+        if let Some(identity) = recorded {
+            check(&format!("metadata.annotations[{IDENTITY_ANNOTATION}]"), identity)?;
         }
-        if cluster.len() > CLUSTER_NAME_LIMIT {
-            let why = format!(
-                "it is too long by {}: with etcd's StatefulSet named after it, pods need label values of 63 \
-                 characters, which leaves {CLUSTER_NAME_LIMIT} for the name",
-                cluster.len() - CLUSTER_NAME_LIMIT
-            );
-            return Err(FieldError::invalid("Cluster.metadata.name", cluster, why));
-        }
-        Ok(Self { cluster: cluster.to_owned(), namespace: namespace.to_owned() })
+        Ok(Self {
+            cluster: cluster.to_owned(),
+            identity: recorded.map_or(cluster, String::as_str).to_owned(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+        })
     }
 
     /// The Cluster.
     pub fn cluster(&self) -> &str {
         &self.cluster
+    }
+
+    /// What objects are named after.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// The namespace of everything.
@@ -111,27 +121,33 @@ impl Names {
 
     /// The Secret of a material.
     pub fn secret(&self, material: Material) -> String {
-        format!("{}-{}", self.cluster, material.suffix())
+        let owner = if material.is_of_contract() { &self.cluster } else { &self.identity };
+        format!("{owner}-{}", material.suffix())
+    }
+
+    /// The ConfigMap of the certificates that are trusted for an authority.
+    pub fn trust(&self, authority: Material) -> String {
+        format!("{}-{}-trust", self.identity, authority.suffix())
     }
 
     /// etcd's StatefulSet, PodDisruptionBudget, NetworkPolicy and ConfigMap.
     pub fn etcd(&self) -> String {
-        format!("{}-etcd", self.cluster)
+        format!("{}-etcd", self.identity)
     }
 
     /// The pod of an etcd member, which is its name among members as well.
     pub fn etcd_pod(&self, ordinal: i32) -> String {
-        format!("{}-etcd-{ordinal}", self.cluster)
+        format!("{}-etcd-{ordinal}", self.identity)
     }
 
     /// The Service that governs etcd's pods.
     pub fn etcd_service(&self) -> String {
-        format!("etcd-{}", self.cluster)
+        format!("etcd-{}", self.identity)
     }
 
     /// The Service of one etcd member: its name resolves before the pod has an address.
     pub fn etcd_member_service(&self, ordinal: i32) -> String {
-        format!("etcd{ordinal}-{}", self.cluster)
+        format!("etcd{ordinal}-{}", self.identity)
     }
 
     /// The host name of one etcd member.
@@ -141,12 +157,12 @@ impl Names {
 
     /// The API server's Deployment, PodDisruptionBudget and ConfigMap.
     pub fn api_server(&self) -> String {
-        format!("{}-apiserver", self.cluster)
+        format!("{}-apiserver", self.identity)
     }
 
     /// The Service that the API server is reached through.
     pub fn api_server_service(&self) -> String {
-        format!("api-{}", self.cluster)
+        format!("api-{}", self.identity)
     }
 
     /// The API server's host name in the management cluster.
@@ -154,19 +170,45 @@ impl Names {
         format!("{}.{}.svc", self.api_server_service(), self.namespace)
     }
 
+    /// The Service that agents reach the tunnel's server through.
+    pub fn konnectivity_service(&self) -> String {
+        format!("konnectivity-{}", self.identity)
+    }
+
     /// What agents call the tunnel's server where it has no name of its own. It is in the certificate from the start,
-    /// while the address people reach comes late, and the tunnel's server reads its certificate once.
+    /// while the address that agents reach comes late, and the tunnel's server reads its certificate once.
     pub fn konnectivity_host(&self) -> String {
-        format!("konnectivity.{}", self.api_server_host())
+        format!("{}.{}.svc", self.konnectivity_service(), self.namespace)
     }
 
     /// The controller manager's Deployment and ConfigMap.
     pub fn controller_manager(&self) -> String {
-        format!("{}-controller-manager", self.cluster)
+        format!("{}-controller-manager", self.identity)
     }
 
     /// The scheduler's Deployment and ConfigMap.
     pub fn scheduler(&self) -> String {
-        format!("{}-scheduler", self.cluster)
+        format!("{}-scheduler", self.identity)
     }
+}
+
+/// Whether objects can be named after it.
+fn check(path: &str, name: &str) -> Result<(), FieldError> {
+    let is_label = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if !is_label {
+        let why = "objects of the control plane are named after it: lower case letters, digits and dashes";
+        return Err(FieldError::invalid(path, name, why));
+    }
+    if name.len() > CLUSTER_NAME_LIMIT {
+        let why = format!(
+            "it is too long by {}: with etcd's StatefulSet named after it, pods need label values of 63 characters, \
+             which leaves {CLUSTER_NAME_LIMIT} for the name",
+            name.len() - CLUSTER_NAME_LIMIT
+        );
+        return Err(FieldError::invalid(path, name, why));
+    }
+    Ok(())
 }

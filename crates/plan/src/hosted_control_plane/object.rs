@@ -8,9 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
 
-use super::hash;
-use super::names::{COMPONENT_LABEL, Component, DESIRED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL};
+use super::names::{
+    COMPONENT_LABEL, Component, DESIRED_ANNOTATION, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL,
+};
 use super::validate::Validated;
+use crate::inventory;
 
 const OWNER_VERSION: &str = "controlplane.cluster.x-k8s.io/v1alpha1";
 const OWNER_KIND: &str = "HostedControlPlane";
@@ -18,17 +20,15 @@ const OWNER_KIND: &str = "HostedControlPlane";
 impl Validated<'_> {
     /// Labels that select a component's pods: they never change.
     pub(super) fn selector(&self, component: Component) -> BTreeMap<String, String> {
-        [
-            (CLUSTER_NAME_LABEL, naming::label_value(self.names.cluster())),
-            (COMPONENT_LABEL, component.as_str().to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        [(INSTANCE_LABEL, self.names.identity().to_owned()), (COMPONENT_LABEL, component.as_str().to_owned())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
     }
 
     /// Labels of a component's objects.
     pub(super) fn labels(&self, component: Component) -> BTreeMap<String, String> {
         let mut labels = self.selector(component);
+        labels.insert(CLUSTER_NAME_LABEL.to_owned(), naming::label_value(self.names.cluster()));
         labels.insert(MANAGED_BY_LABEL.to_owned(), MANAGED_BY.to_owned());
         labels
     }
@@ -91,7 +91,7 @@ pub(super) fn tenant(
     let mut labels: BTreeMap<String, String> =
         labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     labels.insert(MANAGED_BY_LABEL.to_owned(), MANAGED_BY.to_owned());
-    let mut object = DynamicObject {
+    let object = DynamicObject {
         types: Some(TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() }),
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -101,9 +101,7 @@ pub(super) fn tenant(
         },
         data: content,
     };
-    let hash = hash::value(&json!([api_version, kind, namespace, name, object.metadata.labels, object.data]));
-    object.metadata.annotations = Some([(DESIRED_ANNOTATION.to_owned(), hash)].into());
-    object
+    inventory::marked(object, DESIRED_ANNOTATION)
 }
 
 /// A document for people and programs: YAML, or JSON (which is YAML) should it ever not be writable.

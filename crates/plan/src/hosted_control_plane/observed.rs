@@ -10,13 +10,14 @@ use std::time::Duration;
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::names::CLUSTER_NAME_LABEL;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::DynamicObject;
 
 use super::material::Material;
-use super::names;
+use super::{Names, Wanted, names};
 use crate::flow::{Read, StepId};
+pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
 
 /// How references name a control plane.
 const KIND: &str = "HostedControlPlane";
@@ -50,19 +51,46 @@ pub struct Observed {
     pub scheduler: Read<WorkloadFacts>,
     /// The Service that the API server is reached through.
     pub service: Read<ServiceFacts>,
+    /// The Service that agents reach the tunnel's server through.
+    pub tunnel: Read<ServiceFacts>,
     /// What is in the tenant. Unknown while it cannot be reached, with the reason; never Absent.
     pub tenant: Read<TenantFacts>,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
 
+/// Why the tenant is unknown while nobody asked it, though it can be asked.
+pub const NOT_ASKED: &str = "it was not asked";
+
 impl Observed {
+    /// What to read next before a plan can be made.
+    pub(super) fn wanted(&self) -> Option<Wanted> {
+        // A name that nothing can be named after has nothing to be looked for.
+        self.names()?;
+        if self.secrets.is_empty() {
+            return Some(Wanted::Secrets);
+        }
+        (self.tenant == Read::unknown(NOT_ASKED)).then_some(Wanted::Tenant)
+    }
+
+    /// What everything is named, where that can be told: also after a Cluster that is gone, for what is named after it has
+    /// to go too.
+    pub fn names(&self) -> Option<Names> {
+        let metadata = &self.control_plane.metadata;
+        let known = self.cluster.iter().next().map(|cluster| cluster.name.clone());
+        let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Cluster");
+        let label = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL));
+        let name = known.or_else(|| owner.map(|owner| owner.name.clone())).or_else(|| label.cloned())?;
+        Names::of(&self.control_plane, &name).ok()
+    }
+
     /// Whether something of the management cluster could not be read.
     pub(super) fn has_unread(&self) -> bool {
         let workloads = [&self.etcd, &self.api_server, &self.controller_manager, &self.scheduler];
         self.cluster.is_unknown()
             || self.infrastructure.is_unknown()
             || self.service.is_unknown()
+            || self.tunnel.is_unknown()
             || self.etcd_pods.is_unknown()
             || self.api_server_pods.is_unknown()
             || workloads.into_iter().any(Read::is_unknown)
@@ -73,7 +101,7 @@ impl Observed {
 /// What a plan needs of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Name; everything is named after it.
+    /// Name.
     pub name: String,
     /// Whether the whole Cluster is paused.
     pub is_paused: bool,
@@ -268,7 +296,7 @@ pub struct PodFacts {
     pub trouble: Option<String>,
 }
 
-/// What a plan needs of the API server's Service.
+/// What a plan needs of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFacts {
     /// Unique id.
@@ -293,58 +321,4 @@ pub struct TenantFacts {
     /// What is there of each object that [`super::tenant_objects`] asks for or [`super::tenant_leftovers`] names.
     /// What is missing in the map was not read, and is left alone.
     pub objects: BTreeMap<ObjectIdentity, TenantObject>,
-}
-
-/// What is there of an object of the tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TenantObject {
-    /// It was looked for and does not exist.
-    Absent,
-    /// We made it.
-    Ours {
-        /// Unique id.
-        uid: String,
-        /// The annotation [`names::DESIRED_ANNOTATION`]: the hash of what was applied last.
-        applied: Option<String>,
-        /// Whether somebody changed what we had set since: it differs from the object that was desired.
-        is_drifted: bool,
-    },
-    /// Somebody else made it.
-    Foreign,
-}
-
-/// Which object is meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectIdentity {
-    /// API version with group.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for objects of the whole cluster.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl ObjectIdentity {
-    /// The identity of an object.
-    pub fn of(object: &DynamicObject) -> Self {
-        let types = object.types.clone().unwrap_or_default();
-        Self {
-            api_version: types.api_version,
-            kind: types.kind,
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            name: object.metadata.name.clone().unwrap_or_default(),
-        }
-    }
-}
-
-impl std::fmt::Display for ObjectIdentity {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.namespace.is_empty() {
-            write!(formatter, "{} {}", self.kind, self.name)
-        } else {
-            write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
-        }
-    }
 }

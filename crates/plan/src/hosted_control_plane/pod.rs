@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::material::{Material, keys};
 use super::names::{Component, VERSION_LABEL};
+use super::trust::BUNDLE;
 use super::validate::Validated;
 
 /// No root, no name: any id that no file of the images belongs to.
@@ -33,8 +34,19 @@ pub(super) fn image(given: Option<&Image>, repository: &str, tag: &str) -> Strin
     )
 }
 
-/// What is the same for all containers, from what people may set on them. Requests are small: a tenant at rest needs
-/// little, and what people give replaces them.
+/// What is the same for all containers.
+pub fn plain_container(name: &str, image: &str, (cpu, memory): (&str, &str)) -> Value {
+    json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        "securityContext": restricted(&[]),
+    })
+}
+
+/// A container with what people may set on it. Requests are small: a tenant at rest needs little, and what people give
+/// replaces them.
 pub(super) fn container(
     name: &str,
     given: &Container,
@@ -42,27 +54,20 @@ pub(super) fn container(
     tag: &str,
     requests: (&str, &str),
 ) -> Value {
-    let policy = match given.image_pull_policy.unwrap_or_default() {
+    let mut container = plain_container(name, &image(given.image.as_ref(), repository, tag), requests);
+    container["imagePullPolicy"] = json!(match given.image_pull_policy.unwrap_or_default() {
         ImagePullPolicy::Always => "Always",
         ImagePullPolicy::IfNotPresent => "IfNotPresent",
         ImagePullPolicy::Never => "Never",
-    };
-    let resources = given
-        .resources
-        .as_ref()
-        .and_then(|resources| serde_json::to_value(resources).ok())
-        .unwrap_or_else(|| json!({"requests": {"cpu": requests.0, "memory": requests.1}}));
-    json!({
-        "name": name,
-        "image": image(given.image.as_ref(), repository, tag),
-        "imagePullPolicy": policy,
-        "resources": resources,
-        "securityContext": restricted(&[]),
-    })
+    });
+    if let Some(resources) = given.resources.as_ref().and_then(|given| serde_json::to_value(given).ok()) {
+        container["resources"] = resources;
+    }
+    container
 }
 
 /// No privilege beyond the named capabilities.
-pub(super) fn restricted(capabilities: &[&str]) -> Value {
+pub fn restricted(capabilities: &[&str]) -> Value {
     let mut set = json!({"drop": ["ALL"]});
     if !capabilities.is_empty() {
         set["add"] = json!(capabilities);
@@ -108,7 +113,7 @@ impl Flags {
 }
 
 /// How a container is asked how it is.
-pub(super) fn probe(path: &str, port: u16, scheme: &str, period: u32, timeout: u32, failures: u32) -> Value {
+pub fn probe(path: &str, port: u16, scheme: &str, period: u32, timeout: u32, failures: u32) -> Value {
     json!({
         "httpGet": {"path": path, "port": port, "scheme": scheme},
         "periodSeconds": period,
@@ -144,9 +149,9 @@ impl Files {
         self.secret(validated, material, &[(keys::CERTIFICATE, &certificate), (keys::PRIVATE_KEY, &key)])
     }
 
-    /// The certificate of an authority, without its key.
+    /// Whom to trust of an authority: its bundle, never what it signs with.
     pub(super) fn authority(self, validated: &Validated<'_>, material: Material, file: &str) -> Self {
-        self.secret(validated, material, &[(keys::CERTIFICATE, file)])
+        self.config_map(&validated.names.trust(material), &[(BUNDLE, file)])
     }
 
     /// Files of a ConfigMap: key and file name.

@@ -1,6 +1,7 @@
 //! What people wrote and what does not happen yet: said once, clearly, instead of silently ignored.
 
 use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
 use super::observed::Observed;
 use super::part::Part;
@@ -11,7 +12,7 @@ pub const SETTINGS_EFFECTIVE: &str = "SettingsEffective";
 
 pub(super) fn plan(_: &Observed, validated: &Validated<'_>) -> Part {
     let mut part = Part::default();
-    let without_effect = without_effect(validated);
+    let without_effect = without_effect(validated.settings);
     if !without_effect.is_empty() {
         let waiting =
             Waiting::new(Actor::ClusterOwner, "these settings to be removed, or a Hangar that knows them")
@@ -21,8 +22,8 @@ pub(super) fn plan(_: &Observed, validated: &Validated<'_>) -> Part {
     part
 }
 
-fn without_effect(validated: &Validated<'_>) -> Vec<&'static str> {
-    let settings = validated.settings;
+/// What the settings ask for and do not get.
+pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'static str> {
     let etcd = settings.etcd.as_ref();
     let api_server = settings.deployment.as_ref().and_then(|deployment| deployment.api_server.as_ref());
     [

@@ -8,11 +8,13 @@ use super::object::tenant;
 const GROUP: &str = "rbac.authorization.k8s.io";
 const VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-pub(super) fn account(namespace: &str, name: &str) -> DynamicObject {
+/// A ServiceAccount.
+pub fn account(namespace: &str, name: &str) -> DynamicObject {
     tenant(("v1", "ServiceAccount"), Some(namespace), name, &[], json!({}))
 }
 
-pub(super) fn cluster_role(name: &str, rules: &Value) -> DynamicObject {
+/// A role in all namespaces.
+pub fn cluster_role(name: &str, rules: &Value) -> DynamicObject {
     tenant((VERSION, "ClusterRole"), None, name, &[], json!({"rules": rules}))
 }
 
@@ -21,7 +23,7 @@ pub(super) fn role(namespace: &str, name: &str, rules: &Value) -> DynamicObject 
 }
 
 /// Binds a cluster role.
-pub(super) fn cluster_role_binding(name: &str, role: &str, subjects: &[Value]) -> DynamicObject {
+pub fn cluster_role_binding(name: &str, role: &str, subjects: &[Value]) -> DynamicObject {
     let content = json!({
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
         "subjects": subjects,
@@ -35,11 +37,13 @@ pub(super) fn role_binding(namespace: &str, name: &str, subjects: &[Value]) -> D
     tenant((VERSION, "RoleBinding"), Some(namespace), name, &[], content)
 }
 
-pub(super) fn subject_account(namespace: &str, name: &str) -> Value {
+/// A ServiceAccount, in a binding.
+pub fn subject_account(namespace: &str, name: &str) -> Value {
     json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
 }
 
-pub(super) fn subject_user(name: &str) -> Value {
+/// A user that is known by certificate, in a binding.
+pub fn subject_user(name: &str) -> Value {
     json!({"apiGroup": GROUP, "kind": "User", "name": name})
 }
 

@@ -5,6 +5,7 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::controllers::{KUBECONFIG, PKI, replicas};
+use super::exposure::manager;
 use super::kubeconfigs;
 use super::material::Material;
 use super::names::Component;
@@ -25,7 +26,7 @@ fn settings(validated: &Validated<'_>) -> ScalablePod {
 }
 
 pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
-    let server = format!("https://{}:{}", validated.names.api_server_host(), validated.port);
+    let server = format!("https://{}", manager(validated));
     let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
     validated.config_map(validated.names.scheduler(), Component::Scheduler, &data.into())
 }

@@ -177,7 +177,7 @@ impl<'observed> Draft<'observed> {
             Read::Unknown(unknown) => return unread("the API server's Deployment", &unknown.why),
             read => read.iter().next().map_or(0, |facts| facts.ready),
         };
-        let members = etcd::members(observed, validated);
+        let members = etcd::membership(validated).members;
         let healthy = match &observed.etcd {
             Read::Unknown(unknown) => return unread("etcd's StatefulSet", &unknown.why),
             read => read.iter().next().map_or(0, |facts| facts.ready),
@@ -186,7 +186,7 @@ impl<'observed> Draft<'observed> {
             let waiting = Waiting::new(management_cluster(), "an API server to be ready");
             return Finding::fails(AVAILABLE, "NoAPIServer", &waiting);
         }
-        if healthy < members / 2 + 1 {
+        if healthy < etcd::quorum(members) {
             let on = format!("etcd's members, {healthy} of {members} are ready");
             return Finding::fails(AVAILABLE, "NoQuorum", &Waiting::new(management_cluster(), on));
         }

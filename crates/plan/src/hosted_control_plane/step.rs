@@ -4,65 +4,103 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hangar_api::contract::Endpoint;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::json;
 
 use super::material::{Content, Material};
-use super::observed::{InfrastructureFacts, ObjectIdentity};
-use crate::flow::{self, StepId};
+use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts};
+use crate::flow::{self, Action, Identified, StepId, Target, Write};
 
-/// One call of a hosted control plane's plan.
+/// One call: writes to the management cluster, minting, and calls to the tenant.
+pub type Step = flow::Step<Box<Mint>, TenantStep>;
+
+/// One call to the tenant.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Marks the control plane as ours before anything is made for it.
-    Claim(Claim),
-    /// Mints a key and what belongs to it into a Secret.
-    Mint(Box<Mint>),
-    /// Writes `spec.controlPlaneEndpoint` of the control plane itself, by merge patch.
-    PublishEndpoint(Endpoint),
-    /// Writes `spec.controlPlaneEndpoint` of the infrastructure object, by merge patch with its uid: other providers
-    /// accept that only while its host is empty, which was seen.
-    PublishInfrastructureEndpoint {
-        /// The object as it was seen.
-        target: InfrastructureFacts,
-        /// What it gets.
-        endpoint: Endpoint,
-    },
-    /// Patches an annotation onto a running pod, so that kubelet brings changed Secrets to it at once. The pod's
-    /// template stays as it is: nothing restarts.
-    RefreshPod {
-        /// Name of the pod.
-        pod: String,
-        /// Its uid, which the patch carries.
-        uid: String,
-        /// Annotations to set, by merge patch.
-        annotations: BTreeMap<String, String>,
-    },
-    /// Applies an object in the tenant, with the uid that was seen if there was one.
-    ApplyTenant {
+pub enum TenantStep {
+    /// Applies an object, with the uid that was seen if there was one.
+    Apply {
         /// The object; it carries the hash of itself in [`super::names::DESIRED_ANNOTATION`].
         object: Box<DynamicObject>,
         /// The uid of the one that is there.
         uid: Option<String>,
     },
-    /// Deletes an object of ours in the tenant that is no longer wanted.
-    DeleteTenant {
-        /// Which one.
-        object: ObjectIdentity,
-        /// Its uid: a precondition.
-        uid: String,
-    },
-    /// Deletes an object of ours in the management cluster, in the foreground: it is there until its pods are gone.
+    /// Deletes an object of ours that is no longer wanted.
     Delete {
         /// Which one.
         object: ObjectIdentity,
         /// Its uid: a precondition.
         uid: String,
     },
-    /// Removes our finalizer: nothing is left that needs order.
-    Release {
-        /// The finalizer.
-        finalizer: &'static str,
-    },
+}
+
+impl Identified for TenantStep {
+    fn id(&self) -> StepId {
+        match self {
+            Self::Apply { object, .. } => {
+                StepId::new("apply", "tenant", ObjectIdentity::of(object).to_string())
+            }
+            Self::Delete { object, .. } => StepId::new("delete", "tenant", object.to_string()),
+        }
+    }
+}
+
+/// Marks the control plane as ours before anything is made for it: finalizer and annotations are there together or not
+/// at all.
+pub(super) fn claim(metadata: &ObjectMeta, finalizer: &str, annotations: &BTreeMap<String, String>) -> Step {
+    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|present| present == finalizer) {
+        finalizers.push(finalizer.to_owned());
+    }
+    let fields = json!({ "metadata": { "finalizers": finalizers, "annotations": annotations } });
+    Write::itself(StepId::new("claim", "control-plane", "self"), fields).into()
+}
+
+/// Records something on the control plane that is true from now on, whatever is seen later.
+pub(super) fn record(name: &'static str, value: &str) -> Step {
+    let fields = json!({ "metadata": { "annotations": { name: value } } });
+    Write::itself(StepId::new("record", "control-plane", name), fields).into()
+}
+
+/// Writes `spec.controlPlaneEndpoint` of the control plane itself.
+pub(super) fn publish(endpoint: &Endpoint) -> Step {
+    let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+    Write::itself(StepId::new("publish-endpoint", "control-plane", "self"), fields).into()
+}
+
+/// Writes `spec.controlPlaneEndpoint` of the infrastructure object. Other providers accept that only while its host is
+/// empty, which was seen.
+pub(super) fn publish_to(infrastructure: &InfrastructureFacts, endpoint: &Endpoint) -> Step {
+    let InfrastructureFacts { api_version, kind, name, uid, .. } = infrastructure;
+    let id = StepId::new("publish-endpoint", "infrastructure", format!("{kind} {name}"));
+    let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+    Write { id, action: Action::Change { target: target(api_version, kind, name, uid), fields } }.into()
+}
+
+/// Patches annotations onto a running pod, so that kubelet brings changed Secrets to it at once. The pod's template stays
+/// as it is: nothing restarts.
+pub(super) fn refresh(pod: &PodFacts, annotations: &BTreeMap<String, String>) -> Step {
+    let fields = json!({ "metadata": { "annotations": annotations } });
+    let target = target("v1", "Pod", &pod.name, &pod.uid);
+    Write { id: StepId::new("refresh", "pod", &pod.name), action: Action::Change { target, fields } }.into()
+}
+
+/// Deletes an object of ours in the foreground: it is there until its pods are gone.
+pub(super) fn delete(object: &ObjectIdentity, uid: &str) -> Step {
+    let id = StepId::new("delete", "management", object.to_string());
+    let target = target(&object.api_version, &object.kind, &object.name, uid);
+    Write { id, action: Action::Delete { target, is_foreground: true } }.into()
+}
+
+/// Removes our finalizer: nothing is left that needs order.
+pub(super) fn release(metadata: &ObjectMeta, finalizer: &str) -> Step {
+    let id = StepId::new("release", "control-plane", "self");
+    Write { id, ..Write::remove_finalizer(metadata, finalizer, "") }.into()
+}
+
+fn target(api_version: &str, kind: &str, name: &str, uid: &str) -> Target {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let own = |text: &str| text.to_owned();
+    Target { group: own(group), kind: own(kind), name: own(name), uid: own(uid) }
 }
 
 impl ObjectIdentity {
@@ -78,23 +116,13 @@ impl ObjectIdentity {
     }
 }
 
-/// What marks a control plane as ours. One patch with the resourceVersion that was seen: finalizer and annotations are
-/// there together or not at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Our finalizer; added where it is missing.
-    pub finalizer: &'static str,
-    /// Annotations to set: the render epoch, and what keeps the object where it is.
-    pub annotations: BTreeMap<String, String>,
-}
-
 /// A Secret to mint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mint {
     /// What it holds.
     pub material: Material,
     /// The Secret without its data: name, namespace, type, labels, owner. The edge adds `data` and the annotations of
-    /// [`super::SecretFacts::annotations`], and applies it as our own object.
+    /// [`super::SecretFacts::annotations`].
     pub secret: DynamicObject,
     /// What its data must be.
     pub content: Content,
@@ -128,24 +156,8 @@ impl fmt::Display for MintReason {
     }
 }
 
-impl flow::Step for Step {
+impl Identified for Box<Mint> {
     fn id(&self) -> StepId {
-        match self {
-            Self::Claim(_) => StepId::new("claim", "control-plane", "self"),
-            Self::Mint(mint) => {
-                StepId::new("mint", "secret", mint.secret.metadata.name.clone().unwrap_or_default())
-            }
-            Self::PublishEndpoint(_) => StepId::new("publish-endpoint", "control-plane", "self"),
-            Self::PublishInfrastructureEndpoint { target, .. } => {
-                StepId::new("publish-endpoint", "infrastructure", format!("{} {}", target.kind, target.name))
-            }
-            Self::RefreshPod { pod, .. } => StepId::new("refresh", "pod", pod),
-            Self::ApplyTenant { object, .. } => {
-                StepId::new("apply", "tenant", ObjectIdentity::of(object).to_string())
-            }
-            Self::DeleteTenant { object, .. } => StepId::new("delete", "tenant", object.to_string()),
-            Self::Delete { object, .. } => StepId::new("delete", "management", object.to_string()),
-            Self::Release { .. } => StepId::new("release", "control-plane", "self"),
-        }
+        StepId::new("mint", "secret", self.secret.metadata.name.clone().unwrap_or_default())
     }
 }

@@ -13,10 +13,10 @@ use super::material::Material;
 use super::names::DESIRED_ANNOTATION;
 use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
 use super::part::Part;
-use super::step::Step;
+use super::step::{Step, TenantStep};
 use super::validate::Validated;
-use super::{controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac};
-use crate::flow::{Read, Step as _, Wake};
+use super::{controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac, trust};
+use crate::flow::{Identified as _, Read, Wake};
 
 /// Whether the tenant has everything that nodes need.
 pub const WORKLOAD_READY: &str = "WorkloadReady";
@@ -26,13 +26,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Everything, as far as what it needs was seen.
 pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
-    let mut objects = tenant_rbac::objects();
-    objects.extend(konnectivity::rights());
+    let mut objects = tenant_rbac::objects(validated.epoch);
+    objects.extend(konnectivity::rights(validated.epoch));
     objects.push(join::kubelet_config(validated));
-    let authority = match observed.secret(Material::ClusterAuthority) {
-        Read::One(facts) => facts.certificate.clone(),
-        _ => None,
-    };
+    let authority = trust::bundle(observed, Material::ClusterAuthority);
     if let (Ok(reach), Some(authority)) = (reach(observed, validated), authority) {
         objects.extend(addressed(observed, validated, &reach, &authority));
     }
@@ -50,14 +47,18 @@ fn addressed(
     let version =
         serving.filter(|serving| *serving < validated.version).unwrap_or_else(|| validated.version.clone());
     let nodes = observed.tenant.iter().map(|tenant| tenant.nodes).next().unwrap_or_default();
-    let endpoint = &reach.endpoint;
-    let mut objects =
-        vec![join::cluster_info(endpoint, authority), join::kubeadm_config(validated, &version, endpoint)];
-    objects.extend(join::kubernetes_endpoints(reach));
+    let endpoint = &reach.nodes;
+    let mut objects = vec![
+        join::cluster_info(validated.epoch, endpoint, authority),
+        join::kubeadm_config(validated, &version, endpoint),
+    ];
+    objects.extend(join::kubernetes_endpoints(validated.epoch, reach));
     if !kube_proxy::is_disabled(validated) {
         objects.extend(kube_proxy::objects(validated, &version, endpoint));
     }
-    objects.extend(konnectivity::agents(validated, reach, authority, nodes));
+    if let Ok(agents) = &reach.agents {
+        objects.extend(konnectivity::agents(validated, (agents, endpoint), authority, nodes));
+    }
     objects.extend(core_dns::objects(validated, &version, endpoint, nodes));
     objects
 }
@@ -96,7 +97,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             Need::Unread => pending.push(identity.to_string()),
             Need::Foreign => foreign.push(identity.to_string()),
             Need::Apply(uid) => {
-                let step = Step::ApplyTenant { object: Box::new(object), uid };
+                let step = Step::Tenant(TenantStep::Apply { object: Box::new(object), uid });
                 troubles.extend(observed.troubles.get(&step.id()).cloned());
                 pending.push(identity.to_string());
                 part.steps.push(step);
@@ -106,11 +107,10 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     for object in leftovers(validated) {
         if let Some(TenantObject::Ours { uid, .. }) = tenant.objects.get(&object) {
             pending.push(object.to_string());
-            part.steps.push(Step::DeleteTenant { object, uid: uid.clone() });
+            part.steps.push(Step::Tenant(TenantStep::Delete { object, uid: uid.clone() }));
         }
     }
-    if !matches!(observed.secret(Material::ClusterAuthority), Read::One(facts) if facts.certificate.is_some())
-    {
+    if trust::bundle(observed, Material::ClusterAuthority).is_none() {
         pending.push("everything that needs to know the cluster's authority".to_owned());
     }
     judge(observed, validated, &foreign, (&pending, &troubles), &mut part);
@@ -152,7 +152,7 @@ fn judge(
         let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's objects to go, or to be ours")
             .because(format!("these names are taken in the tenant: {}", foreign.join(", ")));
         part.fails(WORKLOAD_READY, "NameTaken", &waiting);
-    } else if let Err(waiting) = reach(observed, validated) {
+    } else if let Err(waiting) = reach(observed, validated).and_then(|reach| reach.agents) {
         part.fails(WORKLOAD_READY, "NoAddress", &waiting);
     } else if let Some(first) = pending.first() {
         let on = match pending.len() - 1 {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::object::tenant;
 
-pub(super) fn config_map(namespace: &str, name: &str, data: &[(&str, String)]) -> DynamicObject {
+/// A ConfigMap.
+pub fn config_map(namespace: &str, name: &str, data: &[(&str, String)]) -> DynamicObject {
     let data: BTreeMap<&str, &String> = data.iter().map(|(key, text)| (*key, text)).collect();
     tenant(("v1", "ConfigMap"), Some(namespace), name, &[], json!({"data": data}))
 }
@@ -44,7 +45,7 @@ fn toleration(key: &str, effect: &str) -> Value {
 }
 
 /// Leads clients of the API server to the address that needs no Service. It wins over the variables that kubelet sets.
-pub(super) fn api_server_environment(endpoint: &Endpoint) -> Value {
+pub fn api_server_environment(endpoint: &Endpoint) -> Value {
     json!([
         {"name": "KUBERNETES_SERVICE_HOST", "value": endpoint.host},
         {"name": "KUBERNETES_SERVICE_PORT", "value": endpoint.port.to_string()},

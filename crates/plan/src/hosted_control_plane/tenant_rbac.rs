@@ -3,6 +3,7 @@
 use kube::core::DynamicObject;
 use serde_json::json;
 
+use super::epoch::Epoch;
 use super::kubeconfigs::ADMINISTRATORS;
 use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_group, subject_user};
 
@@ -11,7 +12,7 @@ const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
 /// Nodes that have joined.
 const NODES: &str = "system:nodes";
 
-pub(super) fn objects() -> Vec<DynamicObject> {
+pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
     let joining = [subject_group(JOINING)];
     let both = [subject_group(JOINING), subject_group(NODES)];
     let reading = |name: &str| json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}]);

@@ -13,11 +13,12 @@ use hangar_api::names as api_names;
 use ipnet::IpNet;
 
 use super::epoch::Epoch;
+use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
-use super::quantity;
 use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
 use crate::admission::FieldError;
+use crate::quantity::Quantity;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -61,7 +62,9 @@ pub struct Validated<'observed> {
     /// API server pods.
     pub replicas: i32,
     /// etcd members wanted.
-    pub members: i32,
+    pub wanted_members: i32,
+    /// What etcd was bootstrapped with, once it was.
+    pub bootstrapped: Option<Membership>,
     /// Size of etcd's volumes, as written.
     pub volume: String,
     /// Size of etcd's volumes in bytes.
@@ -96,8 +99,7 @@ pub fn validate<'observed>(
     let mut keep = |error| errors.push(error);
     let metadata = &control_plane.metadata;
     let settings = &control_plane.spec.settings;
-    let names =
-        Names::new(&cluster.name, metadata.namespace.as_deref().unwrap_or_default()).map_err(&mut keep).ok();
+    let names = Names::of(control_plane, &cluster.name).map_err(&mut keep).ok();
     let version = version(&control_plane.spec.version).map_err(&mut keep).ok();
     let pods = ranges("pods", &cluster.pod_ranges, DEFAULT_POD_RANGE).map_err(&mut keep).ok();
     let services = ranges("services", &cluster.service_ranges, DEFAULT_SERVICE_RANGE).map_err(&mut keep).ok();
@@ -110,6 +112,7 @@ pub fn validate<'observed>(
     let etcd = settings.etcd.clone().unwrap_or_default();
     let volume = volume(&etcd).map_err(&mut keep).ok();
     let members = members(&etcd).map_err(&mut keep).ok();
+    let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
     let exposure = exposure(settings);
     let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
     match (names, version, pods, services, addresses, volume, members, port) {
@@ -120,7 +123,7 @@ pub fn validate<'observed>(
             Some(service_ranges),
             Some((kubernetes_address, dns_address)),
             Some((volume, volume_bytes)),
-            Some(members),
+            Some(wanted_members),
             Some(port),
         ) if errors.is_empty() => Ok(Validated {
             epoch,
@@ -129,7 +132,8 @@ pub fn validate<'observed>(
             uid: metadata.uid.clone().unwrap_or_default(),
             version,
             replicas: control_plane.spec.replicas.max(1),
-            members,
+            wanted_members,
+            bootstrapped,
             volume,
             volume_bytes,
             pod_ranges,
@@ -212,7 +216,8 @@ fn service_addresses(ranges: &[IpNet]) -> Result<(IpAddr, IpAddr), FieldError> {
 
 fn volume(etcd: &Etcd) -> Result<(String, u64), FieldError> {
     let text = etcd.volume_size.as_ref().map_or(DEFAULT_VOLUME, |size| size.0.as_str());
-    quantity::bytes(text)
+    Quantity::parse(text)
+        .and_then(Quantity::bytes)
         .filter(|bytes| *bytes > 0)
         .map(|bytes| (text.to_owned(), bytes))
         .ok_or_else(|| FieldError::invalid("spec.etcd.volumeSize", text, "it must be a size such as 8Gi"))

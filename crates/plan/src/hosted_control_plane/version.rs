@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::epoch::Epoch;
+
 /// Oldest minor: kubeadm's v1beta4, which workers join by, begins with it.
 pub(super) const OLDEST_MINOR: u32 = 31;
 /// Newest minor that has a row in the tables below.
@@ -54,12 +56,12 @@ impl KubernetesVersion {
     }
 
     /// The tag of etcd's image. One series for 1.31 to 1.36, so that an upgrade among them leaves etcd alone.
-    pub fn etcd_tag(&self) -> &'static str {
+    pub fn etcd_tag(&self, Epoch::One: Epoch) -> &'static str {
         if self.minor >= 37 { "3.7.3-0" } else { "3.6.16-0" }
     }
 
     /// The tag of CoreDNS' image: the last row whose minor is not newer.
-    pub fn core_dns_tag(&self) -> &'static str {
+    pub fn core_dns_tag(&self, Epoch::One: Epoch) -> &'static str {
         let row = CORE_DNS_TAGS.iter().rev().find(|(minor, _)| *minor <= self.minor);
         row.or(CORE_DNS_TAGS.first()).map_or("", |(_, tag)| tag)
     }
@@ -75,7 +77,9 @@ impl fmt::Display for KubernetesVersion {
 const CORE_DNS_TAGS: [(u32, &str); 1] = [(OLDEST_MINOR, "v1.14.7")];
 
 /// The tag of the tunnel's images, for all minors: there is not one for each, and both ends must match.
-pub(super) const KONNECTIVITY_TAG: &str = "v0.34.0";
+pub(super) fn konnectivity_tag(Epoch::One: Epoch) -> &'static str {
+    "v0.34.0"
+}
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_upgrade_within_a_series_leaves_etcd_alone() {
-        let etcd = |text| KubernetesVersion::parse(text).unwrap().etcd_tag();
+        let etcd = |text| KubernetesVersion::parse(text).unwrap().etcd_tag(Epoch::One);
         assert_eq!(etcd("v1.33.0"), etcd("v1.34.10"));
         assert_eq!(etcd("v1.31.0"), "3.6.16-0");
         assert_eq!(etcd("v1.36.4"), "3.6.16-0");

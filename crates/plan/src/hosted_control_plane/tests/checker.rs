@@ -6,7 +6,9 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::super::names::{COMPONENT_LABEL, DESIRED_ANNOTATION, MANAGED_BY_LABEL, VERSION_LABEL};
+use super::super::names::{
+    COMPONENT_LABEL, DESIRED_ANNOTATION, INSTANCE_LABEL, MANAGED_BY_LABEL, VERSION_LABEL,
+};
 use super::super::*;
 
 /// The plan, if nothing is wrong with it.
@@ -29,16 +31,16 @@ fn check(observed: &Observed, plan: &Plan) {
     for object in plan.objects.iter().filter(|object| is_kind(object, &["Deployment", "StatefulSet"])) {
         template(plan, observed, object);
     }
-    selectors(plan);
+    selectors(observed, plan);
     for step in &plan.steps {
         match step {
-            Step::Mint(mint) => {
+            Step::Own(mint) => {
                 owned(observed, &mint.secret);
                 no_keys(&ObjectIdentity::of(&mint.secret), &mint.secret);
                 assert_eq!(mint.intent, mint.content.hash());
                 assert_eq!(mint.content.issuer().map(|issuer| issuer.material), mint.material.issuer());
             }
-            Step::ApplyTenant { object, .. } => in_tenant(object),
+            Step::Tenant(TenantStep::Apply { object, .. }) => in_tenant(object),
             _ => {}
         }
     }
@@ -71,7 +73,7 @@ fn owned(observed: &Observed, object: &DynamicObject) {
     assert_eq!(Some(&owners[0].uid), observed.control_plane.metadata.uid.as_ref(), "{identity}");
     assert_eq!(owners[0].controller, Some(true), "{identity}");
     let labels = object.metadata.labels.as_ref().unwrap();
-    for label in [CLUSTER_NAME_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL] {
+    for label in [CLUSTER_NAME_LABEL, COMPONENT_LABEL, INSTANCE_LABEL, MANAGED_BY_LABEL] {
         assert!(labels.contains_key(label), "{identity} lacks {label}");
     }
     assert_eq!(object.metadata.namespace, observed.control_plane.metadata.namespace, "{identity}");
@@ -171,21 +173,26 @@ fn sources(volume: &Value) -> Vec<Source> {
 
 /// Whether it is there already: what it mounts was seen when it was made.
 fn runs(observed: &Observed, name: &str) -> bool {
+    let names = names(observed);
     let read = match name {
-        "demo-etcd" => &observed.etcd,
-        "demo-apiserver" => &observed.api_server,
-        "demo-controller-manager" => &observed.controller_manager,
+        name if name == names.etcd() => &observed.etcd,
+        name if name == names.api_server() => &observed.api_server,
+        name if name == names.controller_manager() => &observed.controller_manager,
         _ => &observed.scheduler,
     };
     matches!(read, flow::Read::One(_))
+}
+
+fn names(observed: &Observed) -> Names {
+    Names::of(&observed.control_plane, "demo").unwrap()
 }
 
 /// A pod that mounts what nobody makes never starts.
 fn exists(plan: &Plan, observed: &Observed, pod: &ObjectIdentity, source: &Source) {
     match source {
         Source::Secret(name, keys) => {
-            let material =
-                Material::ALL.into_iter().find(|material| *name == format!("demo-{}", material.suffix()));
+            let names = names(observed);
+            let material = Material::ALL.into_iter().find(|material| *name == names.secret(*material));
             let material = material.unwrap_or_else(|| panic!("{pod} mounts {name}, which nobody makes"));
             assert!(
                 matches!(observed.secret(material), flow::Read::One(_)) || runs(observed, &pod.name),
@@ -202,6 +209,10 @@ fn exists(plan: &Plan, observed: &Observed, pod: &ObjectIdentity, source: &Sourc
             let found = plan.objects.iter().find(|object| {
                 is_kind(object, &["ConfigMap"]) && object.metadata.name.as_ref() == Some(name)
             });
+            if found.is_none() && name.ends_with("-trust") && runs(observed, &pod.name) {
+                // The authority was not seen, so its bundle stays as it is.
+                return;
+            }
             let data =
                 &found.unwrap_or_else(|| panic!("{pod} mounts {name}, which is not planned")).data["data"];
             assert!(keys.iter().all(|key| data.get(key).is_some()), "{pod} mounts {keys:?} of {name}");
@@ -210,7 +221,7 @@ fn exists(plan: &Plan, observed: &Observed, pod: &ObjectIdentity, source: &Sourc
 }
 
 /// Services, budgets and policies select pods that some template has.
-fn selectors(plan: &Plan) {
+fn selectors(observed: &Observed, plan: &Plan) {
     let components: BTreeSet<&str> = ["etcd", "api-server", "controller-manager", "scheduler"].into();
     for object in plan
         .objects
@@ -223,6 +234,6 @@ fn selectors(plan: &Plan) {
             selector.as_object().or_else(|| spec["podSelector"]["matchLabels"].as_object()).unwrap();
         let component = selector[COMPONENT_LABEL].as_str().unwrap();
         assert!(components.contains(component), "{component}");
-        assert_eq!(selector[CLUSTER_NAME_LABEL], "demo");
+        assert_eq!(selector[INSTANCE_LABEL], names(observed).identity());
     }
 }

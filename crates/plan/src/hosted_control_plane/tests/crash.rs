@@ -14,9 +14,9 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::super::*;
-use super::fixture::{ADDRESS, control_plane, created, fingerprint, now, pod};
+use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod};
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Frontier, Outcome, Read, Step as _, StepId};
+use crate::flow::{Frontier, Identified as _, Next, Outcome, Read, Rounds, Setbacks, StepId};
 
 /// A management cluster and a tenant, as small as they can be.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ struct Action {
     effect: Rc<Effect>,
 }
 
-impl flow::Step for Action {
+impl flow::Identified for Action {
     fn id(&self) -> StepId {
         self.id.clone()
     }
@@ -109,6 +109,19 @@ impl Clusters {
         })
     }
 
+    fn service(&self, name: &str, address: &str) -> Read<ServiceFacts> {
+        let service = Self::identity("Service", name);
+        if !self.objects.contains_key(&service) {
+            return Read::Absent;
+        }
+        Read::One(ServiceFacts {
+            uid: format!("uid of {name}"),
+            is_deleting: self.deleting.contains(&service),
+            ingress_ips: self.running.get(&service).map(|_| address.to_owned()).into_iter().collect(),
+            ..ServiceFacts::default()
+        })
+    }
+
     fn is_running(&self, kind: &str, name: &str) -> bool {
         self.running.contains(&Self::identity(kind, name))
     }
@@ -141,6 +154,33 @@ impl Clusters {
 
     fn violated(&mut self, what: &str) {
         self.violations.push(what.to_owned());
+    }
+
+    fn write(&mut self, write: &flow::Write) {
+        match &write.action {
+            flow::Action::Itself(_) => {
+                if write.id.verb == "record" && !self.is_running("StatefulSet", "demo-etcd") {
+                    self.violated("etcd was recorded before it ran");
+                }
+                write.on_itself(&mut self.control_plane);
+            }
+            flow::Action::Change { fields, .. } if write.id.kind == "infrastructure" => {
+                if self.infrastructure.host.is_empty() {
+                    let endpoint = fields["spec"]["controlPlaneEndpoint"].clone();
+                    self.infrastructure = serde_json::from_value(endpoint).unwrap();
+                } else {
+                    self.violated("an endpoint was overwritten");
+                }
+            }
+            flow::Action::Change { fields, .. } => {
+                let served = &fields["metadata"]["annotations"][super::super::names::SERVED_ANNOTATION];
+                self.served = served.as_str().map(str::to_owned);
+            }
+            flow::Action::Delete { target, .. } => {
+                self.delete(&Self::identity(&target.kind, &target.name));
+            }
+            flow::Action::Create { .. } => self.violated("something was made that is not in the plan"),
+        }
     }
 
     fn delete(&mut self, object: &ObjectIdentity) {
@@ -181,15 +221,8 @@ impl World for Clusters {
             pod.served = self.served.clone();
             observed.api_server_pods = Read::One(pod);
         }
-        let service = Self::identity("Service", "api-demo");
-        if self.objects.contains_key(&service) {
-            observed.service = Read::One(ServiceFacts {
-                uid: "uid of service".to_owned(),
-                is_deleting: self.deleting.contains(&service),
-                ingress_ips: self.running.get(&service).map(|_| ADDRESS.to_owned()).into_iter().collect(),
-                ..ServiceFacts::default()
-            });
-        }
+        observed.service = self.service("api-demo", ADDRESS);
+        observed.tunnel = self.service("konnectivity-demo", TUNNEL_ADDRESS);
         if self.is_reachable && self.is_running("Deployment", "demo-apiserver") {
             let asked = tenant_objects(&observed);
             let state = |(index, object): (usize, &DynamicObject)| {
@@ -222,7 +255,7 @@ impl World for Clusters {
         let calls = plan.steps.iter().map(|step| (step.id(), Effect::Call(step.clone())));
         let applies = plan.objects.iter().filter_map(|object| {
             let identity = ObjectIdentity::of(object);
-            let hash = hash::value(&serde_json::to_value(object).unwrap());
+            let hash = crate::hash::value(&serde_json::to_value(object).unwrap());
             let is_there = seen.objects.get(&identity) == Some(&hash);
             let id = StepId::new("apply", "management", identity.to_string());
             (!is_there).then(|| (id, Effect::Apply(hash, Rc::new(object.clone()))))
@@ -242,13 +275,8 @@ impl World for Clusters {
             Effect::Call(step) => step,
         };
         match step {
-            Step::Claim(_) | Step::PublishEndpoint(_) | Step::Release { .. } => {
-                let mut seen = created(&json!({}));
-                seen.control_plane = self.control_plane.clone();
-                seen.fold(step, &Outcome::Done);
-                self.control_plane = seen.control_plane;
-            }
-            Step::Mint(mint) => {
+            Step::Write(write) => self.write(write),
+            Step::Own(mint) => {
                 *self.minted.entry(mint.material).or_default() += 1;
                 if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {
                     self.violated("something irreplaceable was minted twice");
@@ -257,7 +285,7 @@ impl World for Clusters {
                     self.secrets.get(&issuer.material).map(|facts| &facts.fingerprint)
                         != Some(&issuer.fingerprint)
                 }) {
-                    return Outcome::Refused("another authority is there".to_owned());
+                    return Outcome::refused("another authority is there");
                 }
                 let mut facts = SecretFacts {
                     uid: Some(format!("uid of {}", mint.material)),
@@ -272,21 +300,13 @@ impl World for Clusters {
                 self.secrets.insert(mint.material, facts);
                 return Outcome::Created(fingerprint(mint));
             }
-            Step::PublishInfrastructureEndpoint { endpoint, .. } => {
-                if self.infrastructure.host.is_empty() {
-                    self.infrastructure = endpoint.clone();
-                } else {
-                    self.violated("an endpoint was overwritten");
-                }
-            }
-            Step::RefreshPod { annotations, .. } => self.served = annotations.values().next().cloned(),
-            Step::ApplyTenant { object, .. } => {
+            Step::Tenant(TenantStep::Apply { object, .. }) => {
                 self.tenant.insert(ObjectIdentity::of(object), desired(object));
             }
-            Step::DeleteTenant { object, .. } => {
+            Step::Tenant(TenantStep::Delete { object, .. }) => {
                 self.tenant.remove(object);
             }
-            Step::Delete { object, .. } => self.delete(object),
+            Step::Cloud(never) => match *never {},
         }
         Outcome::Done
     }
@@ -309,7 +329,7 @@ impl World for Clusters {
             self.objects.remove(&object);
             self.running.remove(&object);
             if object.kind == "Secret" {
-                let names = Names::new("demo", "team").unwrap();
+                let names = Names::of(&self.control_plane, "demo").unwrap();
                 self.secrets.retain(|material, _| names.secret(*material) != object.name);
             }
         }
@@ -326,8 +346,9 @@ impl World for Clusters {
         let conditions =
             conditions.iter().map(|condition| format!("{}={}", condition.type_, condition.status));
         let state = format!(
-            "{:?} {:?} {} {:?} {:?}",
+            "{:?} {:?} {:?} {} {:?} {:?}",
             self.control_plane.metadata.finalizers,
+            self.control_plane.metadata.annotations,
             self.control_plane.spec.settings.control_plane_endpoint,
             self.infrastructure,
             self.served,
@@ -357,6 +378,9 @@ fn creating_survives_every_crash() {
     assert_eq!(violations, Vec::<String>::new());
     assert!(lines.contains(&"Available=True".to_owned()), "{lines:?}");
     assert!(objects.len() > 15, "{}", objects.len());
+    let etcd = &end.objects
+        [&ObjectIdentity { api_version: "v1".to_owned(), ..Clusters::identity("ConfigMap", "demo-etcd") }];
+    assert!(etcd.1.data.to_string().contains("initial-cluster-state: existing"), "{:?}", etcd.1.data);
     // Names came late and cost the API server's certificate a second time, nothing else.
     let again: Vec<_> = end.minted.iter().filter(|(_, times)| **times > 1).collect();
     assert_eq!(again, [(&Material::ApiServer, &2)]);
@@ -398,11 +422,13 @@ fn converge(world: &mut Clusters) {
     for _ in 0..6 {
         let mut seen = world.observe();
         super::checker::checked(&seen.observed);
-        let mut tried = BTreeSet::new();
-        while let Some(step) = world.plan(&seen).next_untried(&tried).cloned() {
-            tried.insert(step.id());
-            let outcome = world.run(&step);
-            world.fold(&mut seen, &step, &outcome);
+        let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
+        loop {
+            let steps = world.plan(&seen);
+            let Next::Run(step) = rounds.next(&steps, &setbacks, now()) else { break };
+            let outcome = world.run(step);
+            world.fold(&mut seen, step, &outcome);
+            rounds.ran(step.id(), outcome);
         }
         world.settle();
     }

@@ -10,6 +10,7 @@ use super::checker;
 use crate::flow::{Outcome, Read};
 
 pub(super) const ADDRESS: &str = "192.0.2.10";
+pub(super) const TUNNEL_ADDRESS: &str = "192.0.2.11";
 
 pub(super) fn now() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
@@ -71,6 +72,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         controller_manager: Read::Absent,
         scheduler: Read::Absent,
         service: Read::Absent,
+        tunnel: Read::Absent,
         tenant: Read::unknown("it has no kubeconfig yet"),
         troubles: std::collections::BTreeMap::new(),
     }
@@ -83,24 +85,30 @@ pub(super) fn settle(observed: &mut Observed) {
     loop {
         let plan = checker::checked(observed);
         let steps: Vec<Step> =
-            plan.steps.iter().filter(|step| !tried.contains(&flow::Step::id(*step))).cloned().collect();
+            plan.steps.iter().filter(|step| !tried.contains(&flow::Identified::id(*step))).cloned().collect();
         if steps.is_empty() {
             return;
         }
         for step in steps {
-            tried.insert(flow::Step::id(&step));
+            tried.insert(flow::Identified::id(&step));
             observed.fold(&step, &outcome(&step));
-            if let Step::Mint(mint) = &step {
+            if let Step::Own(mint) = &step {
                 complete(observed, mint);
             }
         }
     }
 }
 
+/// Whether a step does this to that.
+pub(super) fn is(step: &Step, verb: &str, kind: &str) -> bool {
+    let id = flow::Identified::id(step);
+    id.verb == verb && id.kind == kind
+}
+
 pub(super) fn outcome(step: &Step) -> Outcome {
     match step {
-        Step::Mint(mint) => Outcome::Created(fingerprint(mint)),
-        Step::ApplyTenant { uid: None, object } => {
+        Step::Own(mint) => Outcome::Created(fingerprint(mint)),
+        Step::Tenant(TenantStep::Apply { uid: None, object }) => {
             Outcome::Created(format!("uid of {}", ObjectIdentity::of(object)))
         }
         _ => Outcome::Done,
@@ -125,18 +133,25 @@ pub(super) fn complete(observed: &mut Observed, mint: &Mint) {
 pub(super) fn etcd_started(spec: &Value) -> Observed {
     let mut observed = created(spec);
     settle(&mut observed);
-    observed.etcd = Read::One(workload("etcd", 1, 0, "3.6.16-0"));
+    observed.etcd = Read::One(workload("etcd", members(&observed), 0, "3.6.16-0"));
     observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
-    observed.service =
-        Read::One(ServiceFacts { uid: "uid of service".to_owned(), ..ServiceFacts::default() });
+    let service = |uid: &str| Read::One(ServiceFacts { uid: uid.to_owned(), ..ServiceFacts::default() });
+    observed.service = service("uid of service");
+    observed.tunnel = service("uid of tunnel");
     observed
+}
+
+fn members(observed: &Observed) -> i32 {
+    let etcd = observed.control_plane.spec.settings.etcd.as_ref();
+    etcd.and_then(|etcd| etcd.replicas).unwrap_or(3)
 }
 
 /// The first API server is ready; the load balancer has an address.
 pub(super) fn api_server_ready(spec: &Value) -> Observed {
     let mut observed = etcd_started(spec);
     let version = observed.control_plane.spec.version.clone();
-    observed.etcd = Read::One(workload("etcd", 1, 1, "3.6.16-0"));
+    let members = members(&observed);
+    observed.etcd = Read::One(workload("etcd", members, members, "3.6.16-0"));
     observed.api_server = Read::One(workload("api-server", 1, 1, &version));
     let mut pod = pod("demo-apiserver-1", &version);
     pod.is_ready = true;
@@ -144,6 +159,10 @@ pub(super) fn api_server_ready(spec: &Value) -> Observed {
     if let Read::One(service) = &mut observed.service {
         service.ingress_ips = vec![ADDRESS.to_owned()];
         service.cluster_ip = Some("10.0.0.7".to_owned());
+    }
+    if let Read::One(service) = &mut observed.tunnel {
+        service.ingress_ips = vec![TUNNEL_ADDRESS.to_owned()];
+        service.cluster_ip = Some("10.0.0.8".to_owned());
     }
     observed
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::material::Content;
 use super::super::*;
-use crate::flow::{Step as _, Wake};
+use crate::flow::{Identified as _, Wake};
 
 /// The whole plan.
 pub(super) fn full(plan: &Plan) -> String {
@@ -18,7 +18,7 @@ pub(super) fn brief(plan: &Plan) -> String {
         .objects
         .iter()
         .map(|object| {
-            let hash = hash::value(&serde_json::to_value(object).unwrap());
+            let hash = crate::hash::value(&serde_json::to_value(object).unwrap());
             format!("{} {}", ObjectIdentity::of(object), &hash[..8])
         })
         .collect();
@@ -46,14 +46,27 @@ fn rest(plan: &Plan) -> Value {
 fn step(step: &Step) -> Value {
     let id = step.id().to_string();
     match step {
-        Step::Claim(claim) => json!({"step": id, "annotations": claim.annotations}),
-        Step::Mint(mint) => {
+        Step::Own(mint) => {
             json!({"step": id, "why": mint.why.to_string(), "content": content(&mint.content)})
         }
-        Step::PublishEndpoint(endpoint) | Step::PublishInfrastructureEndpoint { endpoint, .. } => {
-            json!({"step": id, "endpoint": endpoint})
+        Step::Write(write) => written(&id, &write.action),
+        _ => json!({"step": id}),
+    }
+}
+
+fn written(id: &str, action: &flow::Action) -> Value {
+    match action {
+        flow::Action::Itself(fields) | flow::Action::Change { fields, .. } => {
+            let (endpoint, annotations) =
+                (&fields["spec"]["controlPlaneEndpoint"], &fields["metadata"]["annotations"]);
+            let recorded = annotations.as_object().filter(|_| id.starts_with("record "));
+            match (endpoint, recorded.and_then(|all| all.values().next())) {
+                (endpoint, _) if endpoint.is_object() => json!({"step": id, "endpoint": endpoint}),
+                (_, Some(value)) => json!({"step": id, "value": value}),
+                _ if annotations.is_object() => json!({"step": id, "annotations": annotations}),
+                _ => json!({"step": id}),
+            }
         }
-        Step::RefreshPod { annotations, .. } => json!({"step": id, "annotations": annotations}),
         _ => json!({"step": id}),
     }
 }
@@ -74,8 +87,9 @@ fn content(content: &Content) -> Value {
         Content::Certificate { issuer, .. } => json!({"certificate": intent, "issuer": issuer.secret}),
         Content::ServiceAccountKeys => json!("service account keys"),
         Content::EncryptionConfiguration => json!("encryption configuration"),
-        Content::Kubeconfig { issuer, cluster, user, server, .. } => json!({
-            "kubeconfig": intent, "issuer": issuer.secret, "cluster": cluster, "user": user, "server": server,
+        Content::Kubeconfig { issuer, trust, cluster, user, server, .. } => json!({
+            "kubeconfig": intent, "issuer": issuer.secret, "trust": trust,
+            "cluster": cluster, "user": user, "server": server,
         }),
     }
 }

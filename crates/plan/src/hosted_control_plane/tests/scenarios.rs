@@ -71,6 +71,33 @@ fn highly_available_with_everything_set() {
     insta::assert_snapshot!(golden::full(&checked(&observed)));
 }
 
+/// With the goldens above every renderer of the epoch, in each of its ways.
+#[test]
+fn reached_by_node_ports_and_in_two_families() {
+    let spec = json!({
+        "exposure": {
+            "type": "NodePort",
+            "nodeHost": "nodes.example.org",
+            "nodePort": {"addresses": ["192.0.2.1", "2001:db8::1"], "port": 31000},
+        },
+        "controlPlaneEndpoint": {"host": "api.example.org", "port": 31000},
+    });
+    let mut observed = api_server_ready(&spec);
+    for (read, name, port) in
+        [(&mut observed.service, "https", 31000), (&mut observed.tunnel, "konnectivity", 31001)]
+    {
+        if let Read::One(service) = read {
+            service.node_ports.insert(name.to_owned(), port);
+        }
+    }
+    let brief = golden::brief(&checked(&observed));
+    let services = checked(&observed).objects.into_iter();
+    let services = services.filter(|object| object.types.as_ref().unwrap().kind == "Service");
+    let objects = services.chain(tenant_objects(&observed));
+    let objects = golden::documents(objects.map(|object| serde_json::to_value(object).unwrap()));
+    insta::assert_snapshot!(format!("{brief}{objects}"));
+}
+
 #[test]
 fn a_certificate_is_near_its_end() {
     let mut observed = all_ready(&json!({}));

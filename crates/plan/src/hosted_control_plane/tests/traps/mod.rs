@@ -1,7 +1,9 @@
 //! What went wrong elsewhere, one test each.
 
 mod certificates;
+mod etcd;
 mod order;
+mod reach;
 mod reads;
 mod rest;
 mod tenant;
@@ -17,8 +19,8 @@ use serde_json::{Value, json};
 
 use super::checker::checked;
 use super::fixture::{
-    ADDRESS, all_ready, api_server_ready, created, days, etcd_started, pod, reach_tenant, secret, settle,
-    workload,
+    ADDRESS, TUNNEL_ADDRESS, all_ready, api_server_ready, created, days, etcd_started, is, pod, reach_tenant,
+    secret, settle, workload,
 };
 use crate::flow::{Outcome, Read, Wake};
 use crate::hosted_control_plane::material::Content;
@@ -57,7 +59,7 @@ fn condition_status(plan: &Plan, type_: &str) -> String {
 
 fn mints(plan: &Plan) -> Vec<Material> {
     let mint = |step: &Step| match step {
-        Step::Mint(mint) => Some(mint.material),
+        Step::Own(mint) => Some(mint.material),
         _ => None,
     };
     plan.steps.iter().filter_map(mint).collect()

@@ -74,12 +74,8 @@ fn conditions_repeat_what_went_wrong() {
     let mut observed = created(&json!({"certSANs": ["ä"]}));
     settle(&mut observed);
     observed.secrets.insert(Material::ApiServer, Read::Absent);
-    let failure = crate::flow::Failure {
-        category: "MintingFailed",
-        message: "\"ä\" is not a DNS name".to_owned(),
-        is_retryable: true,
-    };
-    fail(&mut observed, |step| matches!(step, Step::Mint(_)), &Outcome::Failed(failure));
+    let failed = Outcome::failed("MintingFailed", "\"ä\" is not a DNS name");
+    fail(&mut observed, |step| matches!(step, Step::Own(_)), &failed);
     let words = message(&observed, condition::CERTIFICATES_VALID);
     assert!(words.contains("is not a DNS name"), "{words}");
 
@@ -87,16 +83,16 @@ fn conditions_repeat_what_went_wrong() {
     if let Read::One(infrastructure) = &mut observed.infrastructure {
         infrastructure.endpoint = Endpoint::default();
     }
-    let is_it = |step: &Step| matches!(step, Step::PublishInfrastructureEndpoint { .. });
-    fail(&mut observed, is_it, &Outcome::Refused("admission webhook denied it".to_owned()));
+    let is_it = |step: &Step| is(step, "publish-endpoint", "infrastructure");
+    fail(&mut observed, is_it, &Outcome::refused("admission webhook denied it"));
     let words = message(&observed, condition::ENDPOINT_READY);
     assert!(words.contains("OpenStackCluster demo") && words.contains("denied it"), "{words}");
 
     let mut observed = all_ready(&json!({}));
     observed.tenant = Read::unknown("first look");
     reach_tenant(&mut observed);
-    let is_it = |step: &Step| matches!(step, Step::ApplyTenant { .. });
-    fail(&mut observed, is_it, &Outcome::Refused("quota".to_owned()));
+    let is_it = |step: &Step| is(step, "apply", "tenant");
+    fail(&mut observed, is_it, &Outcome::refused("quota"));
     let words = message(&observed, condition::WORKLOAD_READY);
     assert!(words.contains("quota"), "{words}");
 

@@ -9,11 +9,11 @@ fn a_published_endpoint_is_never_changed() {
         service.ingress_ips = vec!["192.0.2.99".to_owned()];
     }
     let plan = checked(&observed);
-    assert!(!plan.steps.iter().any(|step| matches!(step, Step::PublishEndpoint(_))));
+    assert!(!plan.steps.iter().any(|step| is(step, "publish-endpoint", "control-plane")));
     assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "False AddressChanged");
     // The certificate has both.
     let mint = plan.steps.iter().find_map(|step| match step {
-        Step::Mint(mint) if mint.material == Material::ApiServer => Some(mint),
+        Step::Own(mint) if mint.material == Material::ApiServer => Some(mint),
         _ => None,
     });
     let addresses = &mint.unwrap().content.intent().unwrap().ip_addresses;
@@ -29,16 +29,20 @@ fn an_endpoint_of_the_infrastructures_own_is_a_conflict() {
         infrastructure.endpoint = Endpoint { host: "198.51.100.1".to_owned(), port: 6443 };
     }
     let plan = checked(&observed);
-    assert!(!plan.steps.iter().any(|step| matches!(step, Step::PublishInfrastructureEndpoint { .. })));
+    assert!(!plan.steps.iter().any(|step| is(step, "publish-endpoint", "infrastructure")));
     assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "False Conflict");
 }
 
 #[test]
 fn a_load_balancer_with_a_name_only_works_but_for_pods() {
     let mut observed = api_server_ready(&json!({}));
-    if let Read::One(service) = &mut observed.service {
-        service.ingress_ips.clear();
-        service.ingress_hostnames = vec!["lb.example.org".to_owned()];
+    for (read, name) in
+        [(&mut observed.service, "lb.example.org"), (&mut observed.tunnel, "other.example.org")]
+    {
+        if let Read::One(service) = read {
+            service.ingress_ips.clear();
+            service.ingress_hostnames = vec![name.to_owned()];
+        }
     }
     settle(&mut observed);
     reach_tenant(&mut observed);
@@ -50,7 +54,7 @@ fn a_load_balancer_with_a_name_only_works_but_for_pods() {
     assert!(plan.report.waits.iter().any(|wait| wait.what.contains("besides its name")));
     let agent = tenant_object(&observed, "Deployment", "konnectivity-agent").unwrap();
     assert!(agent["spec"]["template"]["spec"].get("hostAliases").is_none());
-    assert!(agent.to_string().contains("--proxy-server-host=lb.example.org"));
+    assert!(agent.to_string().contains("--proxy-server-host=other.example.org"));
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn drift_is_repaired_and_foreign_objects_are_not_touched() {
     }
     tenant.objects.insert(foreign, TenantObject::Foreign);
     let plan = checked(&observed);
-    let steps: Vec<String> = plan.steps.iter().map(|step| flow::Step::id(step).to_string()).collect();
+    let steps: Vec<String> = plan.steps.iter().map(|step| flow::Identified::id(step).to_string()).collect();
     assert_eq!(steps, ["apply tenant ConfigMap kube-system/coredns"]);
     assert_eq!(condition_status(&plan, condition::WORKLOAD_READY), "False NameTaken");
     assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
@@ -142,7 +146,7 @@ fn kube_proxy_goes_when_it_is_left_out() {
         .steps
         .iter()
         .filter_map(|step| match step {
-            Step::DeleteTenant { object, .. } => Some(object.to_string()),
+            Step::Tenant(TenantStep::Delete { object, .. }) => Some(object.to_string()),
             _ => None,
         })
         .collect();

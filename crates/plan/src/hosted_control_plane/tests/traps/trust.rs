@@ -17,7 +17,7 @@ fn three_roots_know_nothing_of_each_other() {
     let plan = checked(&observed);
     let etcd = object(&plan, "StatefulSet", "demo-etcd").to_string();
     // etcd trusts its own authority, and nothing of the kubernetes authority is near it.
-    assert!(etcd.contains("demo-etcd\"") && !etcd.contains("demo-ca\""));
+    assert!(etcd.contains("demo-etcd-trust\"") && !etcd.contains("demo-ca"));
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn only_api_servers_of_this_cluster_reach_etcd() {
     let ingress = &object(&plan, "NetworkPolicy", "demo-etcd")["spec"]["ingress"];
     let from = &ingress[0]["from"][0];
     assert_eq!(from["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "api-server");
-    assert_eq!(from["podSelector"]["matchLabels"]["cluster.x-k8s.io/cluster-name"], "demo");
+    assert_eq!(from["podSelector"]["matchLabels"]["app.kubernetes.io/instance"], "demo");
     assert!(from.get("namespaceSelector").is_none());
 }
 
@@ -55,12 +55,15 @@ fn the_tunnel_is_nobodys_master() {
     loop {
         let plan = checked(&observed);
         let Some(step) = plan.steps.iter().next().cloned() else { break };
-        if let Step::Mint(mint) = &step
+        if let Step::Own(mint) = &step
             && let Some(intent) = mint.content.intent()
         {
             groups.push((mint.material, intent.organizations.clone()));
         }
         observed.fold(&step, &super::super::fixture::outcome(&step));
+        if let Step::Own(mint) = &step {
+            super::super::fixture::complete(&mut observed, mint);
+        }
     }
     let masters: Vec<_> =
         groups.iter().filter(|(_, groups)| groups.iter().any(|group| group == "system:masters")).collect();
@@ -69,4 +72,28 @@ fn the_tunnel_is_nobodys_master() {
     let delegator =
         tenant_object(&all_ready(&json!({})), "ClusterRoleBinding", "system:konnectivity-server").unwrap();
     assert_eq!(delegator["subjects"][0]["kind"], "User");
+}
+
+/// A rotation adds a certificate to what is trusted before it changes who signs: nobody signs anything again for it.
+#[test]
+fn a_bundle_grows_without_its_signer() {
+    let mut observed = all_ready(&json!({}));
+    let files = |plan: &Plan| object(plan, "Deployment", "demo-controller-manager").to_string();
+    let before = files(&checked(&observed));
+    let signer = json!({"key": "tls.key", "path": "signer.key"}).to_string();
+    assert!(
+        before.contains(&signer)
+            && before.contains("--cluster-signing-cert-file=/etc/kubernetes/pki/signer.crt")
+    );
+    assert!(before.contains("--root-ca-file=/etc/kubernetes/pki/ca.crt"));
+    secret(&mut observed, Material::ClusterAuthority).certificate = Some("one\ntwo\n".to_owned());
+    let plan = checked(&observed);
+    assert_eq!(object(&plan, "ConfigMap", "demo-ca-trust")["data"]["ca.crt"], "one\ntwo\n");
+    assert_eq!(mints(&plan), [Material::OperatorAccess, Material::Kubeconfig], "they carry it");
+    assert_eq!(files(&plan), before, "a file changes, no pod");
+    let info = tenant_object(&observed, "ConfigMap", "cluster-info").unwrap().to_string();
+    assert!(info.contains("b25lCnR3bwo="), "{info}");
+    // The bundle of an authority that was not seen is left as it is.
+    observed.secrets.insert(Material::EtcdAuthority, Read::unknown("a timeout"));
+    assert!(!kinds(&checked(&observed), "ConfigMap").contains(&"demo-etcd-trust".to_owned()));
 }
