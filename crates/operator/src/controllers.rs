@@ -18,29 +18,27 @@ use crate::{
 ///
 /// The manager does this beside its servers; tests do it alone, with gates of their own in the parts.
 pub async fn run(parts: Parts, selection: &Selection, stop: CancellationToken) -> Result<(), Error> {
-    let contracts = Contracts::watch(parts.client.clone(), &parts.metrics.watch, &stop);
-    run_with(parts, contracts, selection, stop).await
-}
-
-pub(crate) async fn run_with(
-    parts: Parts,
-    contracts: Contracts,
-    selection: &Selection,
-    stop: CancellationToken,
-) -> Result<(), Error> {
-    // Which version of a kind to read stands on CRDs: without them every reference would look broken at first.
-    if stop.run_until_cancelled(contracts.synced()).await.is_none() {
-        return Ok(());
-    }
     // Stores outlive the controllers: those end their last reconciles over fresh reads.
     let storing = CancellationToken::new();
     let _stores_end_with_us = storing.clone().drop_guard();
-    let context = Context::new(parts, contracts, &storing, &stop);
+    let contracts = Contracts::watch(parts.client.clone(), &parts.metrics.watch, &stop);
+    run_with(Context::new(parts, contracts.clone(), &storing, &stop), contracts, selection).await
+}
+
+pub(crate) async fn run_with(
+    context: Context,
+    contracts: Contracts,
+    selection: &Selection,
+) -> Result<(), Error> {
+    // Which version of a kind to read stands on CRDs: without them every reference would look broken at first.
+    if context.stop.run_until_cancelled(contracts.synced()).await.is_none() {
+        return Ok(());
+    }
     let mut running = JoinSet::new();
     for controller in selection.iter() {
         spawn(controller, &context, &mut running);
     }
-    all_ended(running, &stop).await
+    all_ended(running, &context.stop).await
 }
 
 /// The first controller that broke ends all: without it a manager would look healthy and do half its work, while the

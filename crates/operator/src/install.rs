@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use hangar_kit::apply::{Applied, Applier, Rule};
+use hangar_kit::apply::{Applied, Applier};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_plan::flow::Read;
 use hangar_plan::install::{self, MANAGED_BY, MANAGED_BY_LABEL};
@@ -101,8 +101,8 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
     };
     let live = api.get_opt(&desired.name_any()).await.trying(|| format!("read {label}"))?;
     let live = live.as_ref().map_or(Read::Absent, Read::One);
-    let outcome = match applier.apply(&api, &desired, live, Rule::Own).await? {
-        Applied::Unchanged | Applied::Paused => "unchanged",
+    let outcome = match applier.apply(&api, &desired, live).await? {
+        Applied::Unchanged => "unchanged",
         Applied::Created(_) => "created",
         Applied::Changed(_) => "changed",
         Applied::Terminating | Applied::Vanished => "being deleted",

@@ -16,13 +16,11 @@ mod kubeadm_bootstrap;
 mod machine;
 mod machine_deployment;
 mod machine_set;
-mod managed;
 pub mod manager;
-mod members;
 mod openstack_cluster;
 mod openstack_machine;
-mod outcome;
-mod patch;
+mod reconcile;
+mod referring;
 
 pub use context::Parts;
 

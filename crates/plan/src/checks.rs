@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::flow::{Frontier, Report, Step};
+use crate::flow::{Frontier, Identified, Report};
 
 /// Conditions for which True is the bad news.
 const NEGATIVE: [&str; 8] = [
@@ -33,7 +33,7 @@ pub(crate) fn check_conditions(conditions: &[Condition]) {
 }
 
 /// A plan as text: steps, then status and report as YAML documents.
-pub(crate) fn golden<S: Step + std::fmt::Debug>(
+pub(crate) fn golden<S: Identified + std::fmt::Debug>(
     steps: &Frontier<S>,
     status: &impl Serialize,
     report: &Report,

@@ -8,8 +8,10 @@ pub mod cluster;
 pub mod controllers;
 pub mod describe;
 pub mod flow;
+mod hash;
 pub mod hosted_control_plane;
 pub mod install;
+pub mod inventory;
 pub mod kubeadm_bootstrap;
 pub mod machine;
 pub mod machine_deployment;
@@ -17,7 +19,9 @@ pub mod machine_set;
 pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;
+pub mod quantity;
 pub mod referred;
 
 #[cfg(test)]
 mod checks;
+mod findings;

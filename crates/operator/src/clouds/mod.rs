@@ -2,40 +2,43 @@
 //!
 //! The Secret is read live each time, because it carries no label of ours to watch it by, and because credentials that
 //! were replaced must count at once. Reading it costs one call; logging in is what a session saves: it is kept as long as
-//! the Secret's version, and shared by all references that lead to the same credential in the same region.
+//! the Secret's version, and shared by all references that lead to the same credential in the same region. With it goes what
+//! is known of the project ([`Project`]).
+//!
+//! Cloud and region of a reference are free text, so there can be as many ways as somebody likes to invent: those that
+//! nobody takes any more are dropped, and beyond a number the one that was taken longest ago.
 //!
 //! Every session is fenced: a write is sent only if it ends, at the latest, while we still lead.
 
 mod convert;
 mod copies;
-mod events;
 mod find;
 mod gates;
-mod outcome;
-mod owned;
-mod reconcile;
+mod project;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hangar_api::conditions::Actor;
 use hangar_api::infrastructure::v1beta1::{IdentityReference, IdentityType};
-use hangar_openstack::{CallGate, CloudConfig, Error, Fingerprint, Session, SessionOptions};
+use hangar_openstack::{CallGate, CloudConfig, Error, Fingerprint, Limits, Session, SessionOptions};
 use hangar_plan::openstack::CloudTrouble;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, ResourceExt as _};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-pub(crate) use convert::{group, network, port, router, server, subnet, zone};
+pub(crate) use convert::{group, network, port, router, subnet, zone};
 pub(crate) use copies::copied_from;
-pub(crate) use events::record;
 pub(crate) use find::{
     find_flavor, find_group, find_image, find_network, find_router, find_server_group, find_subnet, read_all,
 };
-pub(crate) use outcome::{created, done};
-pub(crate) use owned::Owned;
-pub(crate) use reconcile::{InCloud, Reconciler};
+pub(crate) use project::Project;
 
-use crate::context::{Parts, WRITE_LIMIT};
+use crate::context::Parts;
+use crate::reconcile::CLOUD_LIMIT;
+use crate::reconcile::answer::words;
 use gates::{Counted, Fence};
 
 /// The key of the Secret with the clouds.
@@ -43,18 +46,34 @@ const CLOUDS_KEY: &str = "clouds.yaml";
 /// The key of the Secret with certificate authorities.
 const AUTHORITY_KEY: &str = "cacert";
 
+/// The most ways that are kept: a session with its connections and authorities is some hundred kilobytes.
+const MOST_IDENTITIES: usize = 256;
+/// A way that nobody took for this long is dropped; every object with things in a cloud is looked at more often.
+const UNUSED: Duration = Duration::from_secs(15 * 60);
+
 /// Sessions of clouds.
 pub(crate) struct Clouds {
     client: Client,
     options: SessionOptions,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    _forgetting: JoinSet<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By namespace, Secret, cloud and region: the Secret's version and the session it led to.
-    identities: BTreeMap<(String, String, String, String), (String, Fingerprint)>,
-    sessions: BTreeMap<Fingerprint, Session>,
+    identities: BTreeMap<Key, Identity>,
+    projects: BTreeMap<Fingerprint, Arc<Project>>,
+}
+
+/// Namespace, Secret, cloud and region.
+type Key = (String, String, String, String);
+
+/// What a reference led to.
+struct Identity {
+    /// Of the Secret.
+    version: String,
+    fingerprint: Fingerprint,
+    used: Instant,
 }
 
 impl Clouds {
@@ -64,24 +83,37 @@ impl Clouds {
             Arc::new(Counted(parts.metrics.calls.clone())),
         ];
         gates.extend(parts.cloud_gates.iter().cloned());
-        let options = SessionOptions { gates, write_limit: WRITE_LIMIT, ..SessionOptions::default() };
-        Self { client: parts.client.clone(), options, state: Mutex::default() }
+        // What the lease is certain to outlast.
+        let limits = Limits::default().with_writes_within(CLOUD_LIMIT);
+        let options = SessionOptions { gates, limits, ..SessionOptions::default() };
+        let state = Arc::<Mutex<State>>::default();
+        let (kept, leadership) = (Arc::clone(&state), Arc::clone(&parts.leadership));
+        let mut forgetting = JoinSet::new();
+        // What the next leader does is in no list that we keep: if we lead again, we begin anew.
+        forgetting.spawn(async move {
+            loop {
+                leadership.changed(true).await;
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+                leadership.changed(false).await;
+            }
+        });
+        Self { client: parts.client.clone(), options, state, _forgetting: forgetting }
     }
 
-    /// A session that is logged in, or why there is none.
-    pub(crate) async fn session(
+    /// The project that credentials lead to, with a session that is logged in, or why there is none.
+    pub(crate) async fn project(
         &self,
         namespace: &str,
         identity: &IdentityReference,
-    ) -> Result<Session, CloudTrouble> {
+    ) -> Result<Arc<Project>, CloudTrouble> {
         if identity.type_ == IdentityType::ClusterIdentity {
             let message = "identityRef.type ClusterIdentity is not supported";
             return Err(trouble("Unsupported", message, Actor::ClusterOwner));
         }
         let secret = self.secret(namespace, identity).await?;
-        let session = self.kept(namespace, identity, &secret)?;
-        match session.authenticate().await {
-            Ok(()) => Ok(session),
+        let project = self.kept(namespace, identity, &secret)?;
+        match project.session().authenticate().await {
+            Ok(()) => Ok(project),
             Err(error) => Err(refused(&error)),
         }
     }
@@ -108,23 +140,19 @@ impl Clouds {
         namespace: &str,
         identity: &IdentityReference,
         secret: &Secret,
-    ) -> Result<Session, CloudTrouble> {
+    ) -> Result<Arc<Project>, CloudTrouble> {
         let key = key(namespace, identity);
         let version = format!("{:?}/{:?}", secret.uid(), secret.resource_version());
-        if let Some(session) = self.state().known(&key, &version) {
-            return Ok(session);
+        if let Some(project) = self.state().known(&key, &version) {
+            return Ok(project);
         }
         let config = config(identity, secret)?;
         let fingerprint = config.fingerprint();
         let made = Session::new(config, self.options.clone()).map_err(|error| refused(&error))?;
-        let mut state = self.state();
-        let session = state.sessions.entry(fingerprint).or_insert(made).clone();
-        state.identities.insert(key, (version, fingerprint));
-        state.tidy();
-        Ok(session)
+        Ok(self.state().keep(key, version, fingerprint, made))
     }
 
-    fn forget(&self, key: &(String, String, String, String)) {
+    fn forget(&self, key: &Key) {
         let mut state = self.state();
         if state.identities.remove(key).is_some() {
             state.tidy();
@@ -137,19 +165,37 @@ impl Clouds {
 }
 
 impl State {
-    fn known(&self, key: &(String, String, String, String), version: &str) -> Option<Session> {
-        let (known, fingerprint) = self.identities.get(key)?;
-        (known == version).then(|| self.sessions.get(fingerprint).cloned()).flatten()
+    fn known(&mut self, key: &Key, version: &str) -> Option<Arc<Project>> {
+        let identity = self.identities.get_mut(key).filter(|identity| identity.version == version)?;
+        identity.used = Instant::now();
+        let project = self.projects.get(&identity.fingerprint).cloned();
+        self.tidy();
+        project
     }
 
-    /// Drops sessions that nothing leads to any more.
+    fn keep(&mut self, key: Key, version: String, fingerprint: Fingerprint, made: Session) -> Arc<Project> {
+        let project = self.projects.entry(fingerprint).or_insert_with(|| Arc::new(Project::new(made)));
+        let project = Arc::clone(project);
+        self.identities.insert(key, Identity { version, fingerprint, used: Instant::now() });
+        self.tidy();
+        project
+    }
+
+    /// Drops ways that nobody takes, then those too many, then projects that nothing leads to any more.
     fn tidy(&mut self) {
-        let used: Vec<Fingerprint> = self.identities.values().map(|(_, fingerprint)| *fingerprint).collect();
-        self.sessions.retain(|fingerprint, _| used.contains(fingerprint));
+        self.identities.retain(|_, identity| identity.used.elapsed() < UNUSED);
+        while self.identities.len() > MOST_IDENTITIES {
+            let oldest = self.identities.iter().min_by_key(|(_, identity)| identity.used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.identities.remove(&oldest);
+        }
+        let used: BTreeSet<Fingerprint> =
+            self.identities.values().map(|identity| identity.fingerprint).collect();
+        self.projects.retain(|fingerprint, _| used.contains(fingerprint));
     }
 }
 
-fn key(namespace: &str, identity: &IdentityReference) -> (String, String, String, String) {
+fn key(namespace: &str, identity: &IdentityReference) -> Key {
     (namespace.to_owned(), identity.name.clone(), identity.cloud_name.clone(), identity.region.clone())
 }
 
@@ -180,21 +226,10 @@ fn refused(error: &Error) -> CloudTrouble {
     trouble(error.category(), words(error), actor)
 }
 
-/// An error with what caused it.
-pub(super) fn words(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
 /// What people have to know who wait for a deletion: without the cloud's word nothing is let go, for what is in it would
 /// stay there unseen. Where the cloud itself is away it will be back; where they must act they are told how.
-pub(crate) fn while_deleting(mut trouble: CloudTrouble, finalizer: &str) -> CloudTrouble {
-    if trouble.actor == Actor::ClusterOwner {
+pub(crate) fn told(mut trouble: CloudTrouble, finalizer: Option<&str>) -> CloudTrouble {
+    if let (Actor::ClusterOwner, Some(finalizer)) = (&trouble.actor, finalizer) {
         trouble.message = format!(
             "{}; as long as this is so nothing of this object is deleted in the cloud, and it stays (to give up what is \
              left there, remove the finalizer {finalizer} by hand)",
@@ -207,3 +242,6 @@ pub(crate) fn while_deleting(mut trouble: CloudTrouble, finalizer: &str) -> Clou
 fn trouble(reason: &'static str, message: impl Into<String>, actor: Actor) -> CloudTrouble {
     CloudTrouble { reason, message: message.into(), actor }
 }
+
+#[cfg(test)]
+mod tests;

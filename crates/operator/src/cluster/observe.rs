@@ -1,5 +1,6 @@
 //! Reads a Cluster and what belongs to it from the stores, and asks its API server whether it is there.
 
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::client::Health;
-use hangar_kit::watch::Watch;
+use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::cluster::{Connection, Observed};
 use hangar_plan::flow::Read;
 use jiff::Timestamp;
@@ -15,7 +16,8 @@ use kube::Resource;
 use tokio::time::Instant;
 
 use super::Clusters;
-use crate::managed::{in_namespace, referred};
+use crate::context::Context;
+use crate::referring::{Member, in_namespace, referred};
 
 /// Changes come in bursts; the answer does not change with them.
 const BELIEVED_FOR: Duration = Duration::from_secs(20);
@@ -28,54 +30,43 @@ pub(super) struct Probed {
     connection: Connection,
 }
 
-impl Clusters {
-    /// What the stores show now.
-    pub(super) fn read(&self, cluster: Cluster, connection: Connection) -> Observed {
-        let key = ObjectKey::of(&cluster);
-        let namespace = key.namespace_or_empty();
-        let foreign = &self.context.foreign;
-        let look = |reference| referred(foreign, namespace, reference);
-        let watches = &self.context.watches;
-        Observed {
-            infrastructure: cluster.spec.infrastructure_ref.as_ref().map(look),
-            control_plane: cluster.spec.control_plane_ref.as_ref().map(look),
-            deployments: of_cluster(watches.machine_deployments(), &cluster, |object| {
-                &object.spec.cluster_name
-            }),
-            sets: of_cluster(watches.machine_sets(), &cluster, |object| &object.spec.cluster_name),
-            machines: of_cluster(watches.machines(), &cluster, |object| &object.spec.cluster_name),
-            connection,
-            refusals: std::collections::BTreeMap::new(),
-            now: Timestamp::now(),
-            cluster,
-        }
+/// What the stores show now.
+pub(super) fn observe(context: &Context, root: &Kept<Cluster>) -> Observed {
+    let (cluster, watches) = (&root.value, &context.watches);
+    let look = |reference| referred(&context.foreign, root.key.namespace_or_empty(), reference);
+    Observed {
+        infrastructure: cluster.spec.infrastructure_ref.as_ref().map(look),
+        control_plane: cluster.spec.control_plane_ref.as_ref().map(look),
+        deployments: of_cluster(watches.machine_deployments(), root),
+        sets: of_cluster(watches.machine_sets(), root),
+        machines: of_cluster(watches.machines(), root),
+        connection: Connection::NotTried,
+        refusals: BTreeMap::new(),
+        now: Timestamp::now(),
+        cluster: cluster.clone(),
     }
+}
 
+impl Clusters {
     /// Whether the tenant's API server answers, or did a moment ago.
-    pub(super) async fn probe(&self, observed: &Observed) -> Connection {
-        let key = ObjectKey::of(&observed.cluster);
-        if !observed.is_control_plane_initialized() || observed.cluster.metadata.deletion_timestamp.is_some()
-        {
-            self.forget(&key);
-            return Connection::NotTried;
-        }
-        if let Some(known) = self.remembered(&key) {
+    pub(super) async fn probe(&self, context: &Context, key: &ObjectKey) -> Connection {
+        if let Some(known) = self.remembered(key) {
             return known;
         }
         let answer = async {
-            let client = self.context.tenants.client(&key).await.map_err(|error| error.to_string())?;
+            let client = context.tenants.client(key).await.map_err(|error| error.to_string())?;
             client.apiserver_version().await.map_err(|error| error.to_string())
         };
         let connection = match answer.await {
             Ok(_) => Connection::Answering,
             Err(why) => {
-                let health = self.context.tenants.health(&key);
+                let health = context.tenants.health(key);
                 let is_lasting = matches!(health, Health::Failing { retry_at: Some(_), .. });
                 Connection::Failing { why, is_lasting }
             }
         };
         let probed = Probed { at: Instant::now(), connection: connection.clone() };
-        self.probes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, probed);
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed);
         connection
     }
 
@@ -86,19 +77,19 @@ impl Clusters {
         (probed.at.elapsed() < limit).then(|| probed.connection.clone())
     }
 
-    pub(super) fn forget(&self, key: &ObjectKey) {
+    pub(super) fn forget_probe(&self, key: &ObjectKey) {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
 /// By the label that their controllers set; by name as well where missing one would be an error: while deleting.
-fn of_cluster<K>(watch: &Watch<K>, cluster: &Cluster, name_of: impl Fn(&K) -> &String) -> Read<K>
+fn of_cluster<K>(watch: &Watch<K>, cluster: &Kept<Cluster>) -> Read<K>
 where
-    K: Resource + Clone + Send + Sync + 'static,
+    K: Member + Resource + Clone + Send + Sync + 'static,
 {
-    let key = ObjectKey::of(cluster);
-    if cluster.metadata.deletion_timestamp.is_some() {
-        return in_namespace(watch.all().filter(|kept| *name_of(&kept.value) == key.name), &key);
+    let key = &cluster.key;
+    if cluster.is_terminating {
+        return in_namespace(watch.all().filter(|kept| kept.value.cluster_name() == key.name), key);
     }
-    in_namespace(watch.by_label(CLUSTER_NAME_LABEL, &key.name), &key)
+    in_namespace(watch.by_label(CLUSTER_NAME_LABEL, &key.name), key)
 }

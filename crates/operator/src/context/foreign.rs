@@ -20,13 +20,14 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
+use super::Kind;
 use crate::contracts::Contracts;
 
 type Mapper = Arc<dyn Fn(&Change<DynamicObject>) -> Vec<ObjectKey> + Send + Sync>;
 
 /// An object behind a reference.
 #[derive(Clone, Debug)]
-pub(crate) struct Referred {
+pub(crate) struct Found {
     /// As it was last seen.
     pub(crate) object: Arc<Kept<DynamicObject>>,
     /// How to call its API.
@@ -85,11 +86,7 @@ impl Foreign {
     }
 
     /// The object that a reference names, as the store of its kind shows it.
-    pub(crate) fn get(
-        &self,
-        namespace: &str,
-        reference: &ContractVersionedObjectReference,
-    ) -> Read<Referred> {
+    pub(crate) fn get(&self, namespace: &str, reference: &ContractVersionedObjectReference) -> Read<Found> {
         let choice = match self.choice(&reference.api_group, &reference.kind) {
             Read::One(choice) => choice,
             Read::Unknown(unknown) => return Read::Unknown(unknown),
@@ -102,7 +99,7 @@ impl Foreign {
         };
         let resource = resource(&reference.api_group, &reference.kind, &choice.version);
         let key = ObjectKey { namespace: Some(namespace.to_owned()), name: reference.name.clone() };
-        self.watch(&resource).get(&key).map(|object| Referred {
+        self.watch(&resource).get(&key).map(|object| Found {
             object,
             resource: resource.clone(),
             contract: choice.contract,
@@ -125,6 +122,21 @@ impl Foreign {
         }
         state.kinds.insert(name, watch.clone());
         watch
+    }
+
+    /// A kind by the contract of its CRD; its store is started.
+    pub(super) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
+        self.resource(group, kind).map(|resource| {
+            let store = self.watch(&resource);
+            Kind::new(resource, vec![Box::new(store)])
+        })
+    }
+
+    /// The stores of a kind that references have started, in whatever version.
+    pub(super) fn started(&self, group: &str, kind: &str) -> Vec<Watch<DynamicObject>> {
+        let state = self.state();
+        let of_kind = state.kinds.iter().filter(|((g, k, _), _)| g == group && k == kind);
+        of_kind.map(|(_, watch)| watch.clone()).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,4 +1,4 @@
-//! Connection data of tenants: Secrets named after the Cluster, as the contract says.
+//! Connection data of tenants: the Secret that the contract names after the Cluster, or our own of its control plane.
 //!
 //! A kubeconfig may name a Service of the management cluster, which a manager that runs outside of it cannot resolve. Such
 //! a manager goes by the endpoint that people use instead, and still checks the certificate for the Service's name.
@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use hangar_api::contract::Endpoint;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::{CLUSTER_NAME_LABEL, SECRET_VALUE_KEY};
 use hangar_kit::ObjectKey;
 use hangar_kit::client::{Connection, KubeconfigSource};
 use hangar_kit::error::{Error, Result};
+use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::{Epoch, Material, Names, Recorded};
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -20,20 +23,21 @@ use super::Watches;
 /// How names of Services end in our kubeconfigs.
 const SERVICE_DOMAIN: &str = ".svc";
 
-/// Finds `<cluster>-<suffix>` and reads it when it has changed. The key is the Cluster's.
+/// Finds the Secret of a kubeconfig and reads it when it has changed. The key is the Cluster's.
 pub(crate) struct KubeconfigSecrets {
     client: Client,
     watches: Arc<Watches>,
-    suffix: &'static str,
+    material: Material,
     is_outside: bool,
 }
 
 impl KubeconfigSecrets {
-    pub(super) fn new(client: Client, watches: Arc<Watches>, suffix: &'static str) -> Self {
+    pub(super) fn new(client: Client, watches: Arc<Watches>, material: Material) -> Self {
         // Kubernetes tells every pod where its API server is, and nobody else. The contract's kubeconfig has the
         // endpoint in it anyway.
-        let is_outside = std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() && suffix != "kubeconfig";
-        Self { client, watches, suffix, is_outside }
+        let is_outside =
+            std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() && material != Material::Kubeconfig;
+        Self { client, watches, material, is_outside }
     }
 
     /// Where people reach the tenant: from the Cluster, or from its control plane while the Cluster has not heard of it.
@@ -49,15 +53,24 @@ impl KubeconfigSecrets {
                 return Some(endpoint);
             }
         }
-        let is_its_own = |kept: &hangar_kit::watch::Kept<_>| {
+        self.of_control_plane(cluster, |found| {
+            found.spec.settings.control_plane_endpoint.clone().filter(Endpoint::is_valid)
+        })
+    }
+
+    /// What the Cluster's control plane says; of several, the first that says something.
+    fn of_control_plane<T>(
+        &self,
+        cluster: &ObjectKey,
+        asked: impl Fn(&HostedControlPlane) -> Option<T>,
+    ) -> Option<T> {
+        let is_its_own = |kept: &Kept<_>| {
             kept.key.namespace == cluster.namespace
                 && (kept.owners.iter().any(|owner| owner.kind == "Cluster" && owner.name == cluster.name)
                     || kept.labels.get(CLUSTER_NAME_LABEL) == Some(&cluster.name))
         };
         let all = self.watches.control_planes().all();
-        all.iter()
-            .filter(|kept| is_its_own(kept))
-            .find_map(|kept| kept.spec.settings.control_plane_endpoint.clone().filter(Endpoint::is_valid))
+        all.iter().filter(|kept| is_its_own(kept)).find_map(|kept| asked(&kept.value))
     }
 
     /// Replaces the name of a Service by the endpoint, where only that can be reached.
@@ -82,7 +95,16 @@ impl KubeconfigSecrets {
     }
 
     fn secret(&self, cluster: &ObjectKey) -> ObjectKey {
-        ObjectKey { namespace: cluster.namespace.clone(), name: format!("{}-{}", cluster.name, self.suffix) }
+        let named = |found: &HostedControlPlane| {
+            // One that was never claimed has no Secrets.
+            let is_claimed = Epoch::recorded(found) != Recorded::Nothing;
+            let names = Names::of(found, &cluster.name).ok().filter(|_| is_claimed)?;
+            Some(names.secret(self.material))
+        };
+        let by_identity =
+            if self.material.is_of_contract() { None } else { self.of_control_plane(cluster, named) };
+        let name = by_identity.unwrap_or_else(|| format!("{}-{}", cluster.name, self.material.suffix()));
+        ObjectKey { namespace: cluster.namespace.clone(), name }
     }
 }
 

@@ -5,11 +5,11 @@
 //! watches only what that subset needs.
 
 mod foreign;
+mod kinds;
 mod kubeconfigs;
 mod watches;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hangar_kit::call::CallGate;
 use hangar_kit::client::{TenantOptions, Tenants};
@@ -17,20 +17,21 @@ use hangar_kit::controller::ControllerBuilder;
 use hangar_kit::event::Recorder;
 use hangar_kit::leadership::Leadership;
 use hangar_kit::metrics::Metrics;
+use hangar_kit::tenant::Nodes;
 use hangar_plan::controllers::Controller;
+use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::Material;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use foreign::Foreign;
+pub(crate) use kinds::Kind;
 pub(crate) use kubeconfigs::KubeconfigSecrets;
 pub(crate) use watches::{SecretFacts, Watches};
 
 use crate::clouds::Clouds;
 use crate::contracts::Contracts;
-
-/// Every call that a leader sends has ended after this long. Renewed every two seconds for ten, the lease outlasts it
-/// in all but a failing management cluster.
-pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(5);
+use crate::reconcile::WRITE_LIMIT;
 
 /// What a manager gives to its controllers.
 #[derive(Clone)]
@@ -62,6 +63,8 @@ pub(crate) struct Context {
     pub(crate) foreign: Arc<Foreign>,
     /// Clients of tenants, from `<cluster>-kubeconfig`; the key is the Cluster's.
     pub(crate) tenants: Arc<Tenants<KubeconfigSecrets>>,
+    /// Nodes of tenants, as small facts, while somebody needs them.
+    pub(crate) nodes: Arc<Nodes<KubeconfigSecrets>>,
     /// Sessions of clouds, from the Secrets that identity references name.
     pub(crate) clouds: Arc<Clouds>,
     /// Ends the controllers; the stores outlive them.
@@ -79,17 +82,26 @@ impl Context {
         let (client, metrics) = (&parts.client, &parts.metrics.watch);
         let watches = Arc::new(Watches::new(client.clone(), metrics.clone(), storing.clone()));
         let foreign = Foreign::new(client.clone(), metrics.clone(), contracts, storing.clone());
-        let source = KubeconfigSecrets::new(parts.client.clone(), Arc::clone(&watches), "kubeconfig");
+        let source = KubeconfigSecrets::new(parts.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
         let tenants = Arc::new(Tenants::new(source, tenant_options(&parts)));
+        let nodes = Nodes::new(Arc::clone(&tenants), stop);
         let clouds = Arc::new(Clouds::new(&parts));
-        Self { watches, foreign: Arc::new(foreign), tenants, clouds, stop: stop.clone(), parts }
+        Self { watches, foreign: Arc::new(foreign), tenants, nodes, clouds, stop: stop.clone(), parts }
     }
 
     /// Clients of tenants from another Secret, `<cluster>-<suffix>`.
-    pub(crate) fn tenants_by(&self, suffix: &'static str) -> Arc<Tenants<KubeconfigSecrets>> {
+    pub(crate) fn tenants_by(&self, material: Material) -> Arc<Tenants<KubeconfigSecrets>> {
         let client = self.parts.client.clone();
-        let source = KubeconfigSecrets::new(client, Arc::clone(&self.watches), suffix);
+        let source = KubeconfigSecrets::new(client, Arc::clone(&self.watches), material);
         Arc::new(Tenants::new(source, tenant_options(&self.parts)))
+    }
+
+    /// A kind of the management cluster, for writing.
+    pub(crate) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
+        match self.watches.kind(group, kind) {
+            Some(known) => Read::One(known.with(self.foreign.started(group, kind))),
+            None => self.foreign.kind(group, kind),
+        }
     }
 
     /// The client of the management cluster.

@@ -15,10 +15,12 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::core::PartialObjectMeta;
+use kube::core::{ApiResource, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
+
+use super::Kind;
 
 /// What is kept of a Secret: never its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,12 +61,26 @@ macro_rules! stores {
                 Self { client, metrics, stop, secrets: OnceLock::new(), $($name: OnceLock::new()),* }
             }
 
+            /// A kind whose store was started, by its group and name.
+            pub(super) fn kind(&self, group: &str, kind: &str) -> Option<Kind> {
+                $(if let Some(watch) = self.$name.get().filter(|_| is::<$kind>(group, kind)) {
+                    let resource = ApiResource::erase::<$kind>(&());
+                    return Some(Kind::new(resource, vec![Box::new(watch.clone())]));
+                })*
+                let secrets = self.secrets.get().filter(|_| is::<Secret>(group, kind))?;
+                Some(Kind::new(ApiResource::erase::<Secret>(&()), vec![Box::new(secrets.clone())]))
+            }
+
             $($(#[$doc])*
             pub(crate) fn $name(&self) -> &Watch<$kind> {
                 self.$name.get_or_init(|| self.start(self.$how(stringify!($name))))
             })*
         }
     };
+}
+
+fn is<K: Resource<DynamicType = ()>>(group: &str, kind: &str) -> bool {
+    K::group(&()) == group && K::kind(&()) == kind
 }
 
 stores! {

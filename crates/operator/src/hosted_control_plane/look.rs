@@ -1,38 +1,37 @@
 //! What is in the tenant: looked at when something is to be learned, remembered until then, changed by own writes.
+//!
+//! The number of Nodes comes from a watch of them, which every tenant with a ready API server keeps, an idle one too: at
+//! rest it costs one call in five minutes, and it is how the first Node of an idle tenant is noticed without reading
+//! anything. It ends some minutes after the API server is no longer ready.
+//!
+//! The other objects are read one by one, some forty of them. While looks find the same again and again they become rare:
+//! every five minutes where Nodes depend on them, once an hour where there are none, which together with the watch is
+//! less than one read per minute.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
 use hangar_kit::ObjectKey;
-use hangar_kit::apply::is_contained;
 use hangar_kit::client::KubeconfigSource as _;
-use hangar_kit::error::{Error, is_lost, status_code};
-use hangar_plan::flow::{Outcome, Read, Unknown};
-use hangar_plan::hosted_control_plane::names::DESIRED_ANNOTATION;
+use hangar_kit::error::{Error, is_lost};
+use hangar_plan::flow::{Read, Unknown};
 use hangar_plan::hosted_control_plane::{
     ObjectIdentity, Observed, TenantFacts, TenantObject, tenant_leftovers, tenant_objects,
 };
-use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams, PropagationPolicy};
 use kube::core::DynamicObject;
-use kube::{Api, Client};
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::fail::{Problem, is_conflict};
-use super::run::{Bench, delete, resource};
-use super::{ControlPlanes, FIELD_MANAGER};
+use super::ControlPlanes;
+use super::run::APPLIER;
+use crate::reconcile::WRITE_LIMIT;
 
-/// What drifts in a tenant is put back within this time.
-const LOOK_EVERY: Duration = Duration::from_mins(5);
-/// While a tenant has few nodes, more are on their way, and some replica counts follow them.
+/// A look that found something new is followed by another after this time, and by each further one after twice as long.
 const LOOK_SOON: Duration = Duration::from_secs(20);
-/// With so many nodes, no replica count depends on their number any more.
-const ENOUGH_NODES: u32 = 2;
-/// Reads of one look that are under way together.
-const READS_AT_ONCE: usize = 8;
+/// What drifts in a tenant with Nodes is put back within this time.
+const LOOK_EVERY: Duration = Duration::from_mins(5);
+/// Where there are no Nodes, nothing depends on it.
+const LOOK_RARELY: Duration = Duration::from_hours(1);
 
 /// What was last seen of each tenant.
 #[derive(Default)]
@@ -42,12 +41,22 @@ struct Look {
     /// Of the kubeconfig it was seen through: another one may lead elsewhere.
     revision: Option<String>,
     at: Instant,
+    /// How many looks in a row have found the same.
+    same: u32,
     facts: TenantFacts,
 }
 
 impl Look {
     fn age_limit(&self) -> Duration {
-        if self.facts.nodes < ENOUGH_NODES { LOOK_SOON } else { LOOK_EVERY }
+        let is_foreign = |object: &TenantObject| *object == TenantObject::Foreign;
+        // Nobody tells us when one of another is gone.
+        let is_rare = self.facts.nodes == 0 && !self.facts.objects.values().any(is_foreign);
+        let limit = if is_rare { LOOK_RARELY } else { LOOK_EVERY };
+        LOOK_SOON.saturating_mul(1 << self.same.min(16)).min(limit)
+    }
+
+    fn due_in(&self) -> Duration {
+        self.age_limit().saturating_sub(self.at.elapsed())
     }
 }
 
@@ -68,18 +77,29 @@ impl Looks {
         }
     }
 
-    /// When the next look is due, if there was one.
+    /// When to come back, if there was a look.
     pub(super) fn due_in(&self, control_plane: &ObjectKey) -> Option<Duration> {
         let all = self.all();
         let look = all.get(control_plane)?;
-        Some(look.age_limit().saturating_sub(look.at.elapsed()))
+        Some(look.due_in())
     }
 
-    fn recent(&self, control_plane: &ObjectKey, revision: Option<&str>) -> Option<TenantFacts> {
-        let all = self.all();
-        let look = all.get(control_plane)?;
-        let is_recent = look.at.elapsed() < look.age_limit() && look.revision.as_deref() == revision;
-        is_recent.then(|| look.facts.clone())
+    /// What is remembered, with the present number of Nodes. Another number makes the next look due soon.
+    fn recent(&self, control_plane: &ObjectKey, revision: Option<&str>, nodes: u32) -> Option<TenantFacts> {
+        let mut all = self.all();
+        let look = all.get_mut(control_plane).filter(|look| look.revision.as_deref() == revision)?;
+        if look.facts.nodes != nodes {
+            look.same = 0;
+            look.facts.nodes = nodes;
+        }
+        (!look.due_in().is_zero()).then(|| look.facts.clone())
+    }
+
+    fn keep(&self, control_plane: &ObjectKey, revision: Option<String>, facts: TenantFacts) {
+        let mut all = self.all();
+        let before = all.get(control_plane).filter(|look| look.facts == facts);
+        let same = before.map_or(0, |look| look.same.saturating_add(1));
+        all.insert(control_plane.clone(), Look { revision, at: Instant::now(), same, facts });
     }
 }
 
@@ -92,28 +112,28 @@ impl ControlPlanes {
         cluster: &ObjectKey,
     ) {
         let unknown = |why: &str| Read::Unknown(Unknown::new(why));
-        if observed.control_plane.metadata.deletion_timestamp.is_some() {
-            observed.tenant = unknown("the control plane is being deleted");
-            return;
-        }
-        if observed.api_server.iter().all(|facts| facts.ready < 1) {
-            observed.tenant = unknown("no API server is ready");
-            return;
-        }
+        let nodes = match self.count_nodes(cluster).await {
+            Ok(nodes) => nodes,
+            Err(Unknown { why }) => {
+                self.looks.forget(control_plane);
+                observed.tenant = unknown(&why);
+                return;
+            }
+        };
         let revision = self.tenants.source().revision(cluster);
-        if let Some(facts) = self.looks.recent(control_plane, revision.as_deref()) {
+        if let Some(facts) = self.looks.recent(control_plane, revision.as_deref(), nodes) {
             observed.tenant = Read::One(facts);
-            let asked = asked(observed);
+            let (desired, leftovers) = asked(observed);
+            let mut asked = desired.iter().map(ObjectIdentity::of).chain(leftovers);
             if let Read::One(facts) = &observed.tenant
-                && asked.iter().all(|(identity, _)| facts.objects.contains_key(identity))
+                && asked.all(|identity| facts.objects.contains_key(&identity))
             {
                 return;
             }
         }
-        observed.tenant = match self.looked(observed, cluster).await {
+        observed.tenant = match self.looked(observed, cluster, nodes).await {
             Ok(facts) => {
-                let look = Look { revision, at: Instant::now(), facts: facts.clone() };
-                self.looks.all().insert(control_plane.clone(), look);
+                self.looks.keep(control_plane, revision, facts.clone());
                 Read::One(facts)
             }
             Err(why) => {
@@ -123,32 +143,36 @@ impl ControlPlanes {
         };
     }
 
-    async fn looked(&self, observed: &mut Observed, cluster: &ObjectKey) -> Result<TenantFacts, String> {
+    /// How many Nodes the tenant has.
+    async fn count_nodes(&self, cluster: &ObjectKey) -> Result<u32, Unknown> {
+        let lease = self.nodes.subscribe(cluster);
+        if lease.count().is_err() {
+            // Where the tenant is known to be away, nobody waits.
+            self.tenants.client(cluster).await.map_err(|error| Unknown::new(error.to_string()))?;
+            lease.ready(WRITE_LIMIT).await;
+        }
+        lease.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    async fn looked(
+        &self,
+        observed: &mut Observed,
+        cluster: &ObjectKey,
+        nodes: u32,
+    ) -> Result<TenantFacts, String> {
         let client = self.tenants.client(cluster).await.map_err(|error| error.to_string())?;
-        let nodes = Api::<Node>::all(client.clone()).list_metadata(&ListParams::default().limit(500)).await;
-        let nodes = nodes.map_err(|error| format!("cannot list its nodes: {error}"))?;
-        let more = nodes.metadata.remaining_item_count.unwrap_or_default();
-        let count = i64::try_from(nodes.items.len()).unwrap_or(i64::MAX).saturating_add(more);
-        let nodes = u32::try_from(count).unwrap_or(u32::MAX);
         // What is desired may depend on the number of nodes.
         observed.tenant = Read::One(TenantFacts { nodes, ..TenantFacts::default() });
-        let reads = stream::iter(asked(observed))
-            .map(|(identity, desired)| {
-                let client = client.clone();
-                async move {
-                    let found = read(&client, &identity, desired.as_ref()).await;
-                    (identity, found)
-                }
-            })
-            .buffered(READS_AT_ONCE);
-        let found: Vec<(ObjectIdentity, kube::Result<TenantObject>)> = reads.collect().await;
+        let (desired, leftovers) = asked(observed);
         let mut facts = TenantFacts { nodes, ..TenantFacts::default() };
-        for (identity, result) in found {
+        for (identity, result) in APPLIER.look(&client, &desired, &leftovers).await {
             match result {
                 Ok(object) => {
                     facts.objects.insert(identity, object);
                 }
-                Err(error) if is_lost(&error) => return Err(format!("cannot read {identity}: {error}")),
+                Err(Error::Api { source, .. }) if is_lost(&source) => {
+                    return Err(format!("cannot read {identity}: {source}"));
+                }
                 // The others go on; this one is left alone until it can be read.
                 Err(error) => tracing::warn!(object = %identity, %error, "not read in the tenant"),
             }
@@ -158,104 +182,6 @@ impl ControlPlanes {
 }
 
 /// What to look for: everything that is desired, and what may be left over.
-fn asked(observed: &Observed) -> Vec<(ObjectIdentity, Option<Value>)> {
-    let desired = tenant_objects(observed).into_iter();
-    let desired = desired.map(|object| (ObjectIdentity::of(&object), serde_json::to_value(&object).ok()));
-    let leftovers = tenant_leftovers(observed).into_iter().map(|identity| (identity, None));
-    desired.chain(leftovers).collect()
-}
-
-async fn read(
-    client: &Client,
-    identity: &ObjectIdentity,
-    desired: Option<&Value>,
-) -> kube::Result<TenantObject> {
-    let Ok(api) = api(client, identity) else {
-        return Ok(TenantObject::Foreign);
-    };
-    let Some(live) = api.get_opt(&identity.name).await? else {
-        return Ok(TenantObject::Absent);
-    };
-    let annotations = live.metadata.annotations.as_ref();
-    let Some(applied) = annotations.and_then(|annotations| annotations.get(DESIRED_ANNOTATION)).cloned()
-    else {
-        return Ok(TenantObject::Foreign);
-    };
-    let uid = live.metadata.uid.clone().unwrap_or_default();
-    let is_drifted = match (desired, serde_json::to_value(&live)) {
-        (Some(desired), Ok(live)) => !is_contained(desired, &live),
-        _ => false,
-    };
-    Ok(TenantObject::Ours { uid, applied: Some(applied), is_drifted })
-}
-
-fn api(client: &Client, identity: &ObjectIdentity) -> Result<Api<DynamicObject>, Problem> {
-    let resource = resource(&identity.api_version, &identity.kind)?;
-    Ok(if identity.namespace.is_empty() {
-        Api::all_with(client.clone(), &resource)
-    } else {
-        Api::namespaced_with(client.clone(), &identity.namespace, &resource)
-    })
-}
-
-impl Bench<'_> {
-    async fn tenant(&self) -> Result<Client, Problem> {
-        let cluster = self.cluster.as_ref().ok_or(Problem::Lost)?;
-        Ok(self.this.tenants.client(cluster).await?)
-    }
-
-    /// Applies an object in the tenant: never over one of another, never a successor of one that was seen.
-    pub(super) async fn apply_in_tenant(&self, object: &DynamicObject, uid: Option<&str>) -> Outcome {
-        match self.applied_in_tenant(object, uid).await {
-            Ok(Some(created)) => Outcome::Created(created),
-            Ok(None) => Outcome::Done,
-            Err(problem) => problem.outcome(),
-        }
-    }
-
-    async fn applied_in_tenant(
-        &self,
-        object: &DynamicObject,
-        uid: Option<&str>,
-    ) -> Result<Option<String>, Problem> {
-        let identity = ObjectIdentity::of(object);
-        let api = api(&self.tenant().await?, &identity)?;
-        let body = serde_json::to_value(object);
-        let mut body = body.map_err(|error| Problem::failed("Malformed", error.to_string(), false))?;
-        if let Some(uid) = uid {
-            body["metadata"]["uid"] = json!(uid);
-        }
-        // Only what is ours already is taken over from others.
-        let parameters = PatchParams { force: uid.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
-        match api.patch(&identity.name, &parameters, &Patch::Apply(&body)).await {
-            Ok(applied) if uid.is_none() => Ok(Some(applied.metadata.uid.unwrap_or_default())),
-            Ok(_) => Ok(None),
-            // Another object has the name: the API server calls a wrong uid invalid.
-            Err(error) if uid.is_some() && status_code(&error) == Some(422) && names_uid(&error) => {
-                Err(Problem::Lost)
-            }
-            Err(error) if uid.is_none() && is_conflict(&error) => Err(Problem::Refused(format!(
-                "{identity} exists in the tenant and has fields that others manage"
-            ))),
-            // Its namespace or its kind is missing: reading again at once would not bring it.
-            Err(error) if uid.is_none() && status_code(&error) == Some(404) => {
-                let error = Error::api(format!("apply {identity} in the tenant"), error);
-                Err(error.into())
-            }
-            Err(error) => Err(Problem::api(format!("apply {identity} in the tenant"), error)),
-        }
-    }
-
-    pub(super) async fn delete_in_tenant(&self, object: &ObjectIdentity, uid: &str) -> Result<(), Problem> {
-        let api = api(&self.tenant().await?, object)?;
-        delete(&api, object, uid, PropagationPolicy::Background).await
-    }
-}
-
-fn names_uid(error: &kube::Error) -> bool {
-    let kube::Error::Api(status) = error else {
-        return false;
-    };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.field == "metadata.uid")
+fn asked(observed: &Observed) -> (Vec<DynamicObject>, Vec<ObjectIdentity>) {
+    (tenant_objects(observed), tenant_leftovers(observed))
 }

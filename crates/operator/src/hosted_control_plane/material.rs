@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
 
 use super::ControlPlanes;
-use crate::context::SecretFacts as Noted;
+use crate::context::{Context, SecretFacts as Noted};
 
 /// What was read of Secrets that people brought, by uid, with the version that was read.
 #[derive(Default)]
@@ -39,11 +39,16 @@ impl Given {
 
 impl ControlPlanes {
     /// Every Secret by what it holds. One that was made for another control plane is not ours, whatever stands on it.
-    pub(super) async fn secrets(&self, names: &Names, uid: &str) -> BTreeMap<Material, Read<SecretFacts>> {
+    pub(super) async fn secrets(
+        &self,
+        context: &Context,
+        names: &Names,
+        uid: &str,
+    ) -> BTreeMap<Material, Read<SecretFacts>> {
         let mut found = BTreeMap::new();
         for material in Material::ALL {
             let key = ObjectKey::namespaced(names.namespace(), names.secret(material));
-            let read = match self.context.watches.secrets().get(&key) {
+            let read = match context.watches.secrets().get(&key) {
                 Read::One(kept) => match SecretFacts::of(&metadata(&kept)) {
                     Some(facts) => {
                         let is_theirs =
@@ -51,7 +56,7 @@ impl ControlPlanes {
                         Read::One(SecretFacts { is_ours: !is_theirs, ..facts })
                     }
                     // One that cannot be read stops only what needs it.
-                    None => match self.brought(material, &kept).await {
+                    None => match self.brought(context, material, &kept).await {
                         Ok(facts) => Read::One(facts),
                         Err(error) => Read::unknown(error.to_string()),
                     },
@@ -65,7 +70,12 @@ impl ControlPlanes {
     }
 
     /// Facts of a Secret that somebody else made.
-    async fn brought(&self, material: Material, kept: &Kept<Noted>) -> Result<SecretFacts> {
+    async fn brought(
+        &self,
+        context: &Context,
+        material: Material,
+        kept: &Kept<Noted>,
+    ) -> Result<SecretFacts> {
         let nothing_known = SecretFacts {
             uid: Some(kept.uid.clone()),
             is_deleting: kept.is_terminating,
@@ -77,7 +87,7 @@ impl ControlPlanes {
         if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
             return Ok(facts);
         }
-        let api: Api<Secret> = Api::namespaced(self.context.client(), kept.key.namespace_or_empty());
+        let api: Api<Secret> = Api::namespaced(context.client(), kept.key.namespace_or_empty());
         let read = api.get(&kept.key.name).await;
         let secret = read.map_err(|source| Error::api(format!("read Secret {}", kept.key), source))?;
         // One that is of no use is a fact about it: whoever brought it is told, and it stops no deletion.
@@ -115,6 +125,12 @@ fn described(material: Material, secret: &Secret, base: SecretFacts) -> Result<S
     }
     let pem = text(secret, keys::CERTIFICATE)?;
     let certificate = Certificate::parse(&pem).map_err(|error| error.to_string())?;
+    if material == Material::ClusterAuthority && pem.matches("-----BEGIN CERTIFICATE-----").count() > 1 {
+        return Err(format!(
+            "{:?} has several certificates: the controller manager signs with one",
+            keys::CERTIFICATE
+        ));
+    }
     if !certificate.is_authority() {
         return Err(format!("the certificate in {:?} is no authority", keys::CERTIFICATE));
     }

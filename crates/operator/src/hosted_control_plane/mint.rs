@@ -4,8 +4,9 @@
 //! version that were read a moment before. So no key is ever written over one that nobody has looked at.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use hangar_kit::error::status_code;
 use hangar_pki::{
     Authority, Certificate, Credentials, Intent, KeyPairPem, Kubeconfig, PrivateKeyPem, ServiceAccountKeys,
     Trust, encryption_key, fingerprint, issue,
@@ -20,12 +21,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::PartialObjectMetaExt;
+use kube::core::{ObjectMeta, PartialObjectMetaExt as _};
 use serde_json::json;
 
-use super::fail::{self, Problem};
-use super::{FIELD_MANAGER, material};
-use crate::hosted_control_plane::run::Bench;
+use super::{ControlPlanes, FIELD_MANAGER, material};
+use crate::context::Context;
+use crate::reconcile::{RunOwn, Subject, answer};
 
 /// What goes into a Secret, and what is noted on it.
 struct Minted {
@@ -33,23 +34,45 @@ struct Minted {
     facts: SecretFacts,
 }
 
-impl Bench<'_> {
-    /// Mints into a Secret. Answers with the fingerprint of what is there then.
-    pub(super) async fn mint(&self, mint: &Mint) -> Outcome {
-        match self.minted(mint).await {
-            Ok(facts) => {
-                let fingerprint = facts.fingerprint.clone();
-                self.know(mint.material, facts);
-                Outcome::Created(fingerprint)
-            }
-            Err(problem) => problem.outcome(),
-        }
+/// Keys of authorities, by fingerprint: held for one pass and no longer.
+#[derive(Default)]
+pub(super) struct Authorities(Mutex<BTreeMap<String, Arc<Authority>>>);
+
+impl Authorities {
+    fn get(&self, fingerprint: &str) -> Option<Arc<Authority>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(fingerprint).cloned()
     }
 
-    async fn minted(&self, mint: &Mint) -> Result<SecretFacts, Problem> {
+    fn put(&self, authority: Authority) -> Arc<Authority> {
+        let (fingerprint, authority) = (authority.certificate().fingerprint(), Arc::new(authority));
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(fingerprint, Arc::clone(&authority));
+        authority
+    }
+}
+
+impl RunOwn<ControlPlanes> for Box<Mint> {
+    /// Mints into a Secret. Answers with the metadata of what is there then, which holds all facts about it.
+    async fn run(&self, subject: &Subject<'_, ControlPlanes>) -> Outcome {
+        let minting = Minting { context: subject.context, authorities: &subject.scratch };
+        match minting.minted(self).await {
+            Ok(metadata) => Outcome::Created(serde_json::to_string(&metadata).unwrap_or_default()),
+            Err(outcome) => outcome,
+        }
+    }
+}
+
+/// One mint.
+struct Minting<'a> {
+    context: &'a Context,
+    authorities: &'a Authorities,
+}
+
+impl Minting<'_> {
+    async fn minted(&self, mint: &Mint) -> Result<ObjectMeta, Outcome> {
         let name = mint.secret.metadata.name.clone().unwrap_or_default();
         let namespace = mint.secret.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<Secret> = Api::namespaced(self.client(), &namespace);
+        let api: Api<Secret> = Api::namespaced(self.context.client(), &namespace);
         let present = match mint.why {
             MintReason::Missing => None,
             _ => Some(self.ours(&api, &name).await?),
@@ -62,15 +85,15 @@ impl Bench<'_> {
         // An RSA key takes a good part of a second.
         let made =
             tokio::task::spawn_blocking(move || make(&content, intent, issuer.as_deref(), Timestamp::now()));
-        let minted =
-            made.await.map_err(|error| Problem::failed("MintingEnded", error.to_string(), true))??;
+        let minted = made.await.map_err(|error| Outcome::failed("MintingEnded", error.to_string()))?;
+        let minted = minted.map_err(|error| Outcome::failed("MintingFailed", error.to_string()))?;
         let written = match present {
             None => self.create(&api, mint, &minted, &name).await?,
             Some(present) => replace(&api, &present, &minted, &name).await?,
         };
-        let uid = written.metadata.uid.clone();
-        self.watches().secrets().written(written.metadata.into_response_partial());
-        Ok(SecretFacts { uid, ..minted.facts })
+        let ObjectMeta { uid, annotations, .. } = written.metadata.clone();
+        self.context.watches.secrets().written(written.metadata.into_response_partial());
+        Ok(ObjectMeta { uid, annotations, ..ObjectMeta::default() })
     }
 
     async fn create(
@@ -79,29 +102,29 @@ impl Bench<'_> {
         mint: &Mint,
         minted: &Minted,
         name: &str,
-    ) -> Result<Secret, Problem> {
+    ) -> Result<Secret, Outcome> {
         let template = serde_json::to_value(&mint.secret).and_then(serde_json::from_value::<Secret>);
-        let mut secret = template.map_err(|error| Problem::failed("Malformed", error.to_string(), false))?;
+        let mut secret = template.map_err(|error| Outcome::refused(error.to_string()))?;
         secret.metadata.annotations.get_or_insert_default().extend(minted.facts.annotations());
         secret.data = Some(minted.data.clone());
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match api.create(&parameters, &secret).await {
-            Err(error) if fail::is_conflict(&error) => {
+            Err(error) if status_code(&error) == Some(409) => {
                 // It is there after all: ours from an earlier life, or somebody else's.
                 let present = self.ours(api, name).await?;
-                self.watches().secrets().written(present.metadata.into_response_partial());
-                Err(Problem::Lost)
+                self.context.watches.secrets().written(present.metadata.into_response_partial());
+                Err(Outcome::Stale)
             }
-            result => result.map_err(|error| Problem::api(format!("create Secret {name}"), error)),
+            result => result.map_err(answer::kubernetes),
         }
     }
 
     /// A Secret that we made, as it is now.
-    async fn ours(&self, api: &Api<Secret>, name: &str) -> Result<Secret, Problem> {
-        let read = api.get(name).await.map_err(|error| Problem::api(format!("read Secret {name}"), error))?;
+    async fn ours(&self, api: &Api<Secret>, name: &str) -> Result<Secret, Outcome> {
+        let read = api.get(name).await.map_err(answer::kubernetes)?;
         if SecretFacts::of(&read.metadata).is_none() {
-            return Err(Problem::Refused(format!(
+            return Err(Outcome::refused(format!(
                 "Secret {name} exists and was not made by Hangar: delete it, or give it the label {} to have it \
                  used where that is possible",
                 hangar_api::names::CLUSTER_NAME_LABEL
@@ -111,23 +134,21 @@ impl Bench<'_> {
     }
 
     /// The authority that is to sign, if it is still the one the plan saw.
-    async fn authority(&self, api: &Api<Secret>, issuer: &Issuer) -> Result<Arc<Authority>, Problem> {
-        if let Some(known) = self.known_authority(&issuer.fingerprint) {
+    async fn authority(&self, api: &Api<Secret>, issuer: &Issuer) -> Result<Arc<Authority>, Outcome> {
+        if let Some(known) = self.authorities.get(&issuer.fingerprint) {
             return Ok(known);
         }
         let name = &issuer.secret;
-        let secret =
-            api.get(name).await.map_err(|error| Problem::api(format!("read Secret {name}"), error))?;
-        let unusable =
-            |text: String| Problem::failed("UnusableAuthority", format!("Secret {name}: {text}"), true);
+        let secret = api.get(name).await.map_err(answer::kubernetes)?;
+        let unusable = |text: String| Outcome::failed("UnusableAuthority", format!("Secret {name}: {text}"));
         let certificate = material::text(&secret, keys::CERTIFICATE).map_err(unusable)?;
         let key = material::text(&secret, keys::PRIVATE_KEY).map_err(unusable)?;
         let authority = Authority::from_pem(&certificate, &PrivateKeyPem::new(key))
             .map_err(|error| unusable(error.to_string()))?;
         if authority.certificate().fingerprint() != issuer.fingerprint {
-            return Err(Problem::Lost);
+            return Err(Outcome::Stale);
         }
-        Ok(self.remember_authority(authority))
+        Ok(self.authorities.put(authority))
     }
 }
 
@@ -136,7 +157,7 @@ async fn replace(
     present: &Secret,
     minted: &Minted,
     name: &str,
-) -> Result<Secret, Problem> {
+) -> Result<Secret, Outcome> {
     let patch = json!({
         "metadata": {
             "uid": present.metadata.uid,
@@ -147,7 +168,7 @@ async fn replace(
     });
     let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let patched = api.patch(name, &parameters, &Patch::Merge(&patch)).await;
-    patched.map_err(|error| Problem::api(format!("replace the content of Secret {name}"), error))
+    patched.map_err(answer::kubernetes)
 }
 
 fn make(
@@ -179,15 +200,14 @@ fn make(
             let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
             Ok(Minted { data: pair(&made), facts: SecretFacts { issuer: by, ..facts } })
         }
-        Content::Kubeconfig { intent: asked, cluster, user, server, .. } => {
+        Content::Kubeconfig { intent: asked, trust, cluster, user, server, .. } => {
             let made = signed(asked)?;
             let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
-            let trusted = issuer.map(|issuer| issuer.pair().certificate.clone()).unwrap_or_default();
             let kubeconfig = Kubeconfig {
                 cluster: cluster.clone(),
                 user: user.clone(),
                 server: server.clone(),
-                trust: Trust::Embedded(trusted),
+                trust: Trust::Embedded(trust.clone()),
                 tls_server_name: None,
                 credentials: Credentials::Certificate(made),
                 namespace: None,
@@ -323,19 +343,23 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_trusts_its_issuer_and_holds_its_own_key() {
+    fn a_kubeconfig_trusts_whom_it_is_told_and_holds_its_own_key() {
         let (authority, issuer) = authority();
+        let trust = "one\ntwo\n".to_owned();
         let content = Content::Kubeconfig {
             intent: asked(Usage::Client),
             issuer,
+            trust,
             cluster: "demo".to_owned(),
             user: "admin".to_owned(),
             server: "https://api.example.com:6443".to_owned(),
         };
         let (data, facts) = made(&content, Some(&authority));
         let parsed = kube::config::Kubeconfig::from_yaml(&data[keys::KUBECONFIG]).unwrap();
-        let server = parsed.clusters[0].cluster.as_ref().unwrap().server.clone();
-        assert_eq!(server.as_deref(), Some("https://api.example.com:6443"));
+        let cluster = parsed.clusters[0].cluster.clone().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://api.example.com:6443"));
+        // Signing and trusting are two things: a bundle may hold more than who signs.
+        assert_eq!(cluster.certificate_authority_data.as_deref(), Some("b25lCnR3bwo="));
         assert!(parsed.auth_infos[0].auth_info.as_ref().unwrap().client_key_data.is_some());
         assert!(facts.not_after.is_some());
     }

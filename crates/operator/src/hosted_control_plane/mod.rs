@@ -4,9 +4,6 @@
 //! ConfigMaps, Services, workloads, budgets, policies; in the tenant, what carries the hash of what we desired. It decides
 //! nothing: `hangar_plan::hosted_control_plane` does.
 //!
-//! One reconcile: observe, run the plan's steps (each fenced, each outcome folded), apply the last plan's objects, write
-//! the status, say when to look again. A failed object or step stops no other.
-//!
 //! Invariants
 //! - A key is created by POST and replaced only where the one that was seen is still there (uid and resourceVersion): two
 //!   managers, or a stale store, can never mint over each other.
@@ -16,30 +13,36 @@
 //!   own writes are folded into it. A tenant that cannot be reached makes its part of the observation Unknown.
 //! - Nothing changed means nothing is sent: objects, status and tenant alike.
 
-mod fail;
 mod look;
 mod material;
 mod mint;
-mod objects;
+mod news;
 mod observe;
-mod reconcile;
 mod run;
-mod status;
 mod watch;
 mod workload;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hangar_kit::apply::Applier;
+use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};
+use hangar_kit::ObjectKey;
 use hangar_kit::client::Tenants;
-use hangar_kit::event::Recorder;
+use hangar_kit::error::Error;
+use hangar_kit::event::Event;
+use hangar_kit::tenant::Nodes;
+use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::hosted_control_plane::Material;
+use hangar_plan::flow::{Ending, Read};
+use hangar_plan::hosted_control_plane::{HostedControlPlanePlanner, Material, Observed, Wanted};
+use kube::Client;
 use tokio::task::JoinSet;
 
-use crate::context::{Context, KubeconfigSecrets};
+use crate::context::{Context, KubeconfigSecrets, Watches};
+use crate::reconcile::{self, Edge, Subject};
 use look::Looks;
 use material::Given;
+use mint::Authorities;
 
 /// The field manager of everything we write; it never changes.
 const FIELD_MANAGER: &str = "hangar-hosted-control-plane";
@@ -48,31 +51,89 @@ const FIELD_MANAGER: &str = "hangar-hosted-control-plane";
 const KIND: &str = "HostedControlPlane";
 const GROUP: &str = "controlplane.cluster.x-k8s.io";
 
-/// What a reconcile works with.
+/// What is kept between passes: ways into tenants, what was last seen there, what people brought.
 struct ControlPlanes {
-    context: Context,
-    applier: Applier,
-    recorder: Recorder,
     /// By our own kubeconfig, which exists before anybody else's.
     tenants: Arc<Tenants<KubeconfigSecrets>>,
+    nodes: Arc<Nodes<KubeconfigSecrets>>,
     looks: Looks,
     given: Given,
 }
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
-    let controller = Controller::HostedControlPlane;
-    let reconciler = ControlPlanes {
-        applier: Applier::new(FIELD_MANAGER),
-        recorder: context.recorder(controller),
-        tenants: context.tenants_by(Material::OperatorAccess.suffix()),
+    let tenants = context.tenants_by(Material::OperatorAccess);
+    let nodes = Nodes::new(Arc::clone(&tenants), &context.stop);
+    let edge = ControlPlanes {
+        tenants,
+        nodes: Arc::clone(&nodes),
         looks: Looks::default(),
         given: Given::default(),
-        context: context.clone(),
     };
-    let builder = watch::watched(context, context.builder(controller));
-    let (leadership, stop) = (Arc::clone(&context.parts.leadership), context.stop.clone());
-    running.spawn(async move {
-        builder.run(reconciler, leadership, stop).await;
-    });
+    reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes));
+}
+
+impl Edge for ControlPlanes {
+    const CONTROLLER: Controller = Controller::HostedControlPlane;
+    const FIELD_MANAGER: &'static str = FIELD_MANAGER;
+
+    type Root = HostedControlPlane;
+    type Planner = HostedControlPlanePlanner;
+    type Scratch = Authorities;
+
+    fn watch(watches: &Watches) -> &Watch<HostedControlPlane> {
+        watches.control_planes()
+    }
+
+    fn status(root: &HostedControlPlane) -> Option<&HostedControlPlaneStatus> {
+        root.status.as_ref()
+    }
+
+    fn observe(&self, context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
+        observe::observe(context, root)
+    }
+
+    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Wanted) {
+        let Some(names) = observed.names() else { return };
+        match wanted {
+            Wanted::Secrets => {
+                observed.secrets = self.secrets(subject.context, &names, &subject.seen().uid).await;
+            }
+            Wanted::Tenant => {
+                let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
+                self.look_at_tenant(observed, subject.key(), &cluster).await;
+            }
+        }
+    }
+
+    async fn tenant(&self, _: &Context, observed: &Observed) -> Result<Client, Error> {
+        self.tenants.writer(&observe::cluster_key(observed)).await
+    }
+
+    fn news(
+        &self,
+        root: &HostedControlPlane,
+        before: Option<&HostedControlPlaneStatus>,
+        after: &HostedControlPlaneStatus,
+    ) -> Vec<Event> {
+        news::of(root, before, after)
+    }
+
+    fn remember(&self, subject: &Subject<'_, Self>, observed: &Observed, ending: Ending) {
+        match &observed.tenant {
+            Read::One(facts) if ending != Ending::Outdated => self.looks.fold(subject.key(), facts),
+            _ => self.looks.forget(subject.key()),
+        }
+        if subject.root().is_none() {
+            self.tenants.forget(&observe::cluster_key(observed));
+        }
+    }
+
+    fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
+        self.looks.due_in(key)
+    }
+
+    fn forget(&self, _: &Context, key: &ObjectKey) {
+        self.looks.forget(key);
+    }
 }

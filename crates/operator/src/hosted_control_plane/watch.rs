@@ -7,17 +7,22 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
 use kube::core::DynamicObject;
 
 use super::{GROUP, KIND};
-use crate::context::{Context, SecretFacts, Watches};
-use crate::managed::is_more_than_status;
+use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
+use crate::referring::is_more_than_status;
 
 /// The builder with everything that matters.
-pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
+pub(super) fn watched(
+    context: &Context,
+    builder: ControllerBuilder,
+    nodes: &Nodes<KubeconfigSecrets>,
+) -> ControllerBuilder {
     let watches = &context.watches;
     let by_cluster = |watches: &Arc<Watches>| {
         let watches = Arc::clone(watches);
@@ -28,6 +33,11 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     context.foreign.feed(&builder.queue(), {
         let (watches, of) = (Arc::clone(watches), by_cluster(watches));
         move |change| of(clusters_of_infrastructure(&watches, change))
+    });
+    // How many Nodes there are decides how many pods of some add-ons there are.
+    nodes.on_change({
+        let (queue, of) = (builder.queue(), by_cluster(watches));
+        move |cluster, _, _| of(vec![cluster.clone()]).into_iter().for_each(|key| queue.add(key))
     });
     builder
         .roots(watches.control_planes(), is_more_than_status)
@@ -70,15 +80,14 @@ pub(super) fn named(cluster: &Kept<Cluster>) -> Option<ObjectKey> {
         .then(|| ObjectKey { namespace: cluster.key.namespace.clone(), name: reference.name.clone() })
 }
 
-/// The Cluster of a Secret that holds something of a control plane. Others carry its label too, one per machine.
+/// The Cluster of a Secret that may hold something of a control plane. Others carry its label too, one per machine.
 fn cluster_of_secret(change: &Change<SecretFacts>) -> Vec<ObjectKey> {
-    let mut clusters = change.named_by(CLUSTER_NAME_LABEL);
-    let is_of = |cluster: &ObjectKey| {
-        let suffix = change.key.name.strip_prefix(&cluster.name).and_then(|rest| rest.strip_prefix('-'));
-        suffix.is_some_and(|suffix| Material::ALL.iter().any(|material| material.suffix() == suffix))
-    };
-    clusters.retain(is_of);
-    clusters
+    let ends_in = |suffix: &str| change.key.name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('-'));
+    if Material::ALL.iter().any(|material| ends_in(material.suffix())) {
+        change.named_by(CLUSTER_NAME_LABEL)
+    } else {
+        Vec::new()
+    }
 }
 
 /// The Clusters whose infrastructure this object is.

@@ -114,7 +114,7 @@ fn words(reason: Option<&str>, message: Option<&str>) -> String {
     given.collect::<Vec<_>>().join(": ")
 }
 
-/// Facts of the API server's Service.
+/// Facts of a Service.
 pub(super) fn service(kept: &Kept<Service>) -> ServiceFacts {
     let spec = kept.spec.clone().unwrap_or_default();
     let balancer = kept.status.clone().unwrap_or_default().load_balancer.unwrap_or_default();

@@ -8,48 +8,53 @@
 //! There is no finalizer: the data Secret goes with its owner, and a token that nobody uses any more ends by itself.
 
 mod observe;
-mod reconcile;
+mod run;
+mod watch;
 
-use hangar_api::names::CLUSTER_NAME_LABEL;
-use hangar_kit::ObjectKey;
+use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigStatus};
+use hangar_kit::error::Error;
+use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
+use hangar_plan::kubeadm_bootstrap::{KubeadmPlanner, Observed, Wanted};
+use kube::Client;
 use tokio::task::JoinSet;
 
-use crate::context::Context;
-use crate::managed::is_more_than_status;
-use crate::members::labelled;
-use reconcile::Reconciler;
+use crate::context::{Context, Watches};
+use crate::reconcile::{self, Edge, Subject};
+
+/// It keeps nothing between passes.
+struct KubeadmConfigs;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
-    let watches = &context.watches;
-    let configs = watches.kubeadm_configs();
-    let (by_cluster, by_secret) = (configs.clone(), configs.clone());
-    let builder = context
-        .builder(Controller::KubeadmBootstrap)
-        .roots(configs, is_more_than_status)
-        .watches(watches.machines(), |change| {
-            let sides = change.before.iter().chain(&change.after);
-            let names = sides.filter_map(|machine| machine.spec.bootstrap.config_ref.as_ref());
-            let names = names.filter(|reference| reference.kind == "KubeadmConfig");
-            names.map(|reference| key(&change.key, &reference.name)).collect()
-        })
-        .watches(watches.clusters(), move |change| labelled(&by_cluster, &change.itself()))
-        .watches(watches.secrets(), move |change| {
-            let mut keys = change.controllers("KubeadmConfig");
-            // What a waiting configuration reads: the certificate authority and the way to the tenant.
-            if ["-ca", "-kubeconfig"].iter().any(|end| change.key.name.ends_with(end)) {
-                keys.extend(labelled(&by_secret, &change.named_by(CLUSTER_NAME_LABEL)));
-            }
-            keys
-        });
-    let (reconciler, stop) = (Reconciler::new(context), context.stop.clone());
-    let leadership = std::sync::Arc::clone(&context.parts.leadership);
-    running.spawn(async move {
-        builder.run(reconciler, leadership, stop).await;
-    });
+    reconcile::spawn(context, running, KubeadmConfigs, |builder| watch::watched(context, builder));
 }
 
-fn key(beside: &ObjectKey, name: &str) -> ObjectKey {
-    ObjectKey { namespace: beside.namespace.clone(), name: name.to_owned() }
+impl Edge for KubeadmConfigs {
+    const CONTROLLER: Controller = Controller::KubeadmBootstrap;
+    const FIELD_MANAGER: &'static str = "hangar-kubeadm-bootstrap";
+
+    type Root = KubeadmConfig;
+    type Planner = KubeadmPlanner;
+    type Scratch = ();
+
+    fn watch(watches: &Watches) -> &Watch<KubeadmConfig> {
+        watches.kubeadm_configs()
+    }
+
+    fn status(root: &KubeadmConfig) -> Option<&KubeadmConfigStatus> {
+        root.status.as_ref()
+    }
+
+    fn observe(&self, context: &Context, root: &Kept<KubeadmConfig>) -> Observed {
+        observe::observe(context, root)
+    }
+
+    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Wanted) {
+        observe::read(subject.context, observed, wanted).await;
+    }
+
+    async fn tenant(&self, context: &Context, observed: &Observed) -> Result<Client, Error> {
+        context.tenants.writer(&observe::cluster_of(observed)).await
+    }
 }

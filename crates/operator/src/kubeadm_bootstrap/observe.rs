@@ -12,8 +12,8 @@ use hangar_kit::watch::Kept;
 use hangar_pki::Certificate;
 use hangar_plan::flow::Read;
 use hangar_plan::kubeadm_bootstrap::{
-    ClusterFacts, DataSecret, ID_ANNOTATION, MachineFacts, Observed, RECORD_KEY, Stage, TOKEN_NAMESPACE,
-    Token, TokenSecret, candidate_ids, keys_of_secrets, secret_name,
+    ClusterFacts, DataSecret, ID_ANNOTATION, MachineFacts, NOT_READ, Observed, RECORD_KEY, TOKEN_NAMESPACE,
+    Token, TokenSecret, Wanted, candidate_ids, keys_of_secrets, secret_name,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -22,7 +22,7 @@ use kube::{Api, ResourceExt as _};
 use crate::context::Context;
 
 /// What the stores show, without a call.
-pub(super) fn from_stores(context: &Context, config: &Kept<KubeadmConfig>) -> Observed {
+pub(super) fn observe(context: &Context, config: &Kept<KubeadmConfig>) -> Observed {
     let watches = &context.watches;
     let machine = match config.controller("Machine") {
         Some(key) => watches.machines().get(&key),
@@ -46,24 +46,28 @@ pub(super) fn from_stores(context: &Context, config: &Kept<KubeadmConfig>) -> Ob
             uid: secret.uid.clone(),
             is_ours: secret.owners.iter().any(|owner| owner.uid == uid),
             token_id: secret.annotations.get(ID_ANNOTATION).cloned(),
-            recorded_token: Read::unknown("not read"),
+            recorded_token: Read::unknown(NOT_READ),
         }),
-        authority_hashes: Read::unknown("not read"),
+        authority_hashes: Read::unknown(NOT_READ),
         contents: BTreeMap::new(),
-        token: Read::unknown("not read"),
+        token: Read::unknown(NOT_READ),
         trouble: None,
         config: config.value.clone(),
     }
 }
 
-/// Adds what the stage asks for.
-pub(super) async fn complete(context: &Context, observed: &mut Observed) {
-    let Some(cluster) = observed.cluster.iter().next().map(|cluster| cluster.name.clone()) else { return };
-    let namespace = observed.config.namespace().unwrap_or_default();
-    let cluster = ObjectKey::namespaced(namespace.clone(), cluster);
-    let secrets: Api<Secret> = Api::namespaced(context.client(), &namespace);
-    match observed.stage() {
-        Stage::Render => {
+/// The Cluster of a configuration, by which its tenant is known.
+pub(super) fn cluster_of(observed: &Observed) -> ObjectKey {
+    let name = observed.cluster.iter().next().map(|cluster| cluster.name.clone()).unwrap_or_default();
+    ObjectKey { namespace: observed.config.namespace(), name }
+}
+
+/// Reads what the plan asks for.
+pub(super) async fn read(context: &Context, observed: &mut Observed, wanted: Wanted) {
+    let cluster = cluster_of(observed);
+    let secrets: Api<Secret> = Api::namespaced(context.client(), cluster.namespace_or_empty());
+    match wanted {
+        Wanted::Inputs => {
             observed.authority_hashes = authority_hashes(&secrets, &cluster).await;
             for key in keys_of_secrets(&observed.config.spec) {
                 let content = content(&secrets, &key.name, &key.key).await;
@@ -72,23 +76,23 @@ pub(super) async fn complete(context: &Context, observed: &mut Observed) {
             let uid = observed.config.uid().unwrap_or_default();
             (observed.free_token_id, observed.token) = find_token(context, &cluster, &uid).await;
         }
-        Stage::Care(data) => {
-            let Some(id) = &data.token_id else { return };
+        Wanted::Token { id } => {
             observed.token = match tenant(context, &cluster).await {
-                Ok(tokens) => read_token(&tokens, id).await,
+                Ok(tokens) => read_token(&tokens, &id).await,
                 Err(why) => Read::unknown(why),
             };
-            if observed.token.is_absent() {
-                let recorded = recorded_token(&secrets, &data.name, &observed.config).await;
-                observed.data_secret = Read::One(DataSecret { recorded_token: recorded, ..data });
+        }
+        Wanted::RecordedToken { secret } => {
+            let recorded = recorded_token(&secrets, &secret, &observed.config).await;
+            for data in observed.data_secret.iter_mut() {
+                data.recorded_token = recorded.clone();
             }
         }
-        Stage::Paused | Stage::Leave | Stage::Wait(_) => {}
     }
 }
 
 /// The tenant's tokens.
-pub(super) async fn tenant(context: &Context, cluster: &ObjectKey) -> Result<Api<Secret>, String> {
+async fn tenant(context: &Context, cluster: &ObjectKey) -> Result<Api<Secret>, String> {
     let client = context.tenants.client(cluster).await.map_err(|error| error.to_string())?;
     Ok(Api::namespaced(client, TOKEN_NAMESPACE))
 }

@@ -1,82 +1,124 @@
-//! Reads a Machine and what it refers to from the stores.
+//! Reads a Machine and what it refers to from the stores, and its Node and pods from the tenant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet};
 use hangar_api::names::{CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL};
 use hangar_kit::ObjectKey;
+use hangar_kit::client::{Bounds, list_bounded};
+use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
-use hangar_plan::machine::{NodeView, Observed};
+use hangar_plan::machine::{Look, NodeFacts, NodeView, Observed, PodFacts, node};
 use hangar_plan::referred;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, Client};
 
-use super::Machines;
-use crate::managed;
+use crate::context::Context;
+use crate::reconcile::{WRITE_LIMIT, answer};
+use crate::referring;
 
-impl Machines {
-    /// Whether a store that the Machine needs has only just been started.
-    pub(super) fn is_starting(&self, machine: &Machine) -> bool {
-        let cluster = ObjectKey {
-            namespace: machine.metadata.namespace.clone(),
-            name: machine.spec.cluster_name.clone(),
-        };
-        let cluster = self.context.watches.clusters().get(&cluster);
-        let plane = cluster.iter().find_map(|cluster| cluster.spec.control_plane_ref.as_ref());
-        let spec = &machine.spec;
-        let references = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]).chain(plane);
-        managed::is_starting(&self.context.foreign, references)
+/// Ten times what kubelet runs on a Node by default: more than that is no honest answer.
+const PODS: Bounds = Bounds { pages: 20, items: 1000 };
+const PAGE: u32 = 100;
+
+/// The Cluster of a Machine, by which its tenant is known.
+pub(super) fn cluster_of(machine: &Machine) -> ObjectKey {
+    ObjectKey { namespace: machine.metadata.namespace.clone(), name: machine.spec.cluster_name.clone() }
+}
+
+/// Whether a store that the Machine needs has only just been started.
+pub(super) fn is_starting(context: &Context, machine: &Machine) -> bool {
+    let cluster = context.watches.clusters().get(&cluster_of(machine));
+    let plane = cluster.iter().find_map(|cluster| cluster.spec.control_plane_ref.as_ref());
+    let spec = &machine.spec;
+    let references = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]).chain(plane);
+    referring::is_starting(&context.foreign, references)
+}
+
+/// What the stores show now; the tenant is not asked here.
+pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
+    let (key, machine) = (&root.key, &root.value);
+    let cluster = context.watches.clusters().get(&cluster_of(machine)).map(|kept| kept.value.clone());
+    let look = |reference| referring::referred(&context.foreign, key.namespace_or_empty(), reference);
+    let control_plane = match &cluster {
+        Read::One(cluster) => cluster.spec.control_plane_ref.as_ref().map(look),
+        _ => None,
+    };
+    let set = set(context, machine);
+    Observed {
+        bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(look),
+        infrastructure: look(&machine.spec.infrastructure_ref),
+        control_plane,
+        has_control_plane_machines: has_control_plane_machines(context, key, &machine.spec.cluster_name),
+        deployment: set.as_ref().and_then(|set| deployment(context, set)),
+        set,
+        cluster,
+        node: NodeView::NotLooked,
+        pods: Read::unknown("the pods were not asked for"),
+        refusals: BTreeMap::new(),
+        now: Timestamp::now(),
+        machine: machine.clone(),
     }
+}
 
-    /// What the stores show now; the tenant is not asked here.
-    pub(super) fn read(&self, machine: Machine) -> Observed {
-        let key = ObjectKey::of(&machine);
-        let (context, namespace) = (&self.context, key.namespace_or_empty());
-        let name = &machine.spec.cluster_name;
-        let cluster = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
-        let cluster = context.watches.clusters().get(&cluster).map(|kept| kept.value.clone());
-        let look = |reference| managed::referred(&context.foreign, namespace, reference);
-        let control_plane = match &cluster {
-            Read::One(cluster) => cluster.spec.control_plane_ref.as_ref().map(look),
-            _ => None,
-        };
-        let set = self.set(&machine);
-        Observed {
-            bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(look),
-            infrastructure: look(&machine.spec.infrastructure_ref),
-            control_plane,
-            has_control_plane_machines: self.has_control_plane_machines(&key, name),
-            deployment: set.as_ref().and_then(|set| self.deployment(set)),
-            set,
-            cluster,
-            node: NodeView::NotLooked,
-            pods: Read::unknown("the pods were not asked for"),
-            refusals: BTreeMap::new(),
-            now: Timestamp::now(),
-            machine,
+fn has_control_plane_machines(context: &Context, key: &ObjectKey, cluster: &str) -> bool {
+    let machines = context.watches.machines().by_label(CLUSTER_NAME_LABEL, cluster);
+    machines.iter().any(|machine| {
+        let labels = machine.metadata.labels.iter().flatten();
+        machine.key.namespace == key.namespace
+            && !machine.is_terminating
+            && labels.into_iter().any(|(name, _)| name == CONTROL_PLANE_LABEL)
+    })
+}
+
+fn set(context: &Context, machine: &Machine) -> Option<MachineSet> {
+    let owner = referred::controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet")?;
+    let key = ObjectKey { namespace: machine.metadata.namespace.clone(), name: owner.name.clone() };
+    let read = context.watches.machine_sets().get(&key);
+    read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
+}
+
+fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> {
+    let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
+    let read = context.watches.machine_deployments().get(&key);
+    read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
+}
+
+/// Fills in what the plan wants to know from the tenant: the Node from the watch of its Nodes, the pods live.
+pub(super) async fn look(context: &Context, observed: &mut Observed, look: Look) {
+    let cluster = cluster_of(&observed.machine);
+    let client = match context.tenants.client(&cluster).await {
+        Ok(client) => client,
+        Err(error) => {
+            observed.node = NodeView::Unreachable(error.to_string());
+            return;
+        }
+    };
+    let nodes = context.nodes.subscribe(&cluster);
+    if nodes.count().is_err() {
+        nodes.ready(WRITE_LIMIT).await;
+    }
+    let view = |found: Read<Arc<Kept<NodeFacts>>>| node::view(found.map(|kept| kept.value.clone()));
+    match look {
+        Look::FindNode { provider_id } => observed.node = view(nodes.find(&provider_id)),
+        Look::Node { name } => observed.node = view(nodes.get(&name)),
+        Look::NodeAndPods { name } => {
+            observed.node = view(nodes.get(&name));
+            if matches!(observed.node, NodeView::Found(_)) {
+                observed.pods = pods(client, &name).await;
+            }
         }
     }
+}
 
-    fn has_control_plane_machines(&self, key: &ObjectKey, cluster: &str) -> bool {
-        let machines = self.context.watches.machines().by_label(CLUSTER_NAME_LABEL, cluster);
-        machines.iter().any(|machine| {
-            let labels = machine.metadata.labels.iter().flatten();
-            machine.key.namespace == key.namespace
-                && !machine.is_terminating
-                && labels.into_iter().any(|(name, _)| name == CONTROL_PLANE_LABEL)
-        })
-    }
-
-    fn set(&self, machine: &Machine) -> Option<MachineSet> {
-        let owner = referred::controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet")?;
-        let key = ObjectKey { namespace: machine.metadata.namespace.clone(), name: owner.name.clone() };
-        let read = self.context.watches.machine_sets().get(&key);
-        read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
-    }
-
-    fn deployment(&self, set: &MachineSet) -> Option<MachineDeployment> {
-        let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
-        let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
-        let read = self.context.watches.machine_deployments().get(&key);
-        read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
+async fn pods(client: Client, node: &str) -> Read<PodFacts> {
+    let parameters = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
+    match list_bounded(&Api::<Pod>::all(client), &parameters, PODS).await {
+        Ok(pods) => Read::found(pods.into_iter().map(PodFacts::from)),
+        Err(error) => Read::unknown(format!("the pods of Node {node}: {}", answer::words(&error))),
     }
 }

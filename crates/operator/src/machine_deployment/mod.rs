@@ -2,62 +2,62 @@
 //!
 //! Owns: the deployment's finalizer, revision and status; the MachineSets it makes, and the replicas of all that it
 //! manages.
-//! Watches: MachineDeployments, their MachineSets, Machines for what is said about them, Clusters where they matter.
 
-mod reconcile;
+mod observe;
+mod watch;
 
-use std::sync::Arc;
-
-use hangar_api::names::CLUSTER_NAME_LABEL;
-use hangar_kit::apply::Applier;
+use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus};
+use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
+use hangar_plan::flow::Never;
+use hangar_plan::machine_deployment::{MachineDeploymentPlanner, Observed};
 use tokio::task::JoinSet;
 
-use crate::context::Context;
-use crate::managed::is_more_than_status;
-use crate::members::{labelled, naming};
+use crate::context::{Context, Watches};
+use crate::reconcile::{self, Edge, Subject};
 
-/// The field manager; the plan knows the mark that it leaves.
-const MANAGER: &str = "hangar-machine-deployment";
-
-struct MachineDeployments {
-    context: Context,
-    applier: Applier,
-}
+/// It keeps nothing between passes.
+struct MachineDeployments;
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
-    let watches = &context.watches;
-    let deployments = watches.machine_deployments();
-    let (by_set, by_machine, by_cluster) = (deployments.clone(), deployments.clone(), deployments.clone());
-    let builder = context
-        .builder(Controller::MachineDeployment)
-        .roots(deployments, is_more_than_status)
-        .watches(watches.machine_sets(), move |change| {
-            let owners = change.controllers("MachineDeployment");
-            // An orphan may belong to any deployment of its cluster.
-            if owners.is_empty() { labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL)) } else { owners }
-        })
-        .watches(watches.machines(), move |change| {
-            labelled(&by_machine, &change.named_by(CLUSTER_NAME_LABEL))
-        })
-        .watches(watches.clusters(), move |change| {
-            if is_more_than_status(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
-        });
-    let (leadership, stop) = (Arc::clone(&context.parts.leadership), context.stop.clone());
-    let controller = MachineDeployments { context: context.clone(), applier: Applier::new(MANAGER) };
-    running.spawn(async move {
-        builder.run(controller, leadership, stop).await;
-    });
+    reconcile::spawn(context, running, MachineDeployments, |builder| watch::watched(context, builder));
+}
+
+impl Edge for MachineDeployments {
+    const CONTROLLER: Controller = Controller::MachineDeployment;
+    const FIELD_MANAGER: &'static str = "hangar-machine-deployment";
+
+    type Root = MachineDeployment;
+    type Planner = MachineDeploymentPlanner;
+    type Scratch = ();
+
+    fn watch(watches: &Watches) -> &Watch<MachineDeployment> {
+        watches.machine_deployments()
+    }
+
+    fn status(root: &MachineDeployment) -> Option<&MachineDeploymentStatus> {
+        root.status.as_ref()
+    }
+
+    fn observe(&self, context: &Context, root: &Kept<MachineDeployment>) -> Observed {
+        observe::observe(context, root)
+    }
+
+    async fn read(&self, _: &Subject<'_, Self>, _: &mut Observed, wanted: Never) {
+        match wanted {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use hangar_kit::apply::APPLIED_ANNOTATION_PREFIX;
 
+    use super::*;
+
     #[test]
     fn the_plan_knows_the_mark_of_our_field_manager() {
-        let mark = format!("{APPLIED_ANNOTATION_PREFIX}{}", super::MANAGER);
+        let mark = format!("{APPLIED_ANNOTATION_PREFIX}{}", MachineDeployments::FIELD_MANAGER);
         assert_eq!(mark, hangar_plan::machine_deployment::APPLIED_MARK);
     }
 }

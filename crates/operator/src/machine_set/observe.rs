@@ -6,91 +6,94 @@ use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
+use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
 use hangar_plan::machine_set::{Clones, Observed, Template, clone_kind};
 use hangar_plan::referred;
 use jiff::Timestamp;
 
-use super::MachineSets;
-use crate::managed::{in_namespace, is_starting};
+use crate::context::Context;
+use crate::referring::{self, in_namespace};
 
-impl MachineSets {
-    /// Whether the store of a template, or of what is made from it, has only just been started.
-    pub(super) fn is_starting(&self, set: &MachineSet) -> bool {
-        let spec = &set.spec.template.spec;
-        let templates = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]);
-        let clones: Vec<ContractVersionedObjectReference> = templates
-            .clone()
-            .filter_map(|template| {
-                let kind = clone_kind(&template.kind)?.to_owned();
-                Some(ContractVersionedObjectReference { kind, ..template.clone() })
-            })
-            .collect();
-        is_starting(&self.context.foreign, templates.chain(&clones))
-    }
-
-    pub(super) fn read(&self, set: MachineSet) -> Observed {
-        let key = ObjectKey::of(&set);
-        let watches = &self.context.watches;
-        let spec = &set.spec.template.spec;
-        let cluster = ObjectKey { namespace: key.namespace.clone(), name: set.spec.cluster_name.clone() };
-        let template = |reference| self.template(&key, reference);
-        let mut observed = Observed {
-            cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
-            deployment: self.deployment(&set),
-            machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, &cluster.name), &key),
-            bootstrap_template: spec.bootstrap.config_ref.as_ref().map(template),
-            infrastructure_template: template(&spec.infrastructure_ref),
-            clones: BTreeMap::new(),
-            refusals: BTreeMap::new(),
-            now: Timestamp::now(),
-            set,
-        };
-        let incomplete: Vec<(String, Clones)> = observed
-            .members()
-            .into_iter()
-            .filter(|machine| is_incomplete(machine))
-            .map(|machine| (machine.metadata.name.clone().unwrap_or_default(), self.clones(&key, machine)))
-            .collect();
-        observed.clones = incomplete.into_iter().collect();
-        observed
-    }
-
-    fn deployment(&self, set: &MachineSet) -> Option<MachineDeployment> {
-        let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
-        let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
-        let read = self.context.watches.machine_deployments().get(&key);
-        read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
-    }
-
-    /// A template, in the version that its clones are written in.
-    fn template(&self, key: &ObjectKey, reference: &ContractVersionedObjectReference) -> Read<Template> {
-        let foreign = &self.context.foreign;
-        let found = foreign.get(key.namespace_or_empty(), reference);
-        let Some(kind) = clone_kind(&reference.kind) else { return Read::Absent };
-        let resource = match foreign.resource(&reference.api_group, kind) {
-            Read::One(resource) => resource,
-            Read::Unknown(unknown) => return Read::Unknown(unknown),
-            Read::Absent | Read::Many(_) => {
-                let group = &reference.api_group;
-                return Read::unknown(format!(
-                    "the CRD of {kind}.{group} is not installed, or names no contract"
-                ));
-            }
-        };
-        found.map(|found| Template {
-            api_version: resource.api_version.clone(),
-            metadata: found.object.metadata.clone(),
-            data: found.object.data.clone(),
+/// Whether the store of a template, or of what is made from it, has only just been started.
+pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
+    let spec = &set.spec.template.spec;
+    let templates = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]);
+    let clones: Vec<ContractVersionedObjectReference> = templates
+        .clone()
+        .filter_map(|template| {
+            let kind = clone_kind(&template.kind)?.to_owned();
+            Some(ContractVersionedObjectReference { kind, ..template.clone() })
         })
-    }
+        .collect();
+    referring::is_starting(&context.foreign, templates.chain(&clones))
+}
 
-    fn clones(&self, key: &ObjectKey, machine: &Machine) -> Clones {
-        let exists = |reference| self.context.foreign.get(key.namespace_or_empty(), reference).map(|_| ());
-        Clones {
-            bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(exists),
-            infrastructure: exists(&machine.spec.infrastructure_ref),
+/// What the stores show now.
+pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
+    let (key, set, watches) = (&root.key, &root.value, &context.watches);
+    let spec = &set.spec.template.spec;
+    let cluster = ObjectKey { namespace: key.namespace.clone(), name: set.spec.cluster_name.clone() };
+    let template = |reference| template_of(context, key, reference);
+    let mut observed = Observed {
+        cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
+        deployment: deployment(context, set),
+        machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, &cluster.name), key),
+        bootstrap_template: spec.bootstrap.config_ref.as_ref().map(template),
+        infrastructure_template: template(&spec.infrastructure_ref),
+        clones: BTreeMap::new(),
+        refusals: BTreeMap::new(),
+        now: Timestamp::now(),
+        set: set.clone(),
+    };
+    let incomplete: Vec<(String, Clones)> = observed
+        .members()
+        .into_iter()
+        .filter(|machine| is_incomplete(machine))
+        .map(|machine| (machine.metadata.name.clone().unwrap_or_default(), clones(context, key, machine)))
+        .collect();
+    observed.clones = incomplete.into_iter().collect();
+    observed
+}
+
+fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> {
+    let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
+    let read = context.watches.machine_deployments().get(&key);
+    read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
+}
+
+/// A template, in the version that its clones are written in.
+fn template_of(
+    context: &Context,
+    key: &ObjectKey,
+    reference: &ContractVersionedObjectReference,
+) -> Read<Template> {
+    let foreign = &context.foreign;
+    let found = foreign.get(key.namespace_or_empty(), reference);
+    let Some(kind) = clone_kind(&reference.kind) else { return Read::Absent };
+    let resource = match foreign.resource(&reference.api_group, kind) {
+        Read::One(resource) => resource,
+        Read::Unknown(unknown) => return Read::Unknown(unknown),
+        Read::Absent | Read::Many(_) => {
+            let group = &reference.api_group;
+            return Read::unknown(format!(
+                "the CRD of {kind}.{group} is not installed, or names no contract"
+            ));
         }
+    };
+    found.map(|found| Template {
+        api_version: resource.api_version.clone(),
+        metadata: found.object.metadata.clone(),
+        data: found.object.data.clone(),
+    })
+}
+
+fn clones(context: &Context, key: &ObjectKey, machine: &Machine) -> Clones {
+    let exists = |reference| context.foreign.get(key.namespace_or_empty(), reference).map(|_| ());
+    Clones {
+        bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(exists),
+        infrastructure: exists(&machine.spec.infrastructure_ref),
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use crate::Error;
-use crate::context::WRITE_LIMIT;
+use crate::reconcile::CLOUD_LIMIT;
 
 /// A process that is about to compete; none of it where there is no election.
 pub(super) struct Leading {
@@ -46,8 +46,8 @@ impl Leading {
         }
         let lease = &options.lease;
         let certain = (lease.duration / 10 * 9).saturating_sub(lease.retry_period);
-        if certain < WRITE_LIMIT {
-            let (needed, certain) = (WRITE_LIMIT.as_secs(), certain.as_secs());
+        if certain < CLOUD_LIMIT {
+            let (needed, certain) = (CLOUD_LIMIT.as_secs(), certain.as_secs());
             tracing::warn!(needed, certain, "the lease is too short: controllers will hardly ever write");
         }
         let candidate = Candidate::new(client.clone(), lease.clone())?.with_metrics(metrics.leader.clone());

@@ -30,9 +30,10 @@ use hangar_plan::controllers::Selection;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Parts, WRITE_LIMIT};
+use crate::context::{Context, Parts};
 use crate::contracts::Contracts;
-use crate::{Error, controllers};
+use crate::reconcile::WRITE_LIMIT;
+use crate::{Error, admission, controllers};
 use leading::Leading;
 
 /// Everything a manager is told.
@@ -97,7 +98,11 @@ async fn serve(
     let metrics_server = plain("metrics", settings.metrics_address, metrics.router()).await?;
 
     let contracts = Contracts::watch(client.clone(), &metrics.watch, &serving);
-    let webhooks = webhooks::Serving::start(&client, options, metrics, contracts.clone(), &serving)?;
+    // Stores end with the servers: controllers end their last reconciles over fresh reads, and webhooks look there too.
+    let parts = parts(config, options, metrics, &leading.leadership())?;
+    let context = Context::new(parts, contracts.clone(), &serving, stop);
+    let others = admission::Others::new(&context);
+    let webhooks = webhooks::Serving::start(&client, options, metrics, contracts.clone(), others, &serving)?;
     tracing::info!(
         health = %health_server.address(),
         metrics = %metrics_server.address(),
@@ -121,10 +126,9 @@ async fn serve(
         }
     });
 
-    let parts = parts(config, options, metrics, &leading.leadership())?;
     let working = {
-        let (selection, stop) = (options.controllers.clone(), stop.clone());
-        tokio::spawn(async move { controllers::run_with(parts, contracts, &selection, stop).await })
+        let selection = options.controllers.clone();
+        tokio::spawn(async move { controllers::run_with(context, contracts, &selection).await })
     };
     let leading = leading.compete(webhooks.issued().cloned(), stop);
     stop.cancelled().await;

@@ -1,6 +1,7 @@
 //! Reads what a plan needs: the stores first, and the cloud when it is time for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract;
@@ -14,18 +15,18 @@ use hangar_openstack::{
 };
 use hangar_plan::flow::Read;
 use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
-use hangar_plan::openstack_cluster::{CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
+use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::clouds::{self, find_network, find_router, find_subnet, read_all};
+use crate::clouds::{self, Project, find_network, find_router, find_subnet, read_all};
 use crate::context::Context;
 
 /// The kind whose control planes never have machines.
 const HOSTED: &str = "HostedControlPlane";
 
 /// What the stores show, without a call.
-pub(super) fn from_stores(context: &Context, object: &Kept<OpenStackCluster>) -> Observed {
+pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Observed {
     let watches = &context.watches;
     let owner = object.owners.iter().find(|owner| owner.kind == "Cluster");
     let cluster = match owner {
@@ -75,28 +76,22 @@ fn cluster_facts(context: &Context, cluster: &Kept<Cluster>) -> ClusterFacts {
     }
 }
 
-/// Asks the cloud, if it is time for it.
-pub(super) async fn complete(context: &Context, observed: &mut Observed) -> Option<Session> {
-    let stage = observed.stage();
-    if !matches!(stage, Stage::Keep | Stage::Delete) {
-        return None;
-    }
+/// Asks the cloud; the way into it is then there for the steps.
+pub(super) async fn read(context: &Context, observed: &mut Observed, ask: AskCloud) -> Option<Arc<Project>> {
     let namespace = observed.object.metadata.namespace.clone().unwrap_or_default();
-    let session = match context.clouds.session(&namespace, &observed.object.spec.identity_ref).await {
-        Ok(session) => session,
-        Err(trouble) if stage == Stage::Delete => {
-            observed.cloud = Access::Trouble(clouds::while_deleting(trouble, OPENSTACK_CLUSTER_FINALIZER));
-            return None;
+    match context.clouds.project(&namespace, &observed.object.spec.identity_ref).await {
+        Ok(project) => {
+            // Several calls at once: too large to be carried around by value.
+            let facts = Box::pin(facts(project.session(), observed, ask.is_deleting)).await;
+            observed.cloud = Access::Facts(facts);
+            Some(project)
         }
         Err(trouble) => {
-            observed.cloud = Access::Trouble(trouble);
-            return None;
+            let finalizer = ask.is_deleting.then_some(OPENSTACK_CLUSTER_FINALIZER);
+            observed.cloud = Access::Trouble(clouds::told(trouble, finalizer));
+            None
         }
-    };
-    // Several calls at once: too large to be carried around by value.
-    let facts = Box::pin(facts(&session, observed, stage == Stage::Delete)).await;
-    observed.cloud = Access::Facts(facts);
-    Some(session)
+    }
 }
 
 async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> CloudFacts {

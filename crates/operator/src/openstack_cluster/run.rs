@@ -7,32 +7,53 @@ use hangar_openstack::{
 };
 use hangar_plan::flow::{Failure, Outcome};
 use hangar_plan::openstack::{GroupRule, mark};
-use hangar_plan::openstack_cluster::{Kind, Step};
+use hangar_plan::openstack_cluster::{Kind, NetworkStep};
 
-use crate::clouds::{created, done};
+use crate::reconcile::RunInCloud;
+use crate::reconcile::answer::{done, made};
 
-/// Runs a step in the cloud.
-pub(super) async fn run(session: &Session, owner_id: &str, step: &Step) -> Outcome {
+impl RunInCloud for NetworkStep {
+    async fn run(&self, session: &Session, owner_id: &str) -> Outcome {
+        run(session, owner_id, self).await
+    }
+}
+
+async fn run(session: &Session, owner_id: &str, step: &NetworkStep) -> Outcome {
     let client = session.network();
     let description = mark(owner_id);
     match step {
-        Step::CreateNetwork { name, mtu, is_port_security_enabled } => {
+        NetworkStep::CreateNetwork { name, mtu, is_port_security_enabled } => {
             let body = NetworkCreate {
                 name: name.clone(),
                 description,
                 mtu: *mtu,
                 is_port_security_enabled: *is_port_security_enabled,
             };
-            created(client.create(&body).await, |made| made.id.to_string())
+            made(client.create(&body).await, |made| made.id.to_string())
         }
-        Step::CreateSubnet { .. } => create_subnet(session, description, step).await,
-        Step::SetNameServers { name, id, dns_nameservers } => {
+        NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, allocation_pools } => {
+            let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
+            let pools = allocation_pools.iter().map(|(start, end)| {
+                Some(AllocationPool { start: start.parse().ok()?, end: end.parse().ok()? })
+            });
+            let (Some(dns_nameservers), Some(allocation_pools)) = (servers, pools.collect()) else {
+                return malformed("spec.managedSubnets: a name server or an allocation pool is no address");
+            };
+            let body = SubnetCreate {
+                description,
+                dns_nameservers,
+                allocation_pools,
+                ..SubnetCreate::new(name, network_id.as_str().into(), cidr)
+            };
+            made(client.create(&body).await, |made| made.id.to_string())
+        }
+        NetworkStep::SetNameServers { name, id, dns_nameservers } => {
             let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
             let Some(servers) = servers else { return malformed("a name server is no address") };
             let body = SubnetUpdate { dns_nameservers: Some(servers), ..SubnetUpdate::default() };
             done(client.about(name).update(&SubnetId::from(id.as_str()), &body).await)
         }
-        Step::CreateRouter { name, gateway_network_id, gateway_addresses } => {
+        NetworkStep::CreateRouter { name, gateway_network_id, gateway_addresses } => {
             let addresses = gateway_addresses.iter().map(|(subnet, address)| GatewayAddress {
                 subnet_id: subnet.as_deref().map(SubnetId::from),
                 ip_address: address.as_ref().and_then(|text| text.parse().ok()),
@@ -45,34 +66,33 @@ pub(super) async fn run(session: &Session, owner_id: &str, step: &Step) -> Outco
                     addresses: addresses.collect(),
                 }),
             };
-            created(client.create(&body).await, |made| made.id.to_string())
+            made(client.create(&body).await, |made| made.id.to_string())
         }
-        Step::AddInterface { name, router_id, subnet_id } => {
+        NetworkStep::AddInterface { name, router_id, subnet_id } => {
             let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
             done(client.about(name).add_router_interface(&router, &subnet).await)
         }
-        Step::RemoveInterface { name, router_id, subnet_id } => {
+        NetworkStep::RemoveInterface { name, router_id, subnet_id } => {
             let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
             done(client.about(name).remove_router_interface(&router, &subnet).await)
         }
-        Step::CreateGroup { name, .. } => {
+        NetworkStep::CreateGroup { name, .. } => {
             let body = SecurityGroupCreate { name: name.clone(), description };
-            created(client.create(&body).await, |made| made.id.to_string())
+            made(client.create(&body).await, |made| made.id.to_string())
         }
-        Step::CreateRule { role, group_id, rule, label, description } => {
+        NetworkStep::CreateRule { role, group_id, rule, label, description } => {
             let body = rule_body(group_id, rule, description);
             match client.about(format!("{role}: {label}")).create(&body).await {
                 // An equal one exists: that is what was asked for.
                 Err(error) if error.is_conflict() => Outcome::Done,
-                answer => created(answer, |made| made.id.to_string()),
+                answer => made(answer, |made| made.id.to_string()),
             }
         }
-        Step::DeleteRule { role, id, label } => done(
+        NetworkStep::DeleteRule { role, id, label } => done(
             client.about(format!("{role}: {label}")).delete(&SecurityGroupRuleId::from(id.as_str())).await,
         ),
-        Step::Tag { kind, name, id, tags } => tag(&client.about(name), *kind, id, tags).await,
-        Step::Delete { kind, name, id } => delete(&client.about(name), *kind, id).await,
-        Step::Claim { .. } | Step::Release => Outcome::Done,
+        NetworkStep::Tag { kind, name, id, tags } => tag(&client.about(name), *kind, id, tags).await,
+        NetworkStep::Delete { kind, name, id } => delete(&client.about(name), *kind, id).await,
     }
 }
 
@@ -94,27 +114,6 @@ async fn delete(client: &NetworkClient, kind: Kind, id: &str) -> Outcome {
     })
 }
 
-async fn create_subnet(session: &Session, description: String, step: &Step) -> Outcome {
-    let Step::CreateSubnet { name, network_id, cidr, dns_nameservers, allocation_pools } = step else {
-        return Outcome::Done;
-    };
-    let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
-    let pools: Option<Vec<AllocationPool>> = allocation_pools
-        .iter()
-        .map(|(start, end)| Some(AllocationPool { start: start.parse().ok()?, end: end.parse().ok()? }))
-        .collect();
-    let (Some(dns_nameservers), Some(allocation_pools)) = (servers, pools) else {
-        return malformed("spec.managedSubnets: a name server or an allocation pool is no address");
-    };
-    let body = SubnetCreate {
-        description,
-        dns_nameservers,
-        allocation_pools,
-        ..SubnetCreate::new(name, network_id.as_str().into(), cidr)
-    };
-    created(session.network().create(&body).await, |made| made.id.to_string())
-}
-
 fn rule_body(group_id: &str, rule: &GroupRule, description: &str) -> SecurityGroupRuleCreate {
     SecurityGroupRuleCreate {
         security_group_id: group_id.into(),
@@ -130,6 +129,6 @@ fn rule_body(group_id: &str, rule: &GroupRule, description: &str) -> SecurityGro
 }
 
 fn malformed(message: &str) -> Outcome {
-    let message = message.to_owned();
-    Outcome::Failed(Failure { category: "InvalidSpecification", message, is_retryable: false })
+    let (category, message) = ("InvalidSpecification", message.to_owned());
+    Outcome::Failed(Failure { category, message, is_retryable: false, retry_after: None })
 }

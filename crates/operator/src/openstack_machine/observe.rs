@@ -1,38 +1,36 @@
 //! Reads what a plan needs: the stores first, then the cloud; what a new server needs only while there is none.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::Machine;
-use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackCluster, OpenStackMachine};
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
 use hangar_api::names::{
     CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, OPENSTACK_MACHINE_FINALIZER, SECRET_VALUE_KEY,
 };
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
-use hangar_openstack::{Filter, PortQuery, ServerId, ServerQuery, Session};
+use hangar_openstack::Session;
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::{Access, CloudTrouble, OWNER_METADATA_KEY, Port, Server, carries_mark};
+use hangar_plan::openstack::{Access, CloudTrouble};
 use hangar_plan::openstack_machine::{
-    CloudFacts, ClusterFacts, InfrastructureFacts, MachineFacts, Observed, PortFacts, Stage, UserData,
-    WantedPort, wanted_ports,
+    CloudFacts, ClusterFacts, InfrastructureFacts, MachineFacts, Observed, PortFacts, Preflight, UserData,
+    Wanted, WantedPort, wanted_ports,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
+use tokio::time::Instant;
 
+use super::OpenStackMachines;
 use crate::clouds::{
-    self, find_flavor, find_group, find_image, find_network, find_server_group, find_subnet, read_all,
+    self, Project, find_flavor, find_group, find_image, find_network, find_server_group, find_subnet,
+    read_all,
 };
 use crate::context::Context;
-
-/// What the stores show, and the credentials to use.
-pub(super) struct Seen {
-    pub(super) observed: Observed,
-    identity: Option<IdentityReference>,
-}
+use crate::reconcile::Subject;
 
 /// What the stores show, without a call.
-pub(super) fn from_stores(context: &Context, object: &Kept<OpenStackMachine>) -> Seen {
+pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Observed {
     let watches = &context.watches;
     let machine = match object.owners.iter().find(|owner| owner.kind == "Machine") {
         Some(owner) => watches.machines().get(&beside(&object.key, &owner.name)),
@@ -52,9 +50,7 @@ pub(super) fn from_stores(context: &Context, object: &Kept<OpenStackMachine>) ->
             _ => Read::Absent,
         };
     let is_control_plane = machine.iter().any(|machine| is_control_plane(machine));
-    let own = object.spec.identity_ref.clone();
-    let identity = own.or_else(|| infrastructure.iter().next().map(|found| found.spec.identity_ref.clone()));
-    let observed = Observed {
+    Observed {
         object: object.value.clone(),
         now: Timestamp::now(),
         fresh_owner_id: uuid::Uuid::new_v4().to_string(),
@@ -76,8 +72,7 @@ pub(super) fn from_stores(context: &Context, object: &Kept<OpenStackMachine>) ->
         user_data: Read::unknown("not read"),
         cloud: Access::NotAsked,
         trouble: None,
-    };
-    Seen { observed, identity }
+    }
 }
 
 fn is_control_plane(machine: &Kept<Machine>) -> bool {
@@ -90,6 +85,7 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
         if is_control_plane { status.control_plane_security_group } else { status.worker_security_group };
     let subnets = status.network.iter().flat_map(|network| &network.subnets);
     InfrastructureFacts {
+        identity: Some(cluster.spec.identity_ref.clone()),
         subnet_ids: subnets.map(|subnet| subnet.id.clone()).collect(),
         network_id: status.network.as_ref().map(|network| network.id.clone()),
         security_group_id: group.map(|group| group.id),
@@ -99,85 +95,59 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
     }
 }
 
-/// Asks the cloud, if it is time for it.
-pub(super) async fn complete(context: &Context, seen: &mut Seen) -> Option<Session> {
-    let observed = &mut seen.observed;
-    let stage = observed.stage();
-    if !matches!(stage, Stage::Keep | Stage::Delete) {
-        return None;
+/// Reads what the plan asks for; the way into the cloud is then there for the steps.
+pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mut Observed, wanted: Wanted) {
+    match wanted {
+        Wanted::Servers { is_deleting, is_live } => match project(subject.context, observed).await {
+            Ok(project) => {
+                let fresher_than = is_live.then_some(subject.scratch.0);
+                observed.cloud = Access::Facts(facts(&project, observed, fresher_than).await);
+                subject.set_project(project);
+            }
+            Err(trouble) => {
+                let finalizer = is_deleting.then_some(OPENSTACK_MACHINE_FINALIZER);
+                observed.cloud = Access::Trouble(clouds::told(trouble, finalizer));
+            }
+        },
+        Wanted::Preflight => {
+            let found = match subject.access() {
+                Some((project, _)) => preflight(project.session(), observed).await,
+                None => Preflight::default(),
+            };
+            observed.user_data = user_data(subject.context, observed).await;
+            if let Some(facts) = observed.cloud.facts_mut() {
+                facts.preflight = Some(found);
+            }
+        }
     }
+}
+
+async fn project(context: &Context, observed: &Observed) -> Result<Arc<Project>, CloudTrouble> {
     let namespace = observed.object.namespace().unwrap_or_default();
-    let session = match &seen.identity {
-        Some(identity) => context.clouds.session(&namespace, identity).await,
+    let own = observed.object.spec.identity_ref.as_ref();
+    let shared = observed.infrastructure.iter().next().and_then(|found| found.identity.as_ref());
+    match own.or(shared) {
+        Some(identity) => context.clouds.project(&namespace, identity).await,
         None => Err(CloudTrouble {
             reason: "CredentialsNotFound",
             message: "neither spec.identityRef nor an OpenStackCluster of its Cluster names credentials"
                 .to_owned(),
             actor: hangar_api::conditions::Actor::ClusterOwner,
         }),
-    };
-    let session = match session {
-        Ok(session) => session,
-        Err(trouble) if stage == Stage::Delete => {
-            observed.cloud = Access::Trouble(clouds::while_deleting(trouble, OPENSTACK_MACHINE_FINALIZER));
-            return None;
-        }
-        Err(trouble) => {
-            observed.cloud = Access::Trouble(trouble);
-            return None;
-        }
-    };
-    let (servers, ports) = futures::join!(servers(&session, observed), ports(&session, observed));
-    let needs_preflight = observed.needs_preflight(&servers);
-    let mut facts = CloudFacts {
-        servers,
-        ports,
-        image: Read::unknown("not asked"),
-        flavor: Read::unknown("not asked"),
-        server_group: Read::Absent,
-        key: Read::Absent,
-        wanted: Vec::new(),
-        groups: Vec::new(),
-    };
-    if needs_preflight {
-        preflight(&session, observed, &mut facts).await;
-        observed.user_data = user_data(context, observed).await;
     }
-    observed.cloud = Access::Facts(facts);
-    Some(session)
 }
 
-/// Servers of our name with our owner id; where there is none, the recorded one: people rename servers.
-async fn servers(session: &Session, observed: &Observed) -> Read<Server> {
+/// What carries our owner id: a server whatever its name, for people rename them, and ports by theirs.
+async fn facts(project: &Project, observed: &Observed, fresher_than: Option<Instant>) -> CloudFacts {
     let owner_id = observed.owner_id().unwrap_or_default();
-    let mut query = ServerQuery {
-        name: Some(observed.server_name()),
-        tags: Vec::new(),
-        metadata: BTreeMap::from([(OWNER_METADATA_KEY.to_owned(), owner_id)]),
-    };
-    let compute = session.compute();
-    let mut answer = compute.servers(&query).await;
     let recorded = observed.object.status.as_ref().and_then(|status| status.instance_id.as_deref());
-    if let (Ok([]), Some(id)) = (answer.as_deref(), recorded) {
-        query.name = None;
-        let found = compute.server(&ServerId::from(id)).await;
-        answer = found.map(|server| server.into_iter().filter(|server| query.matches(server)).collect());
-    }
-    read_all(answer, clouds::server)
-}
-
-/// Ports of our names with our owner id.
-async fn ports(session: &Session, observed: &Observed) -> BTreeMap<String, Read<Port>> {
-    let owner_id = observed.owner_id().unwrap_or_default();
-    let wanted = wanted(observed);
-    let reads = wanted.iter().map(|port| async {
-        let query = PortQuery { filter: Filter::named(&port.name), ..PortQuery::default() };
-        let answer = session.network().list(&query).await.map(|ports| {
-            ports.into_iter().filter(|port| carries_mark(&port.description, &owner_id)).collect::<Vec<_>>()
-        });
-        (port.name.clone(), read_all(answer, clouds::port))
-    });
-    futures::future::join_all(reads).await.into_iter().collect()
+    let (servers, all) = futures::join!(
+        project.servers_of(&owner_id, recorded, fresher_than),
+        project.ports_of(&owner_id, fresher_than)
+    );
+    let named = |name: &str| all.clone().filter(|port| port.name == name);
+    let ports = wanted(observed).into_iter().map(|port| (port.name.clone(), named(&port.name))).collect();
+    CloudFacts { servers, ports, preflight: None }
 }
 
 fn wanted(observed: &Observed) -> Vec<WantedPort> {
@@ -186,7 +156,7 @@ fn wanted(observed: &Observed) -> Vec<WantedPort> {
 }
 
 /// Everything a new server needs.
-async fn preflight(session: &Session, observed: &Observed, facts: &mut CloudFacts) {
+async fn preflight(session: &Session, observed: &Observed) -> Preflight {
     let spec = &observed.object.spec;
     let client = session.network();
     let group = async {
@@ -203,10 +173,11 @@ async fn preflight(session: &Session, observed: &Observed, facts: &mut CloudFact
             None => Read::Absent,
         }
     };
-    (facts.image, facts.flavor, facts.server_group, facts.key) =
+    let (image, flavor, server_group, key) =
         futures::join!(find_image(session, &spec.image), find_flavor(session, spec), group, key);
+    let mut found = Preflight { image, flavor, server_group, key, ..Preflight::default() };
     for param in &spec.security_groups {
-        facts.groups.push(find_group(&client, param).await);
+        found.groups.push(find_group(&client, param).await);
     }
     for port in wanted(observed) {
         let network = match &port.network {
@@ -222,8 +193,9 @@ async fn preflight(session: &Session, observed: &Observed, facts: &mut CloudFact
         for param in &port.security_groups {
             groups.push(find_group(&client, param).await);
         }
-        facts.wanted.push(PortFacts { network, subnets, groups });
+        found.wanted.push(PortFacts { network, subnets, groups });
     }
+    found
 }
 
 async fn user_data(context: &Context, observed: &Observed) -> Read<UserData> {

@@ -9,25 +9,34 @@ use hangar_openstack::{
 };
 use hangar_plan::flow::{Failure, Outcome};
 use hangar_plan::openstack::OWNER_METADATA_KEY;
-use hangar_plan::openstack_machine::Step;
+use hangar_plan::openstack_machine::{NewServer, ServerStep};
 
-use crate::clouds::{created, done};
+use crate::reconcile::RunInCloud;
+use crate::reconcile::answer::{done, made};
 
-/// Runs a step in the cloud.
-pub(super) async fn run(session: &Session, owner_id: &str, step: &Step) -> Outcome {
+impl RunInCloud for ServerStep {
+    async fn run(&self, session: &Session, owner_id: &str) -> Outcome {
+        run(session, owner_id, self).await
+    }
+
+    fn is_noted(&self) -> bool {
+        self.is_noted()
+    }
+}
+
+async fn run(session: &Session, owner_id: &str, step: &ServerStep) -> Outcome {
     match step {
-        Step::CreatePort(port) => create_port(session, port).await,
-        Step::TagPort { name, id, tags } => {
+        ServerStep::CreatePort(port) => create_port(session, port).await,
+        ServerStep::TagPort { name, id, tags } => {
             done(session.network().about(name).set_tags(&PortId::from(id.as_str()), tags).await)
         }
-        Step::CreateServer { .. } => create_server(session, owner_id, step).await,
-        Step::DeleteServer { name, id } => {
+        ServerStep::CreateServer(server) => create_server(session, owner_id, server).await,
+        ServerStep::DeleteServer { name, id } => {
             done(session.compute().about(name).delete_server(&ServerId::from(id.as_str())).await)
         }
-        Step::DeletePort { name, id } => {
+        ServerStep::DeletePort { name, id } => {
             done(session.network().about(name).delete(&PortId::from(id.as_str())).await)
         }
-        Step::Claim { .. } | Step::Record { .. } | Step::Release => Outcome::Done,
     }
 }
 
@@ -46,7 +55,8 @@ async fn create_port(session: &Session, port: &ResolvedPort) -> Outcome {
         .collect();
     let Some(fixed_ips) = fixed_ips else {
         let message = format!("port {}: a fixed IP is no address", port.name);
-        return Outcome::Failed(Failure { category: "InvalidSpecification", message, is_retryable: false });
+        let category = "InvalidSpecification";
+        return Outcome::Failed(Failure { category, message, is_retryable: false, retry_after: None });
     };
     let is_unfiltered = port.disable_port_security == Some(true);
     // Without groups of its own a port gets the project's default group, as everywhere; an unfiltered one must have none.
@@ -67,11 +77,11 @@ async fn create_port(session: &Session, port: &ResolvedPort) -> Outcome {
         vnic_type: port.vnic_type.clone(),
         ..PortCreate::new(&port.name, port.network_id.as_str().into())
     };
-    created(session.network().create(&body).await, |made| made.id.to_string())
+    made(session.network().create(&body).await, |made| made.id.to_string())
 }
 
-async fn create_server(session: &Session, owner_id: &str, step: &Step) -> Outcome {
-    let Step::CreateServer {
+async fn create_server(session: &Session, owner_id: &str, server: &NewServer) -> Outcome {
+    let NewServer {
         name,
         image_id,
         flavor_id,
@@ -84,13 +94,10 @@ async fn create_server(session: &Session, owner_id: &str, step: &Step) -> Outcom
         config_drive,
         availability_zone,
         scheduler_hints,
-    } = step
-    else {
-        return Outcome::Done;
-    };
+    } = server;
     let user_data = match UserData::new(&user_data.0) {
         Ok(user_data) => user_data,
-        Err(error) => return Outcome::Refused(error.to_string()),
+        Err(error) => return Outcome::refused(error.to_string()),
     };
     let mut metadata: BTreeMap<String, String> = metadata.clone();
     metadata.insert(OWNER_METADATA_KEY.to_owned(), owner_id.to_owned());
@@ -106,5 +113,5 @@ async fn create_server(session: &Session, owner_id: &str, step: &Step) -> Outcom
         scheduler_hints: scheduler_hints.clone(),
         ..ServerCreate::new(name, flavor_id.as_str().into(), image_id.as_str().into())
     };
-    created(session.compute().create_server(&body).await, ToString::to_string)
+    made(session.compute().create_server(&body).await, ToString::to_string)
 }

@@ -1,19 +1,14 @@
 //! What is said about a Cluster: one function per condition, then the summaries that rest on them.
 
-use hangar_api::cluster::condition_gate::ConditionPolarity;
 use hangar_api::cluster::replica_counts::ReplicaCounts;
 use hangar_api::cluster::v1beta2::cluster::FailureDomain;
 use hangar_api::cluster::v1beta2::{ClusterPhase, ClusterStatus};
-use hangar_api::conditions::{
-    self, Actor, Finding, Part as SummaryPart, Polarity, Severity, Source, Waiting, aggregate, mirror,
-    summary,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt as _;
+use hangar_api::conditions::{self, Actor, Finding, Part as SummaryPart, Waiting, summary};
 
-use super::deletion::Stage;
+use super::delete::Stage;
 use super::{Connection, Observed, Part, endpoint};
-use crate::flow::Read;
+use crate::findings::{self, Absence, PAUSED};
+use crate::referred::Referred;
 
 const AVAILABLE: &str = "Available";
 const INFRASTRUCTURE_READY: &str = "InfrastructureReady";
@@ -24,7 +19,6 @@ const REMOTE_CONNECTION: &str = "RemoteConnectionProbe";
 const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
 const ENDPOINT_CONFLICT: &str = "EndpointConflict";
 const DELETING: &str = "Deleting";
-const PAUSED: &str = "Paused";
 
 struct Writer<'observed> {
     observed: &'observed Observed,
@@ -50,7 +44,7 @@ fn writer(observed: &Observed) -> Writer<'_> {
 /// Nothing is looked at while paused, so nothing else is said.
 pub(super) fn paused(observed: &Observed, until: &str) -> ClusterStatus {
     let mut writer = writer(observed);
-    writer.set(Finding::raised(PAUSED, PAUSED, &Waiting::new(Actor::ClusterOwner, until)));
+    writer.set(findings::paused(until));
     writer.done()
 }
 
@@ -202,12 +196,7 @@ fn everything(writer: &mut Writer<'_>) {
         SummaryPart::positive(WORKERS_AVAILABLE),
         SummaryPart::positive(TOPOLOGY_RECONCILED).optional(),
     ];
-    for gate in observed.cluster.spec.availability_gates.iter().flatten() {
-        parts.push(match gate.polarity {
-            Some(ConditionPolarity::Negative) => SummaryPart::negative(&gate.condition_type),
-            _ => SummaryPart::positive(&gate.condition_type),
-        });
-    }
+    parts.extend(findings::gates(observed.cluster.spec.availability_gates.as_ref()));
     let available = summary(&writer.status, AVAILABLE, &parts);
     writer.set(available);
     legacy(writer);
@@ -215,52 +204,13 @@ fn everything(writer: &mut Writer<'_>) {
 
 /// What a condition says while the object behind a reference cannot be read, or is somebody else's.
 fn unread(type_: &str, observed: &Observed, part: Part, was_there: bool) -> Option<Finding> {
-    let reference = observed.reference(part)?;
-    let what = format!("{} {}", reference.kind, reference.name);
-    match observed.read(part)? {
-        Read::Unknown(unknown) => {
-            let waiting =
-                Waiting::new(Actor::Operator, format!("a look at {what}")).because(unknown.why.clone());
-            Some(Finding::unknown(type_, "NotReadable", &waiting))
-        }
-        Read::Absent if observed.is_deleting() => {
-            let waiting = Waiting::new(Actor::Hangar, "the Cluster to be gone");
-            Some(Finding::fails(type_, "Deleted", &waiting))
-        }
-        Read::Absent if was_there => {
-            let waiting = Waiting::new(Actor::ClusterOwner, "the Cluster to be deleted or restored")
-                .because(format!("{what} was deleted"));
-            Some(Finding::fails(type_, "Deleted", &waiting))
-        }
-        Read::Absent => {
-            let waiting = Waiting::new(Actor::ClusterOwner, format!("{what} to be created"));
-            Some(Finding::fails(type_, "DoesNotExist", &waiting))
-        }
-        Read::One(object) => {
-            let other = observed.taken_by(object)?;
-            let waiting = Waiting::new(Actor::ClusterOwner, format!("another {}", reference.kind))
-                .because(format!("{what} belongs to Cluster {other}"));
-            Some(Finding::fails(type_, "OwnedByAnother", &waiting))
-        }
-        Read::Many(_) => None,
-    }
-}
-
-/// The object's own condition, or one made from a flag where it has none.
-fn mirrored(
-    type_: &str,
-    observed: &Observed,
-    part: Part,
-    (source, flag): (Option<Condition>, bool),
-    words: &str,
-) -> Finding {
-    let kind = observed.reference(part).map(|reference| reference.kind.clone()).unwrap_or_default();
-    let waiting = Waiting::new(Actor::Controller(format!("the controller of {kind}")), words);
-    match (source, flag) {
-        (Some(source), _) => mirror(Some(&source), type_, &waiting),
-        (None, true) => Finding::holds(type_, "Ready"),
-        (None, false) => Finding::fails(type_, "NotReady", &waiting),
-    }
+    let absence = match (observed.is_deleting(), was_there) {
+        (true, _) => Absence::Deleting("the Cluster to be gone"),
+        (false, true) => Absence::Lost("the Cluster to be deleted or restored"),
+        (false, false) => Absence::NotCreated(Actor::ClusterOwner),
+    };
+    let owner = |object: &Referred| Some(format!("Cluster {}", observed.taken_by(object)?));
+    findings::unread(type_, observed.reference(part)?, observed.read(part)?, absence, owner)
 }
 
 fn reached(observed: &Observed) -> (bool, bool) {
@@ -277,8 +227,9 @@ fn infrastructure_ready(observed: &Observed) -> Finding {
     match observed.object(Part::Infrastructure) {
         Some(object) => {
             let view = object.infrastructure_cluster();
-            let source = (view.ready_condition(), view.is_provisioned());
-            mirrored(type_, observed, Part::Infrastructure, source, "the infrastructure")
+            let (ready, reference) = (view.ready_condition(), observed.reference(Part::Infrastructure));
+            let source = (ready.as_ref(), view.is_provisioned());
+            findings::mirrored(type_, reference, source, "the infrastructure")
         }
         None if observed.cluster.spec.topology.is_some() => waits_for_topology(type_),
         None => Finding::holds(type_, "NotReferenced").remark("the Cluster refers to no infrastructure"),
@@ -317,50 +268,30 @@ fn control_plane_available(observed: &Observed) -> Finding {
     match observed.object(Part::ControlPlane) {
         Some(object) => {
             let view = object.control_plane();
-            let flag = view.is_ready().unwrap_or_default();
-            let source = (view.available_condition(), flag);
-            mirrored(type_, observed, Part::ControlPlane, source, "the control plane to be available")
+            let (available, reference) = (view.available_condition(), observed.reference(Part::ControlPlane));
+            let source = (available.as_ref(), view.is_ready().unwrap_or_default());
+            findings::mirrored(type_, reference, source, "the control plane to be available")
         }
         None if observed.cluster.spec.topology.is_some() => waits_for_topology(type_),
         None => {
             // Machines that somebody made by hand: they are all there is to look at.
-            let machines: Vec<_> = observed.machines.iter().filter(|m| super::is_control_plane(m)).collect();
-            let names: Vec<String> = machines.iter().map(|machine| machine.name_any()).collect();
-            let sources: Vec<Source<'_>> = machines
-                .iter()
-                .zip(&names)
-                .map(|(machine, name)| Source {
-                    kind: "Machine",
-                    name,
-                    condition: machine.status.as_ref().and_then(|status| conditions::get(status, "Ready")),
-                })
-                .collect();
-            aggregate(type_, Polarity::Positive, &sources)
+            let machines: Vec<_> =
+                observed.machines.iter().filter(|m| super::observed::is_control_plane(m)).collect();
+            findings::merged(type_, &machines, "Ready")
         }
     }
 }
 
 fn workers_available(observed: &Observed) -> Finding {
     let type_ = WORKERS_AVAILABLE;
-    if let Read::Unknown(unknown) = &observed.deployments {
-        let waiting = Waiting::new(Actor::Operator, "a list of the MachineDeployments");
-        return Finding::unknown(type_, "NotReadable", &waiting.because(unknown.why.clone()));
+    if let Some(finding) = findings::unlisted(type_, "MachineDeployments", &observed.deployments) {
+        return finding;
     }
     let deployments: Vec<_> = observed.deployments.iter().collect();
     if deployments.is_empty() {
         return Finding::holds(type_, "NoWorkers").remark("the Cluster has no MachineDeployments");
     }
-    let names: Vec<String> = deployments.iter().map(|deployment| deployment.name_any()).collect();
-    let sources: Vec<Source<'_>> = deployments
-        .iter()
-        .zip(&names)
-        .map(|(deployment, name)| Source {
-            kind: "MachineDeployment",
-            name,
-            condition: deployment.status.as_ref().and_then(|status| conditions::get(status, AVAILABLE)),
-        })
-        .collect();
-    aggregate(type_, Polarity::Positive, &sources)
+    findings::merged(type_, &deployments, AVAILABLE)
 }
 
 /// None keeps what was said before: one failed call is no outage.
@@ -394,16 +325,8 @@ fn legacy(writer: &mut Writer<'_>) {
         (CONTROL_PLANE_AVAILABLE, "ControlPlaneReady"),
         (CONTROL_PLANE_INITIALIZED, "ControlPlaneInitialized"),
     ];
-    let findings: Vec<Finding> = pairs
-        .iter()
-        .filter_map(|(from, to)| {
-            let condition = conditions::get(&writer.status, from)?;
-            Some(mirror(Some(condition), to, &Waiting::new(Actor::Hangar, "its report")))
-        })
-        .collect();
-    let old = writer.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
-    let list = old.conditions.get_or_insert_default();
-    for finding in findings {
-        conditions::set_severity(list, finding, Severity::Info, now);
-    }
+    findings::older(&mut writer.status, &pairs, now, |status| {
+        let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+        old.conditions.get_or_insert_default()
+    });
 }

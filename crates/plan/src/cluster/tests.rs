@@ -1,11 +1,16 @@
 //! Clusters by scenario: what is done, what is said.
 
+use std::collections::BTreeMap;
+
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Contract;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
+use crate::flow::{Action, Identified as _};
+use crate::referred::Referred;
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -219,7 +224,9 @@ fn whose_endpoint_counts() {
         seen.control_plane = Some(control_plane(declared, false));
         let plan = plan(&seen);
         let set = plan.steps.iter().find_map(|step| match step {
-            Step::SetEndpoint(endpoint) => Some(endpoint.host.as_str()),
+            Step::Write(Write { id, action: Action::Itself(fields) }) if id.kind == "endpoint" => {
+                fields["spec"]["controlPlaneEndpoint"]["host"].as_str()
+            }
             _ => None,
         });
         assert_eq!(set, expected, "{own:?} {published:?} {declared:?}");

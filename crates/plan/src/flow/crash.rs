@@ -8,16 +8,18 @@
 //! What counts as the same end state is the world's business ([`World::end_state`]): leave out ids and times, keep
 //! counts, so that duplicates and leftovers show.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
-use super::{Frontier, Outcome, Step, StepId};
+use jiff::Timestamp;
+
+use super::{Frontier, Identified, Next, Outcome, Rounds, Setbacks, StepId};
 
 /// A world small enough to live in memory, and the planner under test.
 pub trait World: Clone {
     /// What the planner sees.
     type Observation;
     /// What it does.
-    type Step: Step + Clone;
+    type Step: Identified + Clone;
     /// What is compared at the end.
     type EndState: PartialEq + fmt::Debug;
 
@@ -134,22 +136,23 @@ fn run<W: World>(world: &W, strike: Option<(usize, Fault)>, limit: usize) -> Res
     }
 }
 
-/// One reconcile: observe, then run, fold and plan until nothing new can be tried. True when the world moved, or
-/// when the pass was cut short and has to be made again.
+/// One reconcile, by the rules of the runtime ([`Rounds`]): observe, then run, fold and plan until nothing new can be
+/// tried. True when the world moved, or when the pass was cut short and has to be made again.
 fn pass<W: World>(
     run: &mut Run<W>,
     strike: Option<(usize, Fault)>,
     limit: usize,
 ) -> Result<bool, SweepError> {
     let mut observation = run.world.observe();
-    let mut tried = BTreeSet::new();
+    // Time stands still within a run: nothing is held back.
+    let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
     let mut progressed = false;
     loop {
         let frontier = run.world.plan(&observation);
-        let Some(step) = frontier.next_untried(&tried).cloned() else {
+        let Next::Run(step) = rounds.next(&frontier, &setbacks, Timestamp::UNIX_EPOCH) else {
             return Ok(progressed);
         };
-        let id = step.id();
+        let (step, id) = (step.clone(), step.id());
         let position = run.trace.len();
         if position >= limit {
             let at = strike.map_or_else(
@@ -165,13 +168,14 @@ fn pass<W: World>(
             return Ok(true);
         }
         let outcome = if fault == Some(Fault::LostBefore) { Outcome::Lost } else { run.world.run(&step) };
-        match fault {
+        let outcome = match fault {
             Some(Fault::DiesAfter) => return Ok(true),
-            Some(Fault::LostAfter) => run.world.fold(&mut observation, &step, &Outcome::Lost),
-            _ => run.world.fold(&mut observation, &step, &outcome),
-        }
-        progressed |= outcome.is_success() || outcome.is_lost();
-        tried.insert(id);
+            Some(Fault::LostAfter) => Outcome::Lost,
+            _ => outcome,
+        };
+        run.world.fold(&mut observation, &step, &outcome);
+        progressed |= outcome.is_success() || outcome.ends_the_pass();
+        rounds.ran(id, outcome);
     }
 }
 

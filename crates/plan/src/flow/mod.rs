@@ -8,18 +8,27 @@
 //! - **A plan is a frontier.** It holds only steps whose inputs were observed. There are no references to results of
 //!   other steps: run a step, fold its [`Outcome`] into the observation, plan again.
 //! - **Refusals and lost answers are data.** An [`Outcome`] is not an error; the next plan decides what it means.
-//! - **Steps have a stable identity** ([`StepId`]): the crash sweep ([`crash`]) names its points by it, and the
-//!   executor uses it to run nothing twice in one pass.
+//! - **Steps have a stable identity** ([`StepId`]): the crash sweep ([`crash`]) names its points by it, the executor runs
+//!   nothing twice in one pass, and what did not work waits longer each time ([`Setbacks`]).
+//! - **Steps say who executes them** ([`Step`]): a controller that does nothing in a cloud cannot write such a step.
 
 pub mod crash;
 mod outcome;
 mod plan;
+mod planner;
 mod read;
 mod report;
+mod rounds;
+mod step;
 mod wake;
+mod write;
 
-pub use outcome::{Failure, Outcome};
-pub use plan::{Frontier, Plan, Step, StepId};
+pub use outcome::{Failure, Outcome, Refusal};
+pub use plan::{Frontier, Plan};
+pub use planner::{PlanOf, Planner, StepOf};
 pub use read::{Read, Unknown};
 pub use report::{Actor, Decision, Report, Wait};
+pub use rounds::{Ending, Next, ROUNDS, Ran, Rounds, Setbacks};
+pub use step::{Identified, Never, Step, StepId};
 pub use wake::{NotYet, Wake};
+pub use write::{Action, Seen, Target, Write, dynamic};

@@ -1,42 +1,8 @@
 //! A plan: what should exist, what to do next, what to say about it, when to look again.
 
-use std::{collections::BTreeSet, fmt};
-
 use kube::core::DynamicObject;
 
-use super::{Report, Wake};
-
-/// The identity of a step, the same in every run that plans the same step.
-///
-/// It carries what the step does and to what, never ids that the other side invents or times.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StepId {
-    /// What is done, in one word: `create`, `tag`, `delete`.
-    pub verb: &'static str,
-    /// To what kind of thing: `server`, `etcd-member`.
-    pub kind: &'static str,
-    /// Which one, by a name that is derived and stable.
-    pub name: String,
-}
-
-impl StepId {
-    /// The identity of doing something to one named thing.
-    pub fn new(verb: &'static str, kind: &'static str, name: impl Into<String>) -> Self {
-        Self { verb, kind, name: name.into() }
-    }
-}
-
-impl fmt::Display for StepId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {} {}", self.verb, self.kind, self.name)
-    }
-}
-
-/// One call to the outside: cloud, etcd, tenant, or a patch of an object that is not ours.
-pub trait Step {
-    /// Its stable identity.
-    fn id(&self) -> StepId;
-}
+use super::{Identified, Report, Wake};
 
 /// The steps that can be run now, in order of preference, independent of each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +14,7 @@ impl<S> Default for Frontier<S> {
     }
 }
 
-impl<S: Step> Frontier<S> {
+impl<S: Identified> Frontier<S> {
     /// Adds a step. A second step with the same identity is the same step: the first stays.
     pub fn push(&mut self, step: S) {
         let id = step.id();
@@ -57,9 +23,11 @@ impl<S: Step> Frontier<S> {
         }
     }
 
-    /// The first step that was not tried yet.
-    pub fn next_untried(&self, tried: &BTreeSet<StepId>) -> Option<&S> {
-        self.0.iter().find(|step| !tried.contains(&step.id()))
+    /// Adds several steps.
+    pub fn extend(&mut self, steps: impl IntoIterator<Item = S>) {
+        for step in steps {
+            self.push(step);
+        }
     }
 
     /// The steps in order.
@@ -78,17 +46,15 @@ impl<S: Step> Frontier<S> {
     }
 }
 
-impl<S: Step> FromIterator<S> for Frontier<S> {
+impl<S: Identified> FromIterator<S> for Frontier<S> {
     fn from_iter<I: IntoIterator<Item = S>>(steps: I) -> Self {
         let mut frontier = Self::default();
-        for step in steps {
-            frontier.push(step);
-        }
+        frontier.extend(steps);
         frontier
     }
 }
 
-impl<'a, S: Step> IntoIterator for &'a Frontier<S> {
+impl<'a, S: Identified> IntoIterator for &'a Frontier<S> {
     type Item = &'a S;
     type IntoIter = std::slice::Iter<'a, S>;
 

@@ -83,6 +83,28 @@ impl<T> Read<T> {
         }
     }
 
+    /// The items seen, to be changed: folding a step's outcome.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        match self {
+            Self::Unknown(_) | Self::Absent => [].iter_mut(),
+            Self::One(one) => std::slice::from_mut(one).iter_mut(),
+            Self::Many(many) => many.iter_mut(),
+        }
+    }
+
+    /// Adds an item that was made. What is unknown stays unknown.
+    pub fn add(&mut self, item: T) {
+        *self = match std::mem::replace(self, Self::Absent) {
+            Self::Unknown(unknown) => Self::Unknown(unknown),
+            known => Self::found(known.known().unwrap_or_default().into_iter().chain([item])),
+        };
+    }
+
+    /// Takes away the items that do not satisfy a claim.
+    pub fn retain(&mut self, claim: impl FnMut(&T) -> bool) {
+        *self = std::mem::replace(self, Self::Absent).filter(claim);
+    }
+
     /// The same answer about something derived from each item.
     pub fn map<U>(self, mut convert: impl FnMut(T) -> U) -> Read<U> {
         match self {

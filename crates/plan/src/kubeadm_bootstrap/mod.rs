@@ -13,10 +13,12 @@
 //! - A field that is not supported is refused by name. Leaving it out silently would give a machine that looks right.
 
 mod cloud_config;
+mod fold;
 mod join;
 mod observed;
 mod refusals;
 mod status;
+mod step;
 mod token;
 
 #[cfg(test)]
@@ -26,18 +28,22 @@ use std::time::Duration;
 
 use hangar_api::bootstrap::v1beta2::KubeadmConfigStatus;
 use hangar_api::names::{CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, SECRET_VALUE_KEY};
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::core::DynamicObject;
 
-pub use observed::{ClusterFacts, DataSecret, KeyOfSecret, MachineFacts, Observed, Stage, keys_of_secrets};
+pub use fold::fold;
+pub use observed::{
+    ClusterFacts, DataSecret, KeyOfSecret, MachineFacts, NOT_READ, Observed, Stage, Wanted, keys_of_secrets,
+};
+pub use step::{Step, TokenStep};
 pub use token::{
     CONFIG_LABEL, ID_ANNOTATION, RECORD_KEY, TOKEN_NAMESPACE, TTL, Token, TokenSecret, candidate_ids, object,
     secret_name,
 };
 
-use crate::flow::{Actor, Frontier, Outcome, Plan, Read, Report, Step as FlowStep, StepId, Wake};
+use crate::flow::{Actor, Frontier, Never, Outcome, Plan, Planner, Read, Report, Wake};
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
 const POLL: Duration = Duration::from_secs(30);
@@ -54,50 +60,33 @@ fn poll(observed: &Observed) -> Wake {
     Wake::after(observed.now, if is_early { EARLY_POLL } else { POLL })
 }
 
-/// One call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Makes the token in the tenant: the first time, or again after it vanished.
-    CreateToken(Token),
-    /// Moves the end of the token's life.
-    ExtendToken {
-        /// The token's id.
-        id: String,
-        /// Its new end.
-        expires: Timestamp,
-    },
-    /// Removes the token from the tenant.
-    DeleteToken {
-        /// The token's id.
-        id: String,
-    },
-    /// Makes the data Secret. It must not exist.
-    CreateData(Box<Secret>),
-    /// Takes the token's id off the data Secret: nobody has to care for it any more.
-    ForgetToken {
-        /// Name of the data Secret.
-        secret: String,
-        /// Uid of the data Secret.
-        uid: String,
-    },
-}
+/// Decides about KubeadmConfigs.
+pub struct KubeadmPlanner;
 
-impl FlowStep for Step {
-    fn id(&self) -> StepId {
-        match self {
-            Self::CreateToken(token) => StepId::new("create", "bootstrap-token", &token.id),
-            Self::ExtendToken { id, .. } => StepId::new("extend", "bootstrap-token", id),
-            Self::DeleteToken { id } => StepId::new("delete", "bootstrap-token", id),
-            Self::CreateData(secret) => {
-                StepId::new("create", "data-secret", secret.metadata.name.as_deref().unwrap_or_default())
-            }
-            Self::ForgetToken { secret, .. } => StepId::new("annotate", "data-secret", secret),
-        }
+impl Planner for KubeadmPlanner {
+    type Observed = Observed;
+    type Wanted = Wanted;
+    type Own = Never;
+    type Tenant = TokenStep;
+    type Cloud = Never;
+    type Status = KubeadmConfigStatus;
+    type Object = DynamicObject;
+
+    fn wanted(observed: &Observed) -> Option<Wanted> {
+        observed.wanted()
+    }
+
+    fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
+        plan(observed)
+    }
+
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
     }
 }
 
 /// What to do about one KubeadmConfig.
-pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus, Secret> {
+pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
     let mut drawn = Drawn::default();
     let finding = match observed.stage() {
         Stage::Paused | Stage::Leave => status::Data::Untouched,
@@ -110,49 +99,6 @@ pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus, Secret> {
     };
     let status = status::status(observed, &finding);
     Plan { objects: Vec::new(), steps: drawn.steps, status, report: drawn.report, wake: drawn.wake }
-}
-
-/// Makes the observation what it would be after an outcome.
-pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-    let words = match outcome {
-        Outcome::Created(_) | Outcome::Done => {
-            observed.trouble = None;
-            return folded(observed, step);
-        }
-        Outcome::Refused(words) => words.clone(),
-        Outcome::Failed(failure) => failure.message.clone(),
-        Outcome::Lost => "the answer was lost".to_owned(),
-    };
-    observed.trouble = Some(format!("{}: {words}", step.id()));
-    if outcome.is_lost() {
-        observed.token = Read::unknown("the answer was lost");
-        observed.data_secret = Read::unknown("the answer was lost");
-    }
-}
-
-fn folded(observed: &mut Observed, step: &Step) {
-    match step {
-        Step::CreateToken(token) => observed.token = Read::One(token.clone()),
-        Step::ExtendToken { expires, .. } => {
-            observed.token = observed.token.clone().map(|token| Token { expires: Some(*expires), ..token });
-        }
-        Step::DeleteToken { .. } => observed.token = Read::Absent,
-        Step::CreateData(secret) => {
-            let annotations = secret.metadata.annotations.as_ref();
-            observed.data_secret = Read::One(DataSecret {
-                name: observed.name().to_owned(),
-                // Only needed to forget the token, which a later pass does.
-                uid: String::new(),
-                is_ours: true,
-                token_id: annotations.and_then(|annotations| annotations.get(ID_ANNOTATION)).cloned(),
-                recorded_token: Read::Absent,
-            });
-        }
-        Step::ForgetToken { .. } => {
-            observed.data_secret =
-                observed.data_secret.clone().map(|data| DataSecret { token_id: None, ..data });
-        }
-    }
 }
 
 /// What a plan is put together from.
@@ -191,14 +137,14 @@ impl Drawn {
             TokenNeed::Create(token) => {
                 self.report
                     .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
-                self.steps.push(Step::CreateToken(token));
+                self.steps.push(Step::Tenant(TokenStep::Create(token)));
                 return self.waits(status::Wait::token(observed.trouble.as_deref()), observed);
             }
             TokenNeed::Unknown(why) => return self.waits(status::Wait::tenant(&why), observed),
         };
         match data_secret(observed, token.as_ref()) {
             Ok(secret) => {
-                self.steps.push(Step::CreateData(Box::new(secret)));
+                self.steps.push(step::create_data(&secret));
                 self.waits(status::Wait::data(observed.trouble.as_deref()), observed)
             }
             Err(problem) => self.waits(status::Wait::unrenderable(&problem), observed),
@@ -221,10 +167,12 @@ impl Drawn {
     fn forget(&mut self, observed: &Observed, data: &DataSecret, id: &str) {
         match &observed.token {
             Read::Absent if !data.uid.is_empty() => {
-                self.steps.push(Step::ForgetToken { secret: data.name.clone(), uid: data.uid.clone() });
+                self.steps.push(step::forget_token(data));
             }
             Read::Absent => {}
-            Read::One(_) | Read::Many(_) => self.steps.push(Step::DeleteToken { id: id.to_owned() }),
+            Read::One(_) | Read::Many(_) => {
+                self.steps.push(Step::Tenant(TokenStep::Delete { id: id.to_owned() }));
+            }
             Read::Unknown(_) => self.wake = poll(observed),
         }
     }
@@ -234,12 +182,12 @@ impl Drawn {
         self.wake = Wake::after(observed.now, TTL / 3);
         match (&observed.token, &data.recorded_token) {
             (Read::One(token), _) if token.needs_extension(observed.now) => {
-                self.steps
-                    .push(Step::ExtendToken { id: id.to_owned(), expires: token::expiry(observed.now) });
+                let (id, expires) = (id.to_owned(), token::expiry(observed.now));
+                self.steps.push(Step::Tenant(TokenStep::Extend { id, expires }));
             }
             (Read::Absent, Read::One(recorded)) => {
                 let token = Token { expires: Some(token::expiry(observed.now)), ..recorded.clone() };
-                self.steps.push(Step::CreateToken(token));
+                self.steps.push(Step::Tenant(TokenStep::Create(token)));
             }
             (Read::Unknown(_), _) => self.wake = poll(observed),
             _ => {}

@@ -11,6 +11,9 @@ use super::status::Wait;
 use super::{Token, TokenSecret};
 use crate::flow::Read;
 
+/// Why a read says nothing that nobody asked for yet.
+pub const NOT_READ: &str = "not read";
+
 /// A key of a Secret that a file or a password comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyOfSecret {
@@ -115,7 +118,41 @@ pub enum Stage {
     Care(DataSecret),
 }
 
+/// What has to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The authority, the contents of files and the token: everything that data is made from.
+    Inputs,
+    /// The token that the data has, in the tenant.
+    Token {
+        /// Its id.
+        id: String,
+    },
+    /// The token as the data Secret has it: the tenant's is gone.
+    RecordedToken {
+        /// The data Secret.
+        secret: String,
+    },
+}
+
 impl Observed {
+    /// What to read next before a plan can be made.
+    pub fn wanted(&self) -> Option<Wanted> {
+        let is_unread = |read: &Read<Token>| *read == Read::unknown(NOT_READ);
+        match self.stage() {
+            Stage::Render => is_unread(&self.token).then_some(Wanted::Inputs),
+            Stage::Care(data) => {
+                let id = data.token_id?;
+                if is_unread(&self.token) {
+                    return Some(Wanted::Token { id });
+                }
+                let is_lost = self.token.is_absent() && is_unread(&data.recorded_token);
+                is_lost.then_some(Wanted::RecordedToken { secret: data.name })
+            }
+            Stage::Paused | Stage::Leave | Stage::Wait(_) => None,
+        }
+    }
+
     /// How far it has come, from what the stores show.
     pub fn stage(&self) -> Stage {
         let meta = &self.config.metadata;

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use hangar_api::bootstrap::v1beta2::KubeadmConfig;
 use hangar_api::conditions;
 use hangar_api::contract::Endpoint;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
 use super::*;
-use crate::flow::Frontier;
 use crate::flow::crash::{World, sweep};
+use crate::flow::{Action, Identified as _};
 
 fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().unwrap()
@@ -112,13 +113,21 @@ fn step_ids(observed: &Observed) -> Vec<String> {
     plan(observed).steps.iter().map(|step| step.id().to_string()).collect()
 }
 
+/// The data Secret that a step makes.
+fn made(step: &Step) -> Option<Secret> {
+    let Step::Write(write) = step else { return None };
+    let Action::Create { object, .. } = &write.action else { return None };
+    assert_eq!(write.id.kind, "data-secret");
+    Some(serde_json::from_value(serde_json::to_value(object).unwrap()).unwrap())
+}
+
 /// Runs steps until the data is made.
 fn data(observed: &mut Observed) -> Secret {
     for _ in 0..5 {
         let planned = checked(observed);
         let step = planned.steps.iter().next().expect("a step").clone();
-        if let Step::CreateData(secret) = step {
-            return *secret;
+        if let Some(secret) = made(&step) {
+            return secret;
         }
         fold(observed, &step, &Outcome::Done);
     }
@@ -126,15 +135,12 @@ fn data(observed: &mut Observed) -> Secret {
 }
 
 /// Rules that hold for every plan.
-fn checked(observed: &Observed) -> Plan<Step, KubeadmConfigStatus, Secret> {
+fn checked(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
     let plan = plan(observed);
     for step in &plan.steps {
-        assert!(
-            !format!("{step:?}").contains("0123456789abcdef") || matches!(step, Step::CreateData(_)),
-            "{step:?}"
-        );
+        assert!(!format!("{step:?}").contains("0123456789abcdef") || made(step).is_some(), "{step:?}");
         assert!(!step.id().to_string().contains("0123456789abcdef"));
-        if let Step::CreateData(secret) = step {
+        if let Some(secret) = made(step) {
             let value = String::from_utf8(secret.data.as_ref().unwrap()["value"].0.clone()).unwrap();
             assert!(value.starts_with("## template: jinja\n#cloud-config\n"));
             let _: serde_json::Value = serde_saphyr::from_str(&value).unwrap();
@@ -306,7 +312,9 @@ fn a_token_lives_until_the_node_does() {
     seen.token = Read::One(token("2026-03-01T12:12:00Z"));
     assert_eq!(step_ids(&seen), ["extend bootstrap-token abcdef"]);
     seen.token = Read::Absent;
-    let Some(Step::CreateToken(again)) = checked(&seen).steps.iter().next().cloned() else { panic!() };
+    let Some(Step::Tenant(TokenStep::Create(again))) = checked(&seen).steps.iter().next().cloned() else {
+        panic!("no token is made")
+    };
     assert_eq!(again.to_string(), "abcdef.0123456789abcdef", "as the machine knows it");
     let joined = |machine| MachineFacts { has_node: true, ..machine };
     seen.machine = seen.machine.map(joined);
@@ -385,28 +393,33 @@ impl World for Both {
 
     fn run(&mut self, step: &Step) -> Outcome {
         match step {
-            Step::CreateToken(token) if self.tokens.contains_key(&token.id) => {
-                Outcome::Refused("exists".to_owned())
+            Step::Tenant(TokenStep::Create(token)) if self.tokens.contains_key(&token.id) => {
+                return Outcome::refused("exists");
             }
-            Step::CreateToken(token) => {
+            Step::Tenant(TokenStep::Create(token)) => {
                 self.tokens.insert(token.id.clone(), token.clone());
-                Outcome::Done
             }
-            Step::CreateData(_) if self.data.is_some() => Outcome::Refused("exists".to_owned()),
-            Step::CreateData(secret) => {
-                self.data = Some((**secret).clone());
-                Outcome::Done
-            }
-            Step::DeleteToken { id } => {
+            Step::Tenant(TokenStep::Delete { id }) => {
                 self.tokens.remove(id);
-                Outcome::Done
             }
-            Step::ForgetToken { .. } => {
-                self.data.as_mut().unwrap().metadata.annotations = None;
-                Outcome::Done
-            }
-            Step::ExtendToken { .. } => Outcome::Done,
+            Step::Tenant(TokenStep::Extend { .. }) => {}
+            Step::Write(write) => match &write.action {
+                Action::Create { .. } if self.data.is_some() => return Outcome::refused("exists"),
+                Action::Create { .. } => self.data = made(step),
+                Action::Change { target, fields } => {
+                    assert_eq!((target.kind.as_str(), target.name.as_str()), ("Secret", "worker-a"));
+                    if target.uid != "uid-2" {
+                        return Outcome::Stale;
+                    }
+                    let mut data = serde_json::to_value(&self.data).unwrap();
+                    json_patch::merge(&mut data, fields);
+                    self.data = serde_json::from_value(data).unwrap();
+                }
+                Action::Itself(_) | Action::Delete { .. } => panic!("{write:?}"),
+            },
+            Step::Own(never) | Step::Cloud(never) => match *never {},
         }
+        Outcome::Done
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
@@ -419,7 +432,10 @@ impl World for Both {
     }
 
     fn end_state(&self) -> (usize, bool, bool) {
-        let is_cared_for = self.data.iter().any(|data| data.metadata.annotations.is_some());
+        let is_cared_for = self
+            .data
+            .iter()
+            .any(|data| data.metadata.annotations.iter().flatten().any(|(name, _)| name == ID_ANNOTATION));
         (self.tokens.len(), self.data.is_some(), is_cared_for)
     }
 }

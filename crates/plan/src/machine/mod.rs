@@ -5,320 +5,126 @@
 //! asked live, for as little as the moment needs ([`look`]), and not being reachable is said and waited out, never taken
 //! for an absence.
 //!
-//! Deletion (`deletion`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
+//! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
 //! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.
 
-mod deletion;
+mod delete;
 pub mod drain;
+mod fold;
 pub mod node;
+mod observed;
 mod status;
+mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineStatus};
+use hangar_api::cluster::v1beta2::MachineStatus;
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
-use hangar_api::reference::ContractVersionedObjectReference;
-use jiff::Timestamp;
-
-use crate::flow::{Outcome, Plan, Read, Step as FlowStep, StepId, Wake};
-use crate::referred::{self, Claim, Claiming, Referred};
+use kube::core::DynamicObject;
+use serde_json::json;
 
 pub use drain::{PodFacts, PodKey};
+pub use fold::fold;
 pub use node::{NodeFacts, NodePatch, NodeView};
+pub use observed::{Look, Observed, Part, look};
+pub use step::{NodeStep, Step};
 
-/// A Node registers and becomes Ready within a minute or two of its server; nothing else tells us, and somebody waits.
-const NODE_START_INTERVAL: Duration = Duration::from_secs(2);
-/// What takes longer than this to start does not start, and is looked at as rarely as what is sick.
-const NODE_START: Duration = Duration::from_mins(10);
-/// A Node that is not well is looked at more often than one that is.
+use crate::flow::{Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::referred::{self, Claiming, Referred};
+
+/// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
 const NODE_SICK_INTERVAL: Duration = Duration::from_secs(10);
-const NODE_WELL_INTERVAL: Duration = Duration::from_secs(60);
+/// Keeps the watch of the tenant's Nodes alive while there are Machines; it costs no call.
+const NODE_WELL_INTERVAL: Duration = Duration::from_mins(5);
 /// Pods end within their grace period, which is 30 s for most.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Objects that are missing are woken by their appearance; this only catches what a watch cannot show.
 const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Everything that decides about a Machine.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The Machine.
-    pub machine: Machine,
-    /// Its Cluster.
-    pub cluster: Read<Cluster>,
-    /// The object behind its bootstrap reference, if it has one.
-    pub bootstrap: Option<Read<Referred>>,
-    /// The object behind its infrastructure reference.
-    pub infrastructure: Read<Referred>,
-    /// The control plane of the cluster, if the Cluster refers to one.
-    pub control_plane: Option<Read<Referred>>,
-    /// Whether the cluster has Machines that are control plane nodes.
-    pub has_control_plane_machines: bool,
-    /// The set that manages it, if one does and is known.
-    pub set: Option<MachineSet>,
-    /// The deployment that manages the set, if one does and is known.
-    pub deployment: Option<MachineDeployment>,
-    /// Its Node in the tenant.
-    pub node: NodeView,
-    /// The pods on that Node; unknown unless they were asked for.
-    pub pods: Read<PodFacts>,
-    /// Steps of this pass that were refused, in the words of who refused.
-    pub refusals: BTreeMap<StepId, String>,
-    /// The time.
-    pub now: Timestamp,
-}
+/// What the object is called in step names.
+const NAME: &str = "machine";
 
-/// One of the two objects that a Machine refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The bootstrap configuration.
-    Bootstrap,
-    /// The server.
-    Infrastructure,
-}
+/// Decides about Machines.
+pub struct MachinePlanner;
 
-/// What to ask the tenant for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// Nothing.
-    Nothing,
-    /// All Nodes, to find the one with this provider id.
-    FindNode {
-        /// The provider id.
-        provider_id: String,
-    },
-    /// One Node.
-    Node {
-        /// Its name.
-        name: String,
-    },
-    /// One Node and the pods on it.
-    NodeAndPods {
-        /// Its name.
-        name: String,
-    },
-}
+impl Planner for MachinePlanner {
+    type Observed = Observed;
+    type Wanted = Look;
+    type Own = Never;
+    type Tenant = NodeStep;
+    type Cloud = Never;
+    type Status = MachineStatus;
+    type Object = DynamicObject;
 
-/// One write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Our finalizer on the Machine.
-    AddFinalizer,
-    /// Owner reference and label on the Machine itself.
-    ClaimItself(Claim),
-    /// Owner reference and label on an object that the Machine refers to.
-    Claim {
-        /// Which.
-        part: Part,
-        /// What is written.
-        claim: Claim,
-    },
-    /// Facts from the providers, into the Machine's spec. What is none stays as it is.
-    Note {
-        /// The Secret with the bootstrap data.
-        data_secret_name: Option<String>,
-        /// The server's identity.
-        provider_id: Option<String>,
-        /// Where the server is.
-        failure_domain: Option<String>,
-    },
-    /// Labels, annotations and taints of the Node.
-    PatchNode {
-        /// The Node.
-        name: String,
-        /// What changes.
-        patch: NodePatch,
-    },
-    /// No more pods for the Node.
-    Cordon {
-        /// The Node.
-        name: String,
-    },
-    /// Asks a pod to leave.
-    Evict {
-        /// The pod.
-        pod: PodKey,
-        /// The one that was seen.
-        uid: String,
-        /// A shorter grace than its own, where nobody is left to use it.
-        grace_seconds: Option<u32>,
-    },
-    /// Deletes an object that the Machine refers to.
-    DeletePart {
-        /// Which.
-        part: Part,
-        /// The one that was seen.
-        uid: String,
-    },
-    /// Deletes the Node.
-    DeleteNode {
-        /// The Node.
-        name: String,
-    },
-    /// Lets the Machine go.
-    RemoveFinalizer,
-}
-
-impl FlowStep for Step {
-    fn id(&self) -> StepId {
-        let part = |part: &Part| match part {
-            Part::Bootstrap => "bootstrap",
-            Part::Infrastructure => "infrastructure",
-        };
-        match self {
-            Self::AddFinalizer => StepId::new("add", "finalizer", "machine"),
-            Self::ClaimItself(_) => StepId::new("claim", "machine", ""),
-            Self::Claim { part: which, .. } => StepId::new("claim", part(which), ""),
-            Self::Note { .. } => StepId::new("note", "machine", ""),
-            Self::PatchNode { name, .. } => StepId::new("patch", "node", name),
-            Self::Cordon { name } => StepId::new("cordon", "node", name),
-            Self::Evict { pod, .. } => drain::step(pod),
-            Self::DeletePart { part: which, .. } => StepId::new("delete", part(which), ""),
-            Self::DeleteNode { name } => StepId::new("delete", "node", name),
-            Self::RemoveFinalizer => StepId::new("remove", "finalizer", "machine"),
-        }
-    }
-}
-
-impl Observed {
-    /// The reference to one of the two objects.
-    pub fn reference(&self, part: Part) -> Option<&ContractVersionedObjectReference> {
-        match part {
-            Part::Bootstrap => self.machine.spec.bootstrap.config_ref.as_ref(),
-            Part::Infrastructure => Some(&self.machine.spec.infrastructure_ref),
-        }
+    fn wanted(observed: &Observed) -> Option<Look> {
+        if observed.node == NodeView::NotLooked { look(observed) } else { None }
     }
 
-    fn read(&self, part: Part) -> Option<&Read<Referred>> {
-        match part {
-            Part::Bootstrap => self.bootstrap.as_ref(),
-            Part::Infrastructure => Some(&self.infrastructure),
-        }
+    fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
+        plan(observed)
     }
 
-    fn object(&self, part: Part) -> Option<&Referred> {
-        match self.read(part) {
-            Some(Read::One(object)) => Some(object),
-            _ => None,
-        }
-    }
-
-    fn is_deleting(&self) -> bool {
-        self.machine.metadata.deletion_timestamp.is_some()
-    }
-
-    fn the_cluster(&self) -> Option<&Cluster> {
-        match &self.cluster {
-            Read::One(cluster) => Some(cluster),
-            _ => None,
-        }
-    }
-
-    fn is_paused(&self) -> Option<&'static str> {
-        referred::paused(&self.machine.metadata, self.the_cluster())
-    }
-
-    fn is_control_plane_initialized(&self) -> bool {
-        let reached = self.the_cluster().and_then(|cluster| cluster.status.as_ref()?.initialization.as_ref());
-        reached.is_some_and(|reached| reached.control_plane_initialized == Some(true))
-    }
-
-    fn node_name(&self) -> Option<&str> {
-        Some(self.machine.status.as_ref()?.node_ref.as_ref()?.name.as_str()).filter(|name| !name.is_empty())
-    }
-}
-
-/// What the tenant has to be asked before [`plan`] can decide. Everything else of the observation is there already.
-pub fn look(observed: &Observed) -> Look {
-    if observed.is_paused().is_some() || !observed.is_control_plane_initialized() {
-        return Look::Nothing;
-    }
-    match (observed.is_deleting(), observed.node_name()) {
-        (true, name) => deletion::look(observed, name),
-        (false, Some(name)) => Look::Node { name: name.to_owned() },
-        (false, None) => match &observed.machine.spec.provider_id {
-            Some(id) => Look::FindNode { provider_id: id.clone() },
-            None => Look::Nothing,
-        },
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
     }
 }
 
 /// What to do about a Machine, and what to say.
-pub fn plan(observed: &Observed) -> Plan<Step, MachineStatus, ()> {
+pub fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
     let mut plan = Plan::default();
     if let Some(until) = observed.is_paused() {
         plan.status = status::paused(observed, until);
         return plan;
     }
     if observed.is_deleting() {
-        let stage = deletion::next(observed);
+        let stage = delete::next(observed);
         plan.report.waits.push(stage.wait());
         plan.wake = stage.wake(observed.now);
         plan.status = status::deleting(observed, &stage);
-        for step in stage.steps {
-            plan.steps.push(step);
-        }
+        plan.steps.extend(stage.steps);
         return plan;
     }
     let finalizers = observed.machine.metadata.finalizers.as_deref().unwrap_or_default();
     if finalizers.iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER) {
         provision(observed, &mut plan);
     } else {
-        plan.steps.push(Step::AddFinalizer);
+        let metadata = &observed.machine.metadata;
+        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_FINALIZER, NAME).into());
     }
     plan.status = status::normal(observed);
     plan.wake = wake(observed);
     plan
 }
 
-/// What a step made of the tenant. The stores show the rest.
-pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-    if let Outcome::Refused(words) = outcome {
-        observed.refusals.insert(step.id(), words.clone());
-    }
-    if !outcome.is_success() {
-        return;
-    }
-    match (step, &mut observed.node) {
-        (Step::PatchNode { patch, .. }, NodeView::Found(node)) => patch.apply(node),
-        (Step::Cordon { .. }, NodeView::Found(node)) => node.is_cordoned = true,
-        (Step::DeleteNode { .. }, node) => *node = NodeView::Absent,
-        (Step::Evict { pod, .. }, _) => {
-            let now = observed.now;
-            let pods = std::mem::replace(&mut observed.pods, Read::Absent);
-            observed.pods = pods.map(|mut facts| {
-                if facts.key == *pod {
-                    facts.leaves_by.get_or_insert(now);
-                }
-                facts
-            });
-        }
-        _ => {}
-    }
-}
-
-fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus, ()>) {
+fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
     let Some(cluster) = observed.the_cluster() else { return };
     let metadata = &observed.machine.metadata;
     let name = &observed.machine.spec.cluster_name;
     if let Some(claim) = referred::claim_for_cluster(metadata, cluster, name) {
-        plan.steps.push(Step::ClaimItself(claim));
+        plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
     }
     let owner = referred::owner("Machine", metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
-        let Some(object) = observed.object(part).filter(|object| !object.is_terminating()) else { continue };
+        let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {
+            continue;
+        };
+        if object.is_terminating() {
+            continue;
+        }
         if let Claiming::Needs(claim) = object.claiming(&owner, name, Some("MachineSet")) {
-            plan.steps.push(Step::Claim { part, claim });
+            let (id, target) =
+                (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
+            plan.steps.push(Write::claim(id, target, &claim).into());
         }
     }
-    plan.steps = plan.steps.iter().cloned().chain(note(observed)).collect();
+    plan.steps.extend(note(observed));
     if let NodeView::Found(node) = &observed.node
         && let Some(patch) = node::patch(node, &observed.machine)
     {
-        plan.steps.push(Step::PatchNode { name: node.name.clone(), patch });
+        plan.steps.push(Step::Tenant(NodeStep::Patch { name: node.name.clone(), patch }));
     }
 }
 
@@ -339,8 +145,13 @@ fn note(observed: &Observed) -> Option<Step> {
     let failure_domain = server
         .and_then(|view| view.failure_domain().map(str::to_owned))
         .filter(|_| is_empty(&spec.failure_domain));
-    let is_news = data_secret_name.is_some() || provider_id.is_some() || failure_domain.is_some();
-    is_news.then_some(Step::Note { data_secret_name, provider_id, failure_domain })
+    let mut spec = serde_json::Map::new();
+    let bootstrap = data_secret_name.map(|name| json!({ "dataSecretName": name }));
+    spec.extend(bootstrap.map(|bootstrap| ("bootstrap".to_owned(), bootstrap)));
+    spec.extend(provider_id.map(|id| ("providerID".to_owned(), json!(id))));
+    spec.extend(failure_domain.map(|domain| ("failureDomain".to_owned(), json!(domain))));
+    let note = || Write::itself(StepId::new("note", NAME, ""), json!({ "spec": spec.clone() })).into();
+    (!spec.is_empty()).then(note)
 }
 
 fn wake(observed: &Observed) -> Wake {
@@ -351,7 +162,6 @@ fn wake(observed: &Observed) -> Wake {
     } else {
         Wake::OnChange
     };
-    let sick = if is_starting(observed) { NODE_START_INTERVAL } else { NODE_SICK_INTERVAL };
     let node = match &observed.node {
         NodeView::NotLooked => Wake::OnChange,
         NodeView::Found(node) if node::is_healthy(node) && !node::is_uninitialized(node) => {
@@ -359,16 +169,8 @@ fn wake(observed: &Observed) -> Wake {
         }
         NodeView::Absent if observed.node_name().is_some() => after(NODE_WELL_INTERVAL),
         NodeView::Found(_) | NodeView::Unreachable(_) | NodeView::Several(_) | NodeView::Absent => {
-            after(sick)
+            after(NODE_SICK_INTERVAL)
         }
     };
     missing.sooner(node).sooner(status::available_at(observed))
-}
-
-fn is_starting(observed: &Observed) -> bool {
-    let created = observed.machine.metadata.creation_timestamp.as_ref();
-    created.is_some_and(|created| {
-        let age = observed.now.duration_since(created.0);
-        Duration::try_from(age).is_ok_and(|age| age < NODE_START)
-    })
 }

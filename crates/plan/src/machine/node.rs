@@ -6,14 +6,32 @@
 //! Labels go to the Node by three prefixes, which a kubelet may not set on itself. Those that came from the Machine are
 //! listed in an annotation, so that one that is taken from the Machine is taken from the Node too, and no other is. The
 //! taint that keeps pods away until then goes with the same patch.
+//!
+//! A Node's content is its kubelet's and its owners' word, and a watch keeps thousands of them: everything kept is cut to
+//! a size that no real Node reaches. Labels and annotations of Cluster API are kept first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hangar_api::cluster::v1beta2::Machine;
 use hangar_api::names;
-use k8s_openapi::api::core::v1::{Node, NodeSystemInfo, Taint};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeSystemInfo, Taint};
 
+use crate::flow::Read;
 use crate::referred;
+
+/// Bytes of all labels, and of all annotations.
+const MAP_BYTES: usize = 8 << 10;
+/// Bytes of a condition's message.
+const MESSAGE_BYTES: usize = 1 << 10;
+/// Bytes of any other text.
+const TEXT_BYTES: usize = 256;
+/// Conditions, and addresses.
+const ENTRIES: usize = 16;
+/// Taints. All of them are written again when one is removed, so that no real Node may have more.
+const TAINTS: usize = 64;
+/// How domains of Cluster API end.
+const OUR_DOMAIN: &str = "cluster.x-k8s.io";
 
 /// What is kept of a Node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,30 +54,92 @@ pub struct NodeFacts {
     pub is_cordoned: bool,
     /// Status, reason and message of its conditions, by type.
     pub conditions: BTreeMap<String, (String, String, String)>,
+    /// When each condition's status last changed, by type.
+    pub transitions: BTreeMap<String, Timestamp>,
+    /// Its addresses.
+    pub addresses: Vec<NodeAddress>,
     /// What it says about itself.
     pub info: Option<NodeSystemInfo>,
+    /// When its deletion was asked for.
+    pub deleted_at: Option<Timestamp>,
 }
 
 impl From<Node> for NodeFacts {
     fn from(node: Node) -> Self {
-        let spec = node.spec.unwrap_or_default();
+        let (metadata, spec) = (node.metadata, node.spec.unwrap_or_default());
         let status = node.status.unwrap_or_default();
-        let conditions = status.conditions.into_iter().flatten().map(|condition| {
-            let words = (condition.reason.unwrap_or_default(), condition.message.unwrap_or_default());
-            (condition.type_, (condition.status, words.0, words.1))
-        });
-        Self {
-            name: node.metadata.name.unwrap_or_default(),
-            uid: node.metadata.uid.unwrap_or_default(),
-            resource_version: node.metadata.resource_version.unwrap_or_default(),
-            provider_id: spec.provider_id.unwrap_or_default(),
-            labels: node.metadata.labels.unwrap_or_default(),
-            annotations: node.metadata.annotations.unwrap_or_default(),
-            taints: spec.taints.unwrap_or_default(),
-            is_cordoned: spec.unschedulable.unwrap_or_default(),
-            conditions: conditions.collect(),
-            info: status.node_info,
+        let (mut conditions, mut transitions) = (BTreeMap::new(), BTreeMap::new());
+        for condition in status.conditions.into_iter().flatten().take(ENTRIES) {
+            let type_ = cut(condition.type_, TEXT_BYTES);
+            let reason = cut(condition.reason.unwrap_or_default(), TEXT_BYTES);
+            let message = cut(condition.message.unwrap_or_default(), MESSAGE_BYTES);
+            transitions.extend(condition.last_transition_time.map(|time| (type_.clone(), time.0)));
+            conditions.insert(type_, (cut(condition.status, TEXT_BYTES), reason, message));
         }
+        let addresses = status.addresses.into_iter().flatten().take(ENTRIES);
+        Self {
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            provider_id: cut(spec.provider_id.unwrap_or_default(), MESSAGE_BYTES),
+            labels: bounded(metadata.labels.unwrap_or_default()),
+            annotations: bounded(metadata.annotations.unwrap_or_default()),
+            taints: spec.taints.into_iter().flatten().take(TAINTS).collect(),
+            is_cordoned: spec.unschedulable.unwrap_or_default(),
+            conditions,
+            transitions,
+            addresses: addresses
+                .map(|address| NodeAddress {
+                    address: cut(address.address, TEXT_BYTES),
+                    type_: cut(address.type_, TEXT_BYTES),
+                })
+                .collect(),
+            info: status.node_info.map(short),
+            deleted_at: metadata.deletion_timestamp.map(|time| time.0),
+        }
+    }
+}
+
+/// The text, cut at a character at or before the limit.
+fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// As many entries as there is room for, those of Cluster API first. None is cut: half a value is another value.
+fn bounded(entries: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let size = |(name, value): (&String, &String)| name.len() + value.len();
+    if entries.iter().map(size).sum::<usize>() <= MAP_BYTES {
+        return entries;
+    }
+    let is_ours = |name: &str| name.split_once('/').is_some_and(|(domain, _)| domain.ends_with(OUR_DOMAIN));
+    let (ours, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(name, _)| is_ours(name));
+    let mut room = MAP_BYTES;
+    let fits = |(name, value): &(String, String)| {
+        let left = room.checked_sub(name.len() + value.len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    ours.into_iter().chain(others).filter(fits).collect()
+}
+
+fn short(info: NodeSystemInfo) -> NodeSystemInfo {
+    let cut = |text| cut(text, TEXT_BYTES);
+    NodeSystemInfo {
+        architecture: cut(info.architecture),
+        boot_id: cut(info.boot_id),
+        container_runtime_version: cut(info.container_runtime_version),
+        kernel_version: cut(info.kernel_version),
+        kube_proxy_version: cut(info.kube_proxy_version),
+        kubelet_version: cut(info.kubelet_version),
+        machine_id: cut(info.machine_id),
+        operating_system: cut(info.operating_system),
+        os_image: cut(info.os_image),
+        system_uuid: cut(info.system_uuid),
+        swap: info.swap,
     }
 }
 
@@ -90,17 +170,13 @@ pub fn is_same_server(left: &str, right: &str) -> bool {
     !left.is_empty() && (left == right || (server(left).is_some() && server(left) == server(right)))
 }
 
-/// The Node of a server among all Nodes.
-pub fn find(nodes: impl IntoIterator<Item = Node>, provider_id: &str) -> NodeView {
-    let is_same = |node: &Node| {
-        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
-        id.is_some_and(|id| is_same_server(id, provider_id))
-    };
-    let mut found: Vec<NodeFacts> = nodes.into_iter().filter(is_same).map(NodeFacts::from).collect();
-    match found.len() {
-        0 => NodeView::Absent,
-        1 => NodeView::Found(Box::new(found.remove(0))),
-        _ => NodeView::Several(found.into_iter().map(|node| node.name).collect()),
+/// What was found of a Machine's Node.
+pub fn view(found: Read<NodeFacts>) -> NodeView {
+    match found {
+        Read::Unknown(unknown) => NodeView::Unreachable(unknown.why),
+        Read::Absent => NodeView::Absent,
+        Read::One(node) => NodeView::Found(Box::new(node)),
+        Read::Many(several) => NodeView::Several(several.into_iter().map(|node| node.name).collect()),
     }
 }
 

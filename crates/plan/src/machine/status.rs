@@ -1,16 +1,16 @@
 //! What is said about a Machine: one function per condition, then the summaries that rest on them.
 
-use hangar_api::cluster::condition_gate::ConditionPolarity;
 use hangar_api::cluster::machine_status::{MachineAddress, MachineAddressType};
 use hangar_api::cluster::v1beta2::machine::NodeReference;
 use hangar_api::cluster::v1beta2::{MachinePhase, MachineStatus};
-use hangar_api::conditions::{self, Actor, Finding, Part as SummaryPart, Severity, Waiting, mirror, summary};
+use hangar_api::conditions::{self, Actor, Finding, Part as SummaryPart, Waiting, summary};
 use hangar_api::contract::InfrastructureMachine;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::deletion::Stage;
+use super::delete::Stage;
 use super::{NodeFacts, NodeView, Observed, Part, node};
+use crate::findings::{self, Absence, PAUSED};
 use crate::flow::{Read, Wake};
 use crate::machine_set::is_up_to_date;
 use crate::referred::{self, Claiming, Referred};
@@ -23,7 +23,6 @@ const INFRASTRUCTURE_READY: &str = "InfrastructureReady";
 const NODE_HEALTHY: &str = "NodeHealthy";
 const NODE_READY: &str = "NodeReady";
 const DELETING: &str = "Deleting";
-const PAUSED: &str = "Paused";
 
 fn set(status: &mut MachineStatus, observed: &Observed, finding: Finding) {
     conditions::set(status, finding, observed.machine.metadata.generation, observed.now);
@@ -31,7 +30,7 @@ fn set(status: &mut MachineStatus, observed: &Observed, finding: Finding) {
 
 pub(super) fn paused(observed: &Observed, until: &str) -> MachineStatus {
     let mut status = observed.machine.status.clone().unwrap_or_default();
-    set(&mut status, observed, Finding::raised(PAUSED, PAUSED, &Waiting::new(Actor::ClusterOwner, until)));
+    set(&mut status, observed, findings::paused(until));
     status.observed_generation = observed.machine.metadata.generation;
     status
 }
@@ -84,12 +83,7 @@ fn everything(status: &mut MachineStatus, observed: &Observed, phase: MachinePha
         SummaryPart::positive(NODE_HEALTHY),
         SummaryPart::positive("HealthCheckSucceeded").optional(),
     ];
-    for gate in observed.machine.spec.readiness_gates.iter().flatten() {
-        parts.push(match gate.polarity {
-            Some(ConditionPolarity::Negative) => SummaryPart::negative(&gate.condition_type),
-            _ => SummaryPart::positive(&gate.condition_type),
-        });
-    }
+    parts.extend(findings::gates(observed.machine.spec.readiness_gates.as_ref()));
     let ready = summary(status, READY, &parts);
     set(status, observed, ready);
     let available = available(status, observed);
@@ -157,54 +151,29 @@ fn phase(status: &MachineStatus, observed: &Observed) -> MachinePhase {
 
 /// What is said while the object behind a reference cannot be read, or is somebody else's.
 fn unread(type_: &str, observed: &Observed, part: Part, was_there: bool) -> Option<Finding> {
-    let reference = observed.reference(part)?;
-    let what = format!("{} {}", reference.kind, reference.name);
-    match observed.read(part)? {
-        Read::Unknown(unknown) => {
-            let waiting =
-                Waiting::new(Actor::Operator, format!("a look at {what}")).because(unknown.why.clone());
-            Some(Finding::unknown(type_, "NotReadable", &waiting))
+    let metadata = &observed.machine.metadata;
+    let absence = match (observed.is_deleting(), was_there) {
+        (true, _) => Absence::Deleting("the Machine to be gone"),
+        (false, true) => Absence::Lost("the Machine to be deleted"),
+        (false, false) if referred::controller(metadata).is_some() => Absence::NotCreated(Actor::Hangar),
+        (false, false) => Absence::NotCreated(Actor::ClusterOwner),
+    };
+    let owner = |object: &Referred| {
+        let ours = referred::owner("Machine", metadata, true);
+        match object.claiming(&ours, &observed.machine.spec.cluster_name, Some("MachineSet")) {
+            Claiming::Taken(by) => Some(by),
+            Claiming::Held | Claiming::Needs(_) => None,
         }
-        Read::Absent if observed.is_deleting() => {
-            Some(Finding::fails(type_, "Deleted", &Waiting::new(Actor::Hangar, "the Machine to be gone")))
-        }
-        Read::Absent if was_there => {
-            let waiting = Waiting::new(Actor::ClusterOwner, "the Machine to be deleted")
-                .because(format!("{what} was deleted"));
-            Some(Finding::fails(type_, "Deleted", &waiting))
-        }
-        Read::Absent => {
-            let actor = if referred::controller(&observed.machine.metadata).is_some() {
-                Actor::Hangar
-            } else {
-                Actor::ClusterOwner
-            };
-            Some(Finding::fails(type_, "DoesNotExist", &Waiting::new(actor, format!("{what} to be created"))))
-        }
-        Read::One(object) => {
-            let owner = referred::owner("Machine", &observed.machine.metadata, true);
-            let claiming = object.claiming(&owner, &observed.machine.spec.cluster_name, Some("MachineSet"));
-            let Claiming::Taken(by) = claiming else { return None };
-            let waiting = Waiting::new(Actor::ClusterOwner, format!("another {}", reference.kind))
-                .because(format!("{what} belongs to {by}"));
-            Some(Finding::fails(type_, "OwnedByAnother", &waiting))
-        }
-        Read::Many(_) => None,
-    }
+    };
+    findings::unread(type_, observed.reference(part)?, observed.read(part)?, absence, owner)
 }
 
 fn mirrored(type_: &str, observed: &Observed, part: Part, source: Option<&Condition>, flag: bool) -> Finding {
-    let kind = observed.reference(part).map(|reference| reference.kind.clone()).unwrap_or_default();
     let on = match part {
         Part::Bootstrap => "the bootstrap data",
         Part::Infrastructure => "the server",
     };
-    let waiting = Waiting::new(Actor::Controller(format!("the controller of {kind}")), on);
-    match (source, flag) {
-        (Some(source), _) => mirror(Some(source), type_, &waiting),
-        (None, true) => Finding::holds(type_, READY),
-        (None, false) => Finding::fails(type_, "NotReady", &waiting),
-    }
+    findings::mirrored(type_, observed.reference(part), (source, flag), on)
 }
 
 fn reached(observed: &Observed) -> (bool, bool) {
@@ -367,16 +336,8 @@ fn legacy(status: &mut MachineStatus, observed: &Observed) {
         (INFRASTRUCTURE_READY, "InfrastructureReady"),
         (NODE_HEALTHY, "NodeHealthy"),
     ];
-    let findings: Vec<Finding> = pairs
-        .iter()
-        .filter_map(|(from, to)| {
-            let condition = conditions::get(status, from)?;
-            Some(mirror(Some(condition), to, &Waiting::new(Actor::Hangar, "its report")))
-        })
-        .collect();
-    let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
-    let list = old.conditions.get_or_insert_default();
-    for finding in findings {
-        conditions::set_severity(list, finding, Severity::Info, observed.now);
-    }
+    findings::older(status, &pairs, observed.now, |status| {
+        let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+        old.conditions.get_or_insert_default()
+    });
 }

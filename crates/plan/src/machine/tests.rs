@@ -1,11 +1,16 @@
 //! Machines by scenario: from nothing to a Node, and back.
 
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::v1beta2::{Cluster, Machine};
 use hangar_api::contract::Contract;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
+use crate::flow::Identified as _;
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -114,6 +119,12 @@ fn ids(observed: &Observed) -> Vec<String> {
     plan.steps.iter().map(|step| step.id().to_string()).collect()
 }
 
+/// The Node of a server among all Nodes, as the watch finds it.
+fn of_server<const N: usize>(nodes: [Node; N], provider_id: &str) -> NodeView {
+    let facts = nodes.into_iter().map(NodeFacts::from);
+    node::view(Read::found(facts.filter(|node| node::is_same_server(&node.provider_id, provider_id))))
+}
+
 #[test]
 fn nothing_is_there_yet() {
     let plan = plan(&observed(machine(json!({}))));
@@ -143,12 +154,15 @@ fn facts_are_noted_and_the_node_is_searched() {
     let mut seen = observed(machine(json!({})));
     seen.bootstrap = Some(bootstrapped());
     seen.infrastructure = provisioned();
-    assert_eq!(look(&seen), Look::Nothing);
+    assert_eq!(look(&seen), None);
     let plan = plan(&seen);
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
     let noted = running();
     seen.machine = machine(json!({"spec": noted["spec"]}));
-    assert_eq!(look(&seen), Look::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() });
+    assert_eq!(
+        look(&seen),
+        Some(Look::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() })
+    );
     seen.node = NodeView::Absent;
     assert_eq!(ids(&seen), [""; 0]);
 }
@@ -172,11 +186,36 @@ fn a_node_is_found_by_its_server() {
     let twin = node(json!({"metadata": {"name": "node-c"}}));
     let id = "openstack://RegionOne/u-server";
     assert!(
-        matches!(node::find([other.clone(), node(json!({}))], id), NodeView::Found(one) if one.name == "node-a")
+        matches!(of_server([other.clone(), node(json!({}))], id), NodeView::Found(one) if one.name == "node-a")
     );
-    assert_eq!(node::find([other], id), NodeView::Absent);
+    assert_eq!(of_server([other], id), NodeView::Absent);
     let both = vec!["node-a".to_owned(), "node-c".to_owned()];
-    assert_eq!(node::find([node(json!({})), twin], id), NodeView::Several(both));
+    assert_eq!(of_server([node(json!({})), twin], id), NodeView::Several(both));
+}
+
+#[test]
+fn a_node_of_any_size_becomes_small_facts_and_our_labels_stay() {
+    let many = |prefix: &str| -> Value {
+        (0..500).map(|number| (format!("{prefix}{number:03}"), json!("v".repeat(60)))).collect()
+    };
+    let mut labels = many("a.example.com/");
+    labels["node.cluster.x-k8s.io/tier"] = json!("slow");
+    let long = "ä".repeat(1 << 20);
+    let condition = |number: i32| json!({"type": format!("C{number}"), "status": "True", "message": long});
+    let taint = |number: i32| json!({"key": format!("t{number}"), "effect": "NoSchedule"});
+    let address = json!({"type": "Hostname", "address": long});
+    let facts = NodeFacts::from(node(json!({
+        "metadata": {"labels": labels, "annotations": many("")},
+        "spec": {"taints": (0..999).map(taint).collect::<Vec<_>>()},
+        "status": {"conditions": (0..99).map(condition).collect::<Vec<_>>(),
+            "addresses": vec![address; 99], "nodeInfo": {"osImage": long}},
+    })));
+    assert_eq!(facts.labels["node.cluster.x-k8s.io/tier"], "slow");
+    assert!(format!("{facts:?}").len() < 100 << 10);
+    assert_eq!(facts.info.unwrap().os_image, "ä".repeat(128));
+    // A Node of usual size is kept as it is.
+    let usual = NodeFacts::from(node(json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}})));
+    assert_eq!((usual.labels["a"].as_str(), usual.annotations["c"].as_str()), ("b", "d"));
 }
 
 #[test]
@@ -201,7 +240,9 @@ fn a_label_taken_from_the_machine_is_taken_from_the_node() {
         "labels": {"node.cluster.x-k8s.io/old": "x", "node.cluster.x-k8s.io/theirs": "x"},
         "annotations": {"cluster.x-k8s.io/labels-from-machine": "node.cluster.x-k8s.io/old"}}}));
     let plan = plan(&seen);
-    let Some(Step::PatchNode { patch, .. }) = plan.steps.iter().next() else { panic!("{:?}", plan.steps) };
+    let Some(Step::Tenant(NodeStep::Patch { patch, .. })) = plan.steps.iter().next() else {
+        panic!("{:?}", plan.steps)
+    };
     assert_eq!(patch.labels["node.cluster.x-k8s.io/old"], None);
     assert!(!patch.labels.contains_key("node.cluster.x-k8s.io/theirs"));
     assert_eq!(patch.labels["node-role.kubernetes.io/worker"], Some(String::new()));
@@ -261,7 +302,7 @@ fn a_paused_machine_changes_nothing_and_asks_nobody() {
     let mut seen = observed(machine(json!({"metadata": {"finalizers": []}})));
     let Read::One(cluster) = &mut seen.cluster else { panic!() };
     cluster.spec.paused = Some(true);
-    assert_eq!((ids(&seen), look(&seen)), (Vec::<String>::new(), Look::Nothing));
+    assert_eq!((ids(&seen), look(&seen)), (Vec::<String>::new(), None));
 }
 
 fn pod(name: &str, more: Value) -> PodFacts {
@@ -328,7 +369,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
     };
     stage("hook", &seen);
     seen.machine = deleting(json!({}));
-    assert_eq!(look(&seen), Look::NodeAndPods { name: "node-a".to_owned() });
+    assert_eq!(look(&seen), Some(Look::NodeAndPods { name: "node-a".to_owned() }));
     stage("drain", &seen);
     seen.node = found(json!({"spec": {"unschedulable": true}}));
     let key = PodKey { namespace: "apps".to_owned(), name: "web".to_owned() };
@@ -344,7 +385,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
     seen.infrastructure = Read::Absent;
     stage("bootstrap", &seen);
     seen.bootstrap = Some(Read::Absent);
-    assert_eq!(look(&seen), Look::Node { name: "node-a".to_owned() });
+    assert_eq!(look(&seen), Some(Look::Node { name: "node-a".to_owned() }));
     stage("node", &seen);
     seen.node = NodeView::Absent;
     stage("done", &seen);

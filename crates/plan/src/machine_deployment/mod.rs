@@ -5,6 +5,8 @@
 //! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
 //! is there.
 
+mod fold;
+mod observed;
 mod revision;
 mod rollout;
 mod status;
@@ -14,19 +16,18 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::rollout::RolloutStrategyType;
-use hangar_api::cluster::v1beta2::{
-    Cluster, Machine, MachineDeployment, MachineDeploymentStatus, MachineSet,
-};
+use hangar_api::cluster::v1beta2::{MachineDeploymentStatus, MachineSet};
 use hangar_api::names;
-use jiff::Timestamp;
 use kube::core::{Selector, SelectorExt as _};
+use serde_json::json;
 
-use crate::flow::{Plan, Read, Step as FlowStep, StepId, Wake};
-use crate::referred::{self, Claim, Claiming};
-
+pub use fold::fold;
+pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
+
+use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::referred::{self, Claiming};
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
 pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
@@ -34,119 +35,35 @@ pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-d
 /// A watch that is broken tells nobody when it works again.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
-/// Everything that decides about a MachineDeployment.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The deployment.
-    pub deployment: MachineDeployment,
-    /// Its Cluster.
-    pub cluster: Read<Cluster>,
-    /// All MachineSets of the cluster in its namespace.
-    pub sets: Read<MachineSet>,
-    /// All Machines of the cluster in its namespace.
-    pub machines: Read<Machine>,
-    /// Steps of this pass that were refused, in the words of who refused.
-    pub refusals: BTreeMap<StepId, String>,
-    /// The time.
-    pub now: Timestamp,
-}
+/// What the object is called in step names.
+const NAME: &str = "machine-deployment";
 
-/// One write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Our finalizer on the deployment.
-    AddFinalizer,
-    /// Owner reference and label on the object itself.
-    ClaimItself(Claim),
-    /// Owner reference on a MachineSet that matches and that nobody manages.
-    Adopt {
-        /// Its name.
-        name: String,
-        /// The one that was seen.
-        uid: String,
-        /// What is written.
-        claim: Claim,
-    },
-    /// The set of the current template.
-    CreateSet(Box<MachineSet>),
-    /// Another number of Machines.
-    Scale {
-        /// The set.
-        name: String,
-        /// The one that was seen.
-        uid: String,
-        /// How many.
-        replicas: i32,
-        /// The deployment's numbers when this was decided.
-        annotations: BTreeMap<String, String>,
-    },
-    /// The revision of the current set, onto the deployment.
-    SetRevision(String),
-    /// Deletes a set.
-    DeleteSet {
-        /// Its name.
-        name: String,
-        /// The one that was seen.
-        uid: String,
-    },
-    /// Lets the deployment go.
-    RemoveFinalizer,
-}
-
-impl FlowStep for Step {
-    fn id(&self) -> StepId {
-        match self {
-            Self::AddFinalizer => StepId::new("add", "finalizer", "machine-deployment"),
-            Self::ClaimItself(_) => StepId::new("claim", "machine-deployment", ""),
-            Self::Adopt { name, .. } => StepId::new("adopt", "machine-set", name),
-            Self::CreateSet(set) => {
-                StepId::new("create", "machine-set", set.metadata.name.clone().unwrap_or_default())
-            }
-            Self::Scale { name, .. } => StepId::new("scale", "machine-set", name),
-            Self::SetRevision(_) => StepId::new("set", "revision", "machine-deployment"),
-            Self::DeleteSet { name, .. } => StepId::new("delete", "machine-set", name),
-            Self::RemoveFinalizer => StepId::new("remove", "finalizer", "machine-deployment"),
-        }
-    }
-}
-
+/// One call: writes to the management cluster, and nothing else.
+pub type Step = flow::Step;
 type DeploymentPlan = Plan<Step, MachineDeploymentStatus, MachineSet>;
 
-impl Observed {
-    /// The sets that the deployment manages, oldest first.
-    pub fn members(&self) -> Vec<&MachineSet> {
-        let uid = self.deployment.metadata.uid.as_deref().unwrap_or_default();
-        let mut members: Vec<&MachineSet> =
-            self.sets.iter().filter(|set| referred::is_controlled_by(&set.metadata, uid)).collect();
-        members.sort_by_key(|set| {
-            let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            (created, set.metadata.name.clone())
-        });
-        members
+/// Decides about MachineDeployments.
+pub struct MachineDeploymentPlanner;
+
+impl Planner for MachineDeploymentPlanner {
+    type Observed = Observed;
+    type Wanted = Never;
+    type Own = Never;
+    type Tenant = Never;
+    type Cloud = Never;
+    type Status = MachineDeploymentStatus;
+    type Object = MachineSet;
+
+    fn wanted(_: &Observed) -> Option<Never> {
+        None
     }
 
-    fn desired(&self) -> i32 {
-        self.deployment.spec.replicas.unwrap_or(1).max(0)
+    fn plan(observed: &Observed) -> DeploymentPlan {
+        plan(observed)
     }
 
-    fn is_deleting(&self) -> bool {
-        self.deployment.metadata.deletion_timestamp.is_some()
-    }
-
-    fn is_paused_by_itself(&self) -> bool {
-        self.deployment.spec.paused == Some(true)
-    }
-
-    /// Sets are replaced only when their Machines are, and this strategy waits for people to do that.
-    fn is_on_delete(&self) -> bool {
-        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
-        strategy.is_some_and(|strategy| strategy.r#type == RolloutStrategyType::OnDelete)
-    }
-
-    fn limits(&self) -> Limits {
-        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
-        let rolling = strategy.and_then(|strategy| strategy.rolling_update.clone()).unwrap_or_default();
-        Limits::new(self.desired(), rolling.max_surge.as_ref(), rolling.max_unavailable.as_ref())
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
     }
 }
 
@@ -175,14 +92,15 @@ pub fn plan(observed: &Observed) -> DeploymentPlan {
             delete_all(observed, &mut plan);
         }
     } else if !has_finalizer {
-        plan.steps.push(Step::AddFinalizer);
+        let metadata = &observed.deployment.metadata;
+        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
     } else if !observed.sets.is_unknown() && !is_cluster_going(observed) {
         let deployment = &observed.deployment;
         let name = &deployment.spec.cluster_name;
         if let Some(claim) =
             cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
         {
-            plan.steps.push(Step::ClaimItself(claim));
+            plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
         }
         adopt(observed, &mut plan);
         roll(observed, &mut plan);
@@ -200,7 +118,8 @@ fn is_cluster_going(observed: &Observed) -> bool {
 fn delete_all(observed: &Observed, plan: &mut DeploymentPlan) {
     let members = observed.members();
     if members.is_empty() {
-        plan.steps.push(Step::RemoveFinalizer);
+        let metadata = &observed.deployment.metadata;
+        plan.steps.push(Write::remove_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
     }
     for set in members {
         push_delete(set, plan);
@@ -209,9 +128,8 @@ fn delete_all(observed: &Observed, plan: &mut DeploymentPlan) {
 
 fn push_delete(set: &MachineSet, plan: &mut DeploymentPlan) {
     if set.metadata.deletion_timestamp.is_none() {
-        let name = set.metadata.name.clone().unwrap_or_default();
-        let uid = set.metadata.uid.clone().unwrap_or_default();
-        plan.steps.push(Step::DeleteSet { name, uid });
+        let target = Target::of::<MachineSet>(&set.metadata);
+        plan.steps.push(Write::delete(StepId::new("delete", "machine-set", &target.name), target).into());
     }
 }
 
@@ -230,9 +148,9 @@ fn adopt(observed: &Observed, plan: &mut DeploymentPlan) {
         }
         let cluster = &observed.deployment.spec.cluster_name;
         if let Claiming::Needs(claim) = referred::claiming(metadata, &owner, cluster, Some("Cluster")) {
-            let name = metadata.name.clone().unwrap_or_default();
-            let uid = metadata.uid.clone().unwrap_or_default();
-            plan.steps.push(Step::Adopt { name, uid, claim });
+            let target = Target::of::<MachineSet>(metadata);
+            let id = StepId::new("adopt", "machine-set", &target.name);
+            plan.steps.push(Write::claim(id, target, &claim).into());
         }
     }
 }
@@ -266,11 +184,9 @@ fn roll(observed: &Observed, plan: &mut DeploymentPlan) {
         None => {
             let set =
                 revision::set(&observed.deployment, intents.current, highest + 1, &limits, observed.now);
-            plan.report.decide(
-                format!("MachineSet {}", set.metadata.name.clone().unwrap_or_default()),
-                "no set has the template of the deployment",
-            );
-            plan.steps.push(Step::CreateSet(Box::new(set)));
+            let name = set.metadata.name.clone().unwrap_or_default();
+            plan.report.decide(format!("MachineSet {name}"), "no set has the template of the deployment");
+            plan.steps.push(Write::create(StepId::new("create", "machine-set", name), &set, true).into());
         }
         Some(current) => {
             keep_current(observed, plan, current, intents.current, highest);
@@ -308,7 +224,9 @@ fn keep_current(
     let shown = observed.deployment.metadata.annotations.as_ref();
     let shown = shown.and_then(|annotations| annotations.get(names::REVISION_ANNOTATION));
     if is_current && shown != Some(&number.to_string()) {
-        plan.steps.push(Step::SetRevision(number.to_string()));
+        let annotations = json!({ names::REVISION_ANNOTATION: number.to_string() });
+        let fields = json!({ "metadata": { "annotations": annotations } });
+        plan.steps.push(Write::itself(StepId::new("set", "revision", NAME), fields).into());
     }
 }
 
@@ -319,9 +237,10 @@ fn push_scale(
     plan: &mut DeploymentPlan,
 ) {
     if set.spec.replicas.unwrap_or(1) != replicas && set.metadata.deletion_timestamp.is_none() {
-        let name = set.metadata.name.clone().unwrap_or_default();
-        let uid = set.metadata.uid.clone().unwrap_or_default();
-        plan.steps.push(Step::Scale { name, uid, replicas, annotations: annotations.clone() });
+        let target = Target::of::<MachineSet>(&set.metadata);
+        let id = StepId::new("scale", "machine-set", &target.name);
+        let fields = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
+        plan.steps.push(Write { id, action: Action::Change { target, fields } }.into());
     }
 }
 

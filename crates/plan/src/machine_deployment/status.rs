@@ -2,11 +2,12 @@
 
 use hangar_api::cluster::v1beta2::machine_deployment::MachineDeploymentStatusV1Beta1;
 use hangar_api::cluster::v1beta2::{Machine, MachineDeploymentPhase, MachineDeploymentStatus, MachineSet};
-use hangar_api::conditions::{self, Actor, Finding, Polarity, Severity, Source, Waiting, aggregate, mirror};
+use hangar_api::conditions::{self, Actor, Finding, Waiting};
 use kube::ResourceExt as _;
 use kube::core::Selector;
 
 use super::{Observed, revision, split};
+use crate::findings::{self, PAUSED, unlisted};
 use crate::flow::Read;
 use crate::referred;
 
@@ -17,7 +18,6 @@ const SCALING_DOWN: &str = "ScalingDown";
 const MACHINES_READY: &str = "MachinesReady";
 const MACHINES_UP_TO_DATE: &str = "MachinesUpToDate";
 const DELETING: &str = "Deleting";
-const PAUSED: &str = "Paused";
 
 fn set(status: &mut MachineDeploymentStatus, observed: &Observed, finding: Finding) {
     conditions::set(status, finding, observed.deployment.metadata.generation, observed.now);
@@ -28,8 +28,7 @@ pub(super) fn paused(observed: &Observed, until: &str) -> MachineDeploymentStatu
     if !observed.sets.is_unknown() {
         counts(&mut status, observed);
     }
-    let waiting = Waiting::new(Actor::ClusterOwner, until);
-    set(&mut status, observed, Finding::raised(PAUSED, PAUSED, &waiting));
+    set(&mut status, observed, findings::paused(until));
     status.observed_generation = observed.deployment.metadata.generation;
     status
 }
@@ -107,9 +106,8 @@ fn deleting(observed: &Observed) -> Finding {
 }
 
 fn available(status: &MachineDeploymentStatus, observed: &Observed) -> Finding {
-    if let Read::Unknown(unknown) = &observed.sets {
-        let waiting = Waiting::new(Actor::Operator, "a list of the MachineSets").because(unknown.why.clone());
-        return Finding::unknown(AVAILABLE, "NotReadable", &waiting);
+    if let Some(finding) = unlisted(AVAILABLE, "MachineSets", &observed.sets) {
+        return finding;
     }
     let (there, needed) = (status.available_replicas.unwrap_or_default(), observed.limits().min_available());
     if observed.is_deleting() {
@@ -184,9 +182,8 @@ fn scaling_down(observed: &Observed, existing: i32) -> Finding {
 }
 
 fn merged(observed: &Observed, type_: &str, source: &str) -> Finding {
-    if let Read::Unknown(unknown) = &observed.machines {
-        let waiting = Waiting::new(Actor::Operator, "a list of the Machines").because(unknown.why.clone());
-        return Finding::unknown(type_, "NotReadable", &waiting);
+    if let Some(finding) = unlisted(type_, "Machines", &observed.machines) {
+        return finding;
     }
     let members = observed.members();
     let is_member = |machine: &&Machine| {
@@ -197,31 +194,14 @@ fn merged(observed: &Observed, type_: &str, source: &str) -> Finding {
     if machines.is_empty() {
         return Finding::holds(type_, "NoReplicas");
     }
-    let names: Vec<String> = machines.iter().map(|machine| machine.name_any()).collect();
-    let sources: Vec<Source<'_>> = machines
-        .iter()
-        .zip(&names)
-        .map(|(machine, name)| Source {
-            kind: "Machine",
-            name,
-            condition: machine.status.as_ref().and_then(|status| conditions::get(status, source)),
-        })
-        .collect();
-    aggregate(type_, Polarity::Positive, &sources)
+    findings::merged(type_, &machines, source)
 }
 
 /// The same in the older contract's shape.
 fn legacy(status: &mut MachineDeploymentStatus, observed: &Observed) {
-    let findings: Vec<Finding> = [(AVAILABLE, "Ready"), (AVAILABLE, AVAILABLE)]
-        .iter()
-        .filter_map(|(from, to)| {
-            let condition = conditions::get(status, from)?;
-            Some(mirror(Some(condition), to, &Waiting::new(Actor::Hangar, "its report")))
-        })
-        .collect();
-    let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
-    let list = old.conditions.get_or_insert_default();
-    for finding in findings {
-        conditions::set_severity(list, finding, Severity::Info, observed.now);
-    }
+    let pairs = [(AVAILABLE, "Ready"), (AVAILABLE, AVAILABLE)];
+    findings::older(status, &pairs, observed.now, |status| {
+        let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+        old.conditions.get_or_insert_default()
+    });
 }

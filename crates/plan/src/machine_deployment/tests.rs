@@ -1,10 +1,15 @@
 //! Rollouts: by example and by property; sets by name.
 
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::v1beta2::{Cluster, MachineDeployment};
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
+use crate::flow::{Frontier, Identified};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -231,13 +236,16 @@ fn observed(deployment: MachineDeployment) -> Observed {
     }
 }
 
+fn makes_a_set(step: &Step) -> bool {
+    matches!(step.write().action, Action::Create { .. }) && step.id().kind == "machine-set"
+}
+
 fn created(observed: &Observed) -> MachineSet {
     let plan = plan(observed);
-    let found = plan.steps.iter().find_map(|step| match step {
-        Step::CreateSet(set) => Some(set.as_ref().clone()),
-        _ => None,
-    });
-    let mut set = found.unwrap_or_else(|| panic!("{:?}", plan.steps));
+    let found = plan.steps.iter().find(|step| makes_a_set(step));
+    let step = found.unwrap_or_else(|| panic!("{:?}", plan.steps));
+    let Action::Create { object, .. } = &step.write().action else { panic!("{step:?}") };
+    let mut set: MachineSet = serde_json::from_value(serde_json::to_value(object).unwrap()).unwrap();
     set.metadata.uid = Some(format!("u-{}", set.metadata.name.clone().unwrap()));
     set.metadata.creation_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
@@ -258,8 +266,6 @@ fn the_first_set() {
     ));
 }
 
-use crate::flow::Frontier;
-
 /// Trap: a set and what comes from it carry none of the annotations that describe the deployment itself.
 #[test]
 fn annotations_about_the_deployment_stay_there() {
@@ -274,7 +280,7 @@ fn the_same_template_keeps_its_set_and_another_rolls() {
     let mut seen = observed(deployment(json!({})));
     let set = created(&seen);
     seen.sets = Read::One(set.clone());
-    let has_create = |seen: &Observed| plan(seen).steps.iter().any(|step| matches!(step, Step::CreateSet(_)));
+    let has_create = |seen: &Observed| plan(seen).steps.iter().any(makes_a_set);
     assert!(!has_create(&seen));
     // In place: labels, timeouts, gates, taints.
     let in_place = json!({"spec": {"template": {"metadata": {"labels": {"more": "x"}}, "spec": {
@@ -307,13 +313,13 @@ fn a_rollout_by_time_begins_when_it_is_due() {
     let later = now() + jiff::SignedDuration::from_hours(1);
     seen.deployment = deployment(json!({"spec": {"rollout": {"after": later.to_string()}}}));
     let waiting = plan(&seen);
-    assert!(!waiting.steps.iter().any(|step| matches!(step, Step::CreateSet(_))));
+    assert!(!waiting.steps.iter().any(makes_a_set));
     assert_eq!(waiting.wake, Wake::At(later));
     seen.now = later;
     let second = created(&seen);
     assert_ne!(second.metadata.name, set.metadata.name);
     seen.sets = Read::found([set, second]);
-    assert!(!plan(&seen).steps.iter().any(|step| matches!(step, Step::CreateSet(_))), "once");
+    assert!(!plan(&seen).steps.iter().any(makes_a_set), "once");
 }
 
 #[test]
@@ -328,7 +334,8 @@ fn a_template_that_comes_back_is_the_latest_revision() {
     let plan = plan(&seen);
     assert_eq!(plan.objects[0].metadata.name, first.metadata.name);
     assert_eq!(plan.objects[0].metadata.annotations.clone().unwrap()[names::REVISION_ANNOTATION], "3");
-    assert!(plan.steps.iter().any(|step| *step == Step::SetRevision("3".to_owned())));
+    let annotations = json!({"metadata": {"annotations": {names::REVISION_ANNOTATION: "3"}}});
+    assert!(plan.steps.iter().any(|step| step.write().action == Action::Itself(annotations.clone())));
 }
 
 #[test]
@@ -365,10 +372,9 @@ fn a_wide_selector_steals_nothing() {
     let adopted: Vec<String> = plan(&seen)
         .steps
         .iter()
-        .filter_map(|step| match step {
-            Step::Adopt { name, .. } => Some(name.clone()),
-            _ => None,
-        })
+        .map(Identified::id)
+        .filter(|id| id.verb == "adopt")
+        .map(|id| id.name)
         .collect();
     assert_eq!(adopted, ["orphan"]);
 }

@@ -10,7 +10,9 @@
 
 mod clone;
 mod desired;
+mod fold;
 mod naming;
+mod observed;
 mod status;
 mod surplus;
 #[cfg(test)]
@@ -19,150 +21,61 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineSetStatus};
+use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet, MachineSetStatus};
 use hangar_api::names;
-use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DynamicObject, Selector, SelectorExt as _};
-use serde_json::Value;
-
-use crate::flow::{Plan, Read, Step as FlowStep, StepId, Wake};
-use crate::machine_deployment;
-use crate::referred::{self, Claim, Claiming};
+use kube::core::{Selector, SelectorExt as _};
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
+pub use fold::fold;
 pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
+pub use observed::{Clones, Observed, Template};
+
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::machine_deployment;
+use crate::referred::{self, Claim, Claiming};
 
 /// Templates that are missing are woken by their appearance; this only catches what a watch cannot show, and a watch that
 /// is broken.
 const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Everything that decides about a MachineSet.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The set.
-    pub set: MachineSet,
-    /// Its Cluster.
-    pub cluster: Read<Cluster>,
-    /// The MachineDeployment that manages it, if one does and is known.
-    pub deployment: Option<MachineDeployment>,
-    /// All Machines of the cluster in its namespace.
-    pub machines: Read<Machine>,
-    /// The template of bootstrap configurations, if the set names one.
-    pub bootstrap_template: Option<Read<Template>>,
-    /// The template of servers.
-    pub infrastructure_template: Read<Template>,
-    /// What exists under the names that the set's Machines refer to, by Machine.
-    pub clones: BTreeMap<String, Clones>,
-    /// Steps of this pass that were refused, in the words of who refused.
-    pub refusals: BTreeMap<StepId, String>,
-    /// The time.
-    pub now: Timestamp,
-}
+/// What the object is called in step names.
+const NAME: &str = "machine-set";
 
-/// A template of a kind that is not known here.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Template {
-    /// The API version that it was read in, and that its clones are written in.
-    pub api_version: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// Everything but its metadata.
-    pub data: Value,
-}
+/// One call: writes to the management cluster, and nothing else.
+pub type Step = flow::Step;
+type SetPlan = Plan<Step, MachineSetStatus, Machine>;
 
-/// Which of a Machine's objects exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clones {
-    /// Its bootstrap configuration, if it refers to one.
-    pub bootstrap: Option<Read<()>>,
-    /// Its server.
-    pub infrastructure: Read<()>,
-}
+/// Decides about MachineSets.
+pub struct MachineSetPlanner;
 
-/// One write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Our finalizer on the set.
-    AddFinalizer,
-    /// Owner reference and label on the object itself.
-    ClaimItself(Claim),
-    /// Owner reference on a Machine that matches and that nobody manages.
-    Adopt {
-        /// Its name.
-        name: String,
-        /// The one that was seen.
-        uid: String,
-        /// What is written.
-        claim: Claim,
-    },
-    /// Owner reference on a template, so that it goes and moves with its Cluster.
-    OwnTemplate {
-        /// Which one.
-        reference: ContractVersionedObjectReference,
-        /// The one that was seen.
-        uid: String,
-        /// What is written.
-        claim: Claim,
-    },
-    /// A new Machine.
-    CreateMachine(Box<Machine>),
-    /// An object that a Machine refers to.
-    CreateClone(Box<DynamicObject>),
-    /// Deletes a Machine.
-    DeleteMachine {
-        /// Its name.
-        name: String,
-        /// The one that was seen.
-        uid: String,
-    },
-    /// Lets the set go.
-    RemoveFinalizer,
-}
+impl Planner for MachineSetPlanner {
+    type Observed = Observed;
+    type Wanted = Never;
+    type Own = Never;
+    type Tenant = Never;
+    type Cloud = Never;
+    type Status = MachineSetStatus;
+    type Object = Machine;
 
-impl FlowStep for Step {
-    fn id(&self) -> StepId {
-        let name = |name: &Option<String>| name.clone().unwrap_or_default();
-        match self {
-            Self::AddFinalizer => StepId::new("add", "finalizer", "machine-set"),
-            Self::ClaimItself(_) => StepId::new("claim", "machine-set", ""),
-            Self::Adopt { name, .. } => StepId::new("adopt", "machine", name),
-            Self::OwnTemplate { reference, .. } => {
-                StepId::new("own", "template", format!("{}/{}", reference.kind, reference.name))
-            }
-            Self::CreateMachine(machine) => StepId::new("create", "machine", name(&machine.metadata.name)),
-            Self::CreateClone(object) => {
-                let kind = object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default();
-                StepId::new("create", "clone", format!("{kind}/{}", name(&object.metadata.name)))
-            }
-            Self::DeleteMachine { name, .. } => StepId::new("delete", "machine", name),
-            Self::RemoveFinalizer => StepId::new("remove", "finalizer", "machine-set"),
-        }
-    }
-}
-
-impl Observed {
-    /// The Machines that the set manages, in the order of their names.
-    pub fn members(&self) -> Vec<&Machine> {
-        let uid = self.set.metadata.uid.as_deref().unwrap_or_default();
-        self.machines.iter().filter(|machine| referred::is_controlled_by(&machine.metadata, uid)).collect()
+    fn wanted(_: &Observed) -> Option<Never> {
+        None
     }
 
-    fn replicas(&self) -> usize {
-        usize::try_from(self.set.spec.replicas.unwrap_or(1)).unwrap_or_default()
+    fn plan(observed: &Observed) -> SetPlan {
+        plan(observed)
     }
 
-    fn is_deleting(&self) -> bool {
-        self.set.metadata.deletion_timestamp.is_some()
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
     }
 }
 
 /// What to do about a MachineSet, and what to say. The objects are the Machines that exist, with what a change of the
 /// template changes in place.
-pub fn plan(observed: &Observed) -> Plan<Step, MachineSetStatus, Machine> {
+pub fn plan(observed: &Observed) -> SetPlan {
     let mut plan = Plan::default();
     let cluster = observed.cluster.iter().next();
     if let Some(until) = referred::paused(&observed.set.metadata, cluster) {
@@ -185,7 +98,7 @@ pub fn plan(observed: &Observed) -> Plan<Step, MachineSetStatus, Machine> {
         if let (Some(cluster), set) = (cluster, &observed.set)
             && let Some(claim) = referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
         {
-            plan.steps.push(Step::ClaimItself(claim));
+            plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
         }
         own_templates(observed, &mut plan);
         adopt(observed, &mut plan);
@@ -193,35 +106,36 @@ pub fn plan(observed: &Observed) -> Plan<Step, MachineSetStatus, Machine> {
         complete(observed, &mut plan);
         plan.objects = desired::in_place(observed);
     } else {
-        plan.steps.push(Step::AddFinalizer);
+        let metadata = &observed.set.metadata;
+        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
     }
     plan.status = status::normal(observed);
     plan.wake = wake(observed);
     plan
 }
 
-fn delete_all(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn delete_all(observed: &Observed, plan: &mut SetPlan) {
     if observed.machines.is_unknown() {
         return;
     }
     let members = observed.members();
     if members.is_empty() {
-        plan.steps.push(Step::RemoveFinalizer);
+        let metadata = &observed.set.metadata;
+        plan.steps.push(Write::remove_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
     }
     for machine in members {
         push_delete(machine, plan);
     }
 }
 
-fn push_delete(machine: &Machine, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn push_delete(machine: &Machine, plan: &mut SetPlan) {
     if machine.metadata.deletion_timestamp.is_none() {
-        let name = machine.metadata.name.clone().unwrap_or_default();
-        let uid = machine.metadata.uid.clone().unwrap_or_default();
-        plan.steps.push(Step::DeleteMachine { name, uid });
+        let target = Target::of::<Machine>(&machine.metadata);
+        plan.steps.push(Write::delete(StepId::new("delete", "machine", &target.name), target).into());
     }
 }
 
-fn adopt(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn adopt(observed: &Observed, plan: &mut SetPlan) {
     let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else { return };
     // A selector that selects everything would take every orphan of the cluster; admission fills empty ones in.
     if selector.selects_all() {
@@ -238,15 +152,15 @@ fn adopt(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) 
         if let Claiming::Needs(claim) =
             referred::claiming(metadata, &owner, &observed.set.spec.cluster_name, Some("Cluster"))
         {
-            let name = metadata.name.clone().unwrap_or_default();
-            let uid = metadata.uid.clone().unwrap_or_default();
-            plan.steps.push(Step::Adopt { name, uid, claim });
+            let target = Target::of::<Machine>(metadata);
+            let id = StepId::new("adopt", "machine", &target.name);
+            plan.steps.push(Write::claim(id, target, &claim).into());
         }
     }
 }
 
 /// The Cluster becomes an owner, one of several where Clusters share a template.
-fn own_templates(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn own_templates(observed: &Observed, plan: &mut SetPlan) {
     let Some(cluster) = observed.cluster.iter().find(|cluster| cluster.metadata.deletion_timestamp.is_none())
     else {
         return;
@@ -263,11 +177,10 @@ fn own_templates(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Ma
             continue;
         }
         let owner_references = owners.iter().cloned().chain([owner.clone()]).collect();
-        plan.steps.push(Step::OwnTemplate {
-            reference: reference.clone(),
-            uid: metadata.uid.clone().unwrap_or_default(),
-            claim: Claim { owner_references, labels: BTreeMap::new() },
-        });
+        let claim = Claim { owner_references, labels: BTreeMap::new() };
+        let target = Target::referred(reference, metadata.uid.clone().unwrap_or_default());
+        let id = StepId::new("own", "template", format!("{}/{}", target.kind, target.name));
+        plan.steps.push(Write::claim(id, target, &claim).into());
     }
 }
 
@@ -306,7 +219,7 @@ fn obstacle(observed: &Observed) -> Option<status::Obstacle> {
     None
 }
 
-fn scale(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn scale(observed: &Observed, plan: &mut SetPlan) {
     if observed.machines.is_unknown() {
         return;
     }
@@ -329,11 +242,12 @@ fn scale(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) 
     };
     plan.report
         .decide(format!("Machine {name}"), format!("slot {slot}, {} of {wanted} exist", members.len()));
-    plan.steps.push(Step::CreateMachine(Box::new(desired::machine(&observed.set, &name, slot))));
+    let machine = desired::machine(&observed.set, &name, slot);
+    plan.steps.push(Write::create(StepId::new("create", "machine", name), &machine, true).into());
 }
 
 /// Objects that Machines of this set refer to and that were never there.
-fn complete(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine>) {
+fn complete(observed: &Observed, plan: &mut SetPlan) {
     for machine in observed.members() {
         let name = machine.metadata.name.as_deref().unwrap_or_default();
         if machine.metadata.deletion_timestamp.is_some() {
@@ -341,7 +255,9 @@ fn complete(observed: &Observed, plan: &mut Plan<Step, MachineSetStatus, Machine
         }
         let Some(clones) = observed.clones.get(name) else { continue };
         for object in clone::missing(observed, machine, clones) {
-            plan.steps.push(Step::CreateClone(Box::new(object)));
+            let kind = object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default();
+            let id = StepId::new("create", "clone", format!("{kind}/{name}"));
+            plan.steps.push(Write::create(id, &object, false).into());
         }
     }
 }

@@ -2,21 +2,19 @@
 
 use hangar_api::cluster::v1beta2::machine_set::MachineSetStatusV1Beta1;
 use hangar_api::cluster::v1beta2::{Machine, MachineSetStatus};
-use hangar_api::conditions::{
-    self, Actor, Finding, Polarity, Severity, Source, Waiting, aggregate, is_true, mirror,
-};
+use hangar_api::conditions::{self, Actor, Finding, Waiting, is_true};
 use kube::ResourceExt as _;
 use kube::core::Selector;
 
 use super::{Observed, is_up_to_date, naming, obstacle};
-use crate::flow::{Read, Unknown};
+use crate::findings::{self, PAUSED, unlisted};
+use crate::flow::Unknown;
 
 const SCALING_UP: &str = "ScalingUp";
 const SCALING_DOWN: &str = "ScalingDown";
 const MACHINES_READY: &str = "MachinesReady";
 const MACHINES_UP_TO_DATE: &str = "MachinesUpToDate";
 const DELETING: &str = "Deleting";
-const PAUSED: &str = "Paused";
 
 /// Why no Machine is made.
 pub(super) enum Obstacle {
@@ -54,8 +52,7 @@ fn set(status: &mut MachineSetStatus, observed: &Observed, finding: Finding) {
 
 pub(super) fn paused(observed: &Observed, until: &str) -> MachineSetStatus {
     let mut status = observed.set.status.clone().unwrap_or_default();
-    let waiting = Waiting::new(Actor::ClusterOwner, until);
-    set(&mut status, observed, Finding::raised(PAUSED, PAUSED, &waiting));
+    set(&mut status, observed, findings::paused(until));
     status.observed_generation = observed.set.metadata.generation;
     status
 }
@@ -130,15 +127,8 @@ fn names(members: &[&Machine]) -> String {
     }
 }
 
-/// What is said where the Machines cannot be counted.
-fn uncounted(type_: &str, observed: &Observed) -> Option<Finding> {
-    let Read::Unknown(unknown) = &observed.machines else { return None };
-    let waiting = Waiting::new(Actor::Operator, "a list of the Machines").because(unknown.why.clone());
-    Some(Finding::unknown(type_, "NotReadable", &waiting))
-}
-
 fn scaling_up(observed: &Observed, members: &[&Machine]) -> Finding {
-    if let Some(finding) = uncounted(SCALING_UP, observed) {
+    if let Some(finding) = unlisted(SCALING_UP, "Machines", &observed.machines) {
         return finding;
     }
     let wanted = observed.replicas();
@@ -161,7 +151,7 @@ fn scaling_up(observed: &Observed, members: &[&Machine]) -> Finding {
 }
 
 fn scaling_down(observed: &Observed, members: &[&Machine]) -> Finding {
-    if let Some(finding) = uncounted(SCALING_DOWN, observed) {
+    if let Some(finding) = unlisted(SCALING_DOWN, "Machines", &observed.machines) {
         return finding;
     }
     let wanted = if observed.is_deleting() { 0 } else { observed.replicas() };
@@ -177,29 +167,20 @@ fn scaling_down(observed: &Observed, members: &[&Machine]) -> Finding {
 }
 
 fn merged(observed: &Observed, members: &[&Machine], type_: &str, source: &str) -> Finding {
-    if let Some(finding) = uncounted(type_, observed) {
+    if let Some(finding) = unlisted(type_, "Machines", &observed.machines) {
         return finding;
     }
     if members.is_empty() {
         return Finding::holds(type_, "NoReplicas");
     }
-    let names: Vec<String> = members.iter().map(|machine| machine.name_any()).collect();
-    let sources: Vec<Source<'_>> = members
-        .iter()
-        .zip(&names)
-        .map(|(machine, name)| Source {
-            kind: "Machine",
-            name,
-            condition: machine.status.as_ref().and_then(|status| conditions::get(status, source)),
-        })
-        .collect();
-    aggregate(type_, Polarity::Positive, &sources)
+    findings::merged(type_, members, source)
 }
 
 /// The same in the older contract's shape.
 fn legacy(status: &mut MachineSetStatus, observed: &Observed) {
-    let Some(ready) = conditions::get(status, MACHINES_READY).cloned() else { return };
-    let finding = mirror(Some(&ready), MACHINES_READY, &Waiting::new(Actor::Hangar, "its report"));
-    let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
-    conditions::set_severity(old.conditions.get_or_insert_default(), finding, Severity::Info, observed.now);
+    let pairs = [(MACHINES_READY, MACHINES_READY)];
+    findings::older(status, &pairs, observed.now, |status| {
+        let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+        old.conditions.get_or_insert_default()
+    });
 }

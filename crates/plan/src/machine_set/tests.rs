@@ -1,10 +1,13 @@
 //! MachineSets by scenario.
 
 use hangar_api::cluster::rollout::DeletionOrder;
+use hangar_api::cluster::v1beta2::Cluster;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
+use crate::flow::{Action, Identified as _};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -96,14 +99,23 @@ fn machine(name: &str, slot: u32, days: i64, more: Value) -> Machine {
     serde_json::from_value(object).unwrap()
 }
 
+/// The object that a step makes, if it makes one of that kind.
+fn made<'step>(step: &'step Step, kind: &str) -> Option<&'step DynamicObject> {
+    match &step.write().action {
+        Action::Create { object, .. } if step.id().kind == kind => Some(object),
+        _ => None,
+    }
+}
+
 #[test]
 fn machines_are_made_and_then_what_they_refer_to() {
     let mut seen = observed(set(json!({})));
     let first = plan(&seen);
     check_conditions(first.status.conditions.as_deref().unwrap());
     let steps: Vec<&Step> = first.steps.iter().collect();
-    let [Step::CreateMachine(machine)] = steps.as_slice() else { panic!("{steps:?}") };
-    let mut machine = machine.as_ref().clone();
+    let [step] = steps.as_slice() else { panic!("{steps:?}") };
+    let machine = serde_json::to_value(made(step, "machine").unwrap()).unwrap();
+    let mut machine: Machine = serde_json::from_value(machine).unwrap();
     machine.metadata.uid = Some("u-machine".to_owned());
     seen.clones.insert(
         machine.metadata.name.clone().unwrap(),
@@ -115,10 +127,8 @@ fn machines_are_made_and_then_what_they_refer_to() {
     let clones: Vec<String> = second
         .steps
         .iter()
-        .filter_map(|step| match step {
-            Step::CreateClone(object) => Some(serde_saphyr::to_string(object.as_ref()).unwrap()),
-            _ => None,
-        })
+        .filter_map(|step| made(step, "clone"))
+        .map(|object| serde_saphyr::to_string(object).unwrap())
         .collect();
     assert_eq!((clones.len(), second.steps.len()), (2, 3), "and the next Machine");
     let status = golden(&crate::flow::Frontier::<Step>::default(), &first.status, &first.report);
@@ -280,9 +290,10 @@ fn a_template_change_in_place_keeps_what_a_machine_is() {
 fn a_template_gets_the_cluster_as_one_more_owner_and_only_once() {
     let mut observed = observed(set(json!({"metadata": {"finalizers": [names::MACHINE_SET_FINALIZER]}})));
     let owned = |plan: &Plan<Step, MachineSetStatus, Machine>| -> Vec<Vec<String>> {
-        let claims = plan.steps.iter().filter_map(|step| match step {
-            Step::OwnTemplate { claim, .. } => {
-                Some(claim.owner_references.iter().map(|owner| owner.name.clone()).collect())
+        let claims = plan.steps.iter().filter_map(|step| match &step.write().action {
+            Action::Change { fields, .. } if step.id().to_string().starts_with("own template") => {
+                let owners = fields["metadata"]["ownerReferences"].as_array().unwrap();
+                Some(owners.iter().map(|owner| owner["name"].as_str().unwrap().to_owned()).collect())
             }
             _ => None,
         });

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use hangar_api::conditions::Actor;
 use ipnet::IpNet;
 
+use crate::flow::{Outcome, StepId};
+
 /// Why a cloud cannot be asked at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloudTrouble {
@@ -15,6 +17,24 @@ pub struct CloudTrouble {
     pub message: String,
     /// Who can end it.
     pub actor: Actor,
+}
+
+impl CloudTrouble {
+    /// What a step that did not work said. `refused` is the reason for a refusal.
+    pub(crate) fn of_step(refused: &'static str, step: &StepId, outcome: &Outcome) -> Self {
+        let (reason, actor) = match outcome {
+            Outcome::Refused(_) => (refused, Actor::ClusterOwner),
+            Outcome::Failed(failure) if failure.is_retryable => (failure.category, Actor::Cloud),
+            Outcome::Failed(failure) => (failure.category, Actor::ClusterOwner),
+            Outcome::Stale => ("Outdated", Actor::Hangar),
+            Outcome::Lost | Outcome::Created(_) | Outcome::Done => ("AnswerLost", Actor::Hangar),
+        };
+        let message = match outcome.trouble() {
+            Some(words) => format!("{step}: {words}"),
+            None => format!("{step}: {outcome}"),
+        };
+        Self { reason, message, actor }
+    }
 }
 
 /// A cloud's answers, or why there are none.

@@ -6,14 +6,20 @@
 //! Names are those that people and tools know; two clusters of one name in one project never touch each other's objects.
 
 mod conditions;
+mod draft;
 mod facts;
 mod owner;
 mod pick;
 
 pub use conditions::{Noted, ready_last};
+pub(crate) use draft::{Draft, Subject};
 pub use facts::{
     Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,
     Subnet, Zone,
 };
-pub use owner::{OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, carries_mark, mark, owner_id};
+pub use owner::{
+    OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, SERVER_REQUESTED_ANNOTATION, carries_mark, mark, owner_id,
+    server_requested, server_requested_at,
+};
+pub(crate) use owner::{claim, release};
 pub use pick::{Picked, pick};

@@ -2,14 +2,52 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+
+use crate::flow::{StepId, Write};
+
 /// On an object of ours: the id that everything made for it in a cloud carries.
 pub const OWNER_ID_ANNOTATION: &str = "hangar.cluster.x-k8s.io/owner-id";
+/// On an object of ours: when a server was asked for, from before the call until it is known what became of it.
+pub const SERVER_REQUESTED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/server-requested-at";
 /// In the metadata of a server: the owner id.
 pub const OWNER_METADATA_KEY: &str = "hangar-owner-id";
 
 /// The owner id of an object, if it has one.
 pub fn owner_id(annotations: Option<&BTreeMap<String, String>>) -> Option<String> {
     annotations?.get(OWNER_ID_ANNOTATION).filter(|id| !id.is_empty()).cloned()
+}
+
+/// When a server was asked for whose end is not known. What cannot be read was long ago.
+pub fn server_requested_at(annotations: Option<&BTreeMap<String, String>>) -> Option<Timestamp> {
+    let text = annotations?.get(SERVER_REQUESTED_ANNOTATION)?;
+    Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// The fields that say that a server is asked for, or that it is known what became of it.
+pub fn server_requested(at: Option<Timestamp>) -> Value {
+    json!({ "metadata": { "annotations": { SERVER_REQUESTED_ANNOTATION: at.map(|at| at.to_string()) } } })
+}
+
+/// Puts the owner id and the finalizer on the object, together or not at all.
+pub(crate) fn claim(metadata: &ObjectMeta, owner_id: &str, finalizer: &str) -> Write {
+    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|present| present == finalizer) {
+        finalizers.push(finalizer.to_owned());
+    }
+    let fields = json!({ "metadata": {
+        "annotations": { OWNER_ID_ANNOTATION: owner_id },
+        "finalizers": finalizers,
+    }});
+    Write::itself(StepId::new("claim", "object", "self"), fields)
+}
+
+/// Lets the object go.
+pub(crate) fn release(metadata: &ObjectMeta, finalizer: &str) -> Write {
+    let id = StepId::new("release", "object", "self");
+    Write { id, ..Write::remove_finalizer(metadata, finalizer, "") }
 }
 
 /// What the description of an object of this owner says. Nothing but the id: names change when objects move.

@@ -1,10 +1,12 @@
 //! The end: from the outside in, only what carries our owner id, and each wait said.
 
 use hangar_api::conditions::Actor;
+use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
 
 use super::step::Kind;
-use super::{CloudFacts, Draft, Step};
+use super::{CloudFacts, Draft, NetworkStep};
 use crate::flow::Read;
+use crate::openstack;
 
 const TYPE: &str = "Ready";
 
@@ -28,12 +30,12 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
         groups => {
             for group in groups.iter() {
                 let (name, id) = (group.name.clone(), group.id.clone());
-                draft.steps.push(Step::Delete { kind: Kind::Group, name, id });
+                draft.step(NetworkStep::Delete { kind: Kind::Group, name, id });
             }
-            return draft.working("SecurityGroupsReady", "the security groups to be gone");
+            return draft.working("SecurityGroupsReady", "Working", "the security groups to be gone");
         }
     }
-    draft.steps.push(Step::Release);
+    draft.step(openstack::release(&draft.observed.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
     draft.wait(TYPE, "Deleting", Actor::Hangar, "the object to be let go");
 }
 
@@ -53,13 +55,13 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
                     connected = true;
                     let name = if index == 0 { name.clone() } else { format!("{name} ({})", index + 1) };
                     let (router_id, subnet_id) = (router.id.clone(), subnet_id.clone());
-                    draft.steps.push(Step::RemoveInterface { name, router_id, subnet_id });
+                    draft.step(NetworkStep::RemoveInterface { name, router_id, subnet_id });
                 }
             }
             if !connected {
                 delete_all(draft, Kind::Router, routers.iter().map(|router| router.id.clone()).collect());
             }
-            draft.working("RouterReady", "the router to be gone");
+            draft.working("RouterReady", "Working", "the router to be gone");
             return false;
         }
     }
@@ -95,9 +97,9 @@ fn blocked(draft: &mut Draft<'_>, facts: &CloudFacts, on: &str) {
     let left: Vec<String> =
         left.map(|port| format!("{} {} ({})", port.name, port.id, port.device_owner)).collect();
     if left.is_empty() {
-        draft.working("NetworkReady", on);
+        draft.working("NetworkReady", "Working", on);
     } else {
-        draft.working("NetworkReady", &format!("{on}; still on it: {}", left.join(", ")));
+        draft.working("NetworkReady", "Working", &format!("{on}; still on it: {}", left.join(", ")));
     }
 }
 
@@ -105,6 +107,6 @@ fn delete_all(draft: &mut Draft<'_>, kind: Kind, ids: Vec<String>) {
     let name = draft.observed.resource_name();
     for (index, id) in ids.into_iter().enumerate() {
         let name = if index == 0 { name.clone() } else { format!("{name} (extra {index})") };
-        draft.steps.push(Step::Delete { kind, name, id });
+        draft.step(NetworkStep::Delete { kind, name, id });
     }
 }

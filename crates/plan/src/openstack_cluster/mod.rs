@@ -13,6 +13,7 @@
 
 mod delete;
 mod endpoint;
+mod fold;
 mod network;
 mod observed;
 mod security_groups;
@@ -25,29 +26,53 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::cluster::legacy_condition::LegacyCondition;
+use hangar_api::conditions::Actor;
 use hangar_api::infrastructure::v1beta1::OpenStackClusterStatus;
+use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
 use jiff::Timestamp;
+use kube::core::DynamicObject;
 
-pub use observed::{CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
+pub use fold::fold;
+pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name, rules_of};
-pub use step::{Kind, Step, fold};
+pub use step::{Kind, NetworkStep, Step};
 
-use crate::flow::{self, Frontier, Plan, Report, Wake};
-use crate::openstack::{Access, Noted, OWNER_ID_ANNOTATION};
-
-/// As upstream looks at everything again: a repair of what people changed in the cloud.
-const RESYNC: Duration = Duration::from_secs(10 * 60);
-/// The cloud is working, or something that is not watched must change.
-const POLL: Duration = Duration::from_secs(10);
+use crate::flow::{Never, Outcome, Plan, Planner, Wake};
+use crate::openstack::{self, Access, CloudTrouble, Noted, Subject};
 
 /// The name of the network, the subnet and the router of a cluster. People and tools know it.
 pub fn resource_name(namespace: &str, cluster: &str) -> String {
     format!("k8s-clusterapi-cluster-{namespace}-{cluster}")
 }
 
+/// Decides about OpenStackClusters.
+pub struct OpenStackClusterPlanner;
+
+impl Planner for OpenStackClusterPlanner {
+    type Observed = Observed;
+    type Wanted = AskCloud;
+    type Own = Never;
+    type Tenant = Never;
+    type Cloud = NetworkStep;
+    type Status = OpenStackClusterStatus;
+    type Object = DynamicObject;
+
+    fn wanted(observed: &Observed) -> Option<AskCloud> {
+        observed.wanted()
+    }
+
+    fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
+        plan(observed)
+    }
+
+    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+        fold(observed, step, outcome);
+    }
+}
+
 /// What to do about one OpenStackCluster.
-pub fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus, ()> {
+pub fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
     let mut draft = Draft::new(observed);
     match observed.stage() {
         Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
@@ -58,17 +83,15 @@ pub fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus, ()> {
             "a Cluster that owns this object",
         ),
         Stage::Unknown(why) => draft.unknown("Ready", &why),
-        Stage::Copied(other) => draft.broken(
-            "Ready",
-            "OwnerIdCopied",
-            &format!("the annotation {OWNER_ID_ANNOTATION} to be removed"),
-            &format!("it was copied from {other}, and what carries it in the cloud belongs there"),
-        ),
-        Stage::Release => draft.steps.push(Step::Release),
+        Stage::Copied(other) => draft.copied(&other),
+        Stage::Release => {
+            draft.step(openstack::release(&observed.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
+        }
         Stage::Claim => draft.claim(),
         Stage::Delete => draft.with_cloud(delete::draft),
         Stage::Keep => draft.with_cloud(keep),
     }
+    status::forget(&mut draft);
     draft.finish()
 }
 
@@ -85,98 +108,44 @@ fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {
 }
 
 /// A plan in the making.
-struct Draft<'a> {
-    observed: &'a Observed,
-    steps: Frontier<Step>,
-    status: OpenStackClusterStatus,
-    noted: Vec<Noted>,
-    report: Report,
-    wake: Wake,
-}
+type Draft<'a> = openstack::Draft<'a, Observed>;
 
-impl<'a> Draft<'a> {
-    fn new(observed: &'a Observed) -> Self {
-        Self {
-            observed,
-            steps: Frontier::default(),
-            status: observed.object.status.clone().unwrap_or_default(),
-            noted: Vec::new(),
-            report: Report::default(),
-            wake: Wake::after(observed.now, RESYNC),
-        }
-    }
+impl Subject for Observed {
+    type Step = Step;
+    type Status = OpenStackClusterStatus;
+    type Facts = CloudFacts;
+
+    /// As upstream looks at everything again: a repair of what people changed in the cloud.
+    const RESYNC: Duration = Duration::from_secs(10 * 60);
+    const POLL: Duration = Duration::from_secs(10);
+    const MAIN_CONDITION: &'static str = "Ready";
+    const ACCESS_CONDITION: &'static str = "OpenStackAuthenticationSucceeded";
 
     fn now(&self) -> Timestamp {
-        self.observed.now
+        self.now
     }
 
-    fn claim(&mut self) {
-        self.report
-            .decide("mark the object with an owner id", "everything that is made for it carries that id");
-        self.steps.push(Step::Claim { owner_id: self.observed.fresh_owner_id.clone() });
-        self.wait("Ready", "Starting", Actor::Hangar, "the owner id to be written");
+    fn is_paused(&self) -> bool {
+        self.is_paused()
     }
 
-    fn with_cloud(&mut self, work: fn(&mut Draft<'a>, &CloudFacts)) {
-        const TYPE: &str = "OpenStackAuthenticationSucceeded";
-        match &self.observed.cloud {
-            Access::NotAsked => self.unknown(TYPE, "the cloud was not asked"),
-            Access::Trouble(trouble) => {
-                let waiting = Waiting::new(trouble.actor.clone(), "access to the cloud")
-                    .because(trouble.message.clone());
-                self.report.wait(trouble.message.clone(), None, flow::Actor::from(&trouble.actor));
-                self.noted.push(Noted::fails(TYPE, trouble.reason, &waiting));
-                self.wake = self.wake.sooner(Wake::after(self.now(), POLL));
-            }
-            Access::Facts(facts) => {
-                self.noted.push(Noted::holds(TYPE, "Authenticated"));
-                work(self, facts);
-            }
-        }
+    fn status(&self) -> Option<&OpenStackClusterStatus> {
+        self.object.status.as_ref()
     }
 
-    fn wait(&mut self, type_: &str, reason: &str, actor: Actor, on: &str) {
-        self.report.wait(on, None, flow::Actor::from(&actor));
-        self.noted.push(Noted::waits(type_, reason, &Waiting::new(actor, on)));
+    fn cloud(&self) -> &Access<CloudFacts> {
+        &self.cloud
     }
 
-    /// Something is being done; what went wrong so far is added.
-    fn working(&mut self, type_: &str, on: &str) {
-        let waiting = Waiting::new(Actor::Hangar, on);
-        match self.observed.trouble_about(type_) {
-            None => self.noted.push(Noted::waits(type_, "Working", &waiting)),
-            Some(trouble) => {
-                let waiting =
-                    Waiting { actor: trouble.actor.clone(), ..waiting.because(trouble.message.clone()) };
-                self.noted.push(Noted::fails(type_, trouble.reason, &waiting));
-                self.wake = self.wake.sooner(Wake::after(self.now(), POLL));
-            }
-        }
+    fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {
+        self.troubles.get(type_)
     }
 
-    /// The specification, or what it names, has to change.
-    fn broken(&mut self, type_: &str, reason: &str, on: &str, why: &str) {
-        self.report.wait(on, None, flow::Actor::ClusterOwner);
-        let waiting = Waiting::new(Actor::ClusterOwner, on).because(why);
-        self.noted.push(Noted::fails(type_, reason, &waiting));
-        self.wake = self.wake.sooner(Wake::after(self.now(), POLL));
+    fn claim(&self) -> Step {
+        openstack::claim(&self.object.metadata, &self.fresh_owner_id, OPENSTACK_CLUSTER_FINALIZER).into()
     }
 
-    fn unknown(&mut self, type_: &str, why: &str) {
-        let waiting = Waiting::new(Actor::Hangar, "a look at what there is").because(why);
-        self.report.wait(why, None, flow::Actor::Hangar);
-        self.noted.push(Noted::unknown(type_, "NotYetKnown", &waiting));
-        self.wake = self.wake.sooner(Wake::after(self.now(), POLL));
-    }
-
-    fn finish(mut self) -> Plan<Step, OpenStackClusterStatus, ()> {
-        status::conditions(&mut self);
-        Plan {
-            objects: Vec::new(),
-            steps: self.steps,
-            status: self.status,
-            report: self.report,
-            wake: self.wake,
-        }
+    fn conditions(status: &mut OpenStackClusterStatus) -> &mut Vec<LegacyCondition> {
+        &mut status.conditions
     }
 }

@@ -8,8 +8,8 @@ use hangar_api::infrastructure::v1beta1::{
 };
 
 use super::step::Kind;
-use super::{CloudFacts, Draft, Step};
-use crate::flow::{Read, Wake};
+use super::{CloudFacts, Draft, NetworkStep};
+use crate::flow::Read;
 use crate::openstack::{Network, Noted, Picked, Router, Subnet, pick};
 
 const NETWORK: &str = "NetworkReady";
@@ -91,7 +91,7 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
             None
         }
         Picked::None => {
-            let step = Step::CreateNetwork {
+            let step = NetworkStep::CreateNetwork {
                 name: draft.observed.resource_name(),
                 mtu: spec.network_mtu.and_then(|mtu| u32::try_from(mtu).ok()),
                 is_port_security_enabled: (spec.disable_port_security == Some(true)).then_some(false),
@@ -99,8 +99,8 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
             draft
                 .report
                 .decide("make the network", "the cluster has a managed subnet and no network of ours exists");
-            draft.steps.push(step);
-            draft.working(NETWORK, "the network to be made");
+            draft.step(step);
+            draft.working(NETWORK, "Working", "the network to be made");
             None
         }
         Picked::One(network, extras) => {
@@ -123,22 +123,22 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
         }
         Picked::None => {
             let pools = wanted.allocation_pools.iter();
-            let step = Step::CreateSubnet {
+            let step = NetworkStep::CreateSubnet {
                 name: draft.observed.resource_name(),
                 network_id: network.id.clone(),
                 cidr: wanted.cidr.clone(),
                 dns_nameservers: wanted.dns_nameservers.clone(),
                 allocation_pools: pools.map(|pool| (pool.start.clone(), pool.end.clone())).collect(),
             };
-            draft.steps.push(step);
-            draft.working(NETWORK, "the subnet to be made");
+            draft.step(step);
+            draft.working(NETWORK, "Working", "the subnet to be made");
             None
         }
         Picked::One(subnet, extras) => {
             remove_extras(draft, Kind::Subnet, extras.iter().map(|extra| extra.id.as_str()));
             tag(draft, Kind::Subnet, &subnet.name, &subnet.id, &subnet.tags);
             if !is_same_list(&subnet.dns_nameservers, &wanted.dns_nameservers) {
-                draft.steps.push(Step::SetNameServers {
+                draft.step(NetworkStep::SetNameServers {
                     name: draft.observed.resource_name(),
                     id: subnet.id.clone(),
                     dns_nameservers: wanted.dns_nameservers.clone(),
@@ -163,8 +163,8 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
         Picked::Unknown(why) => return draft.unknown(ROUTER, &why),
         Picked::None => {
             if let Some(step) = create_router(draft, external) {
-                draft.steps.push(step);
-                draft.working(ROUTER, "the router to be made");
+                draft.step(step);
+                draft.working(ROUTER, "Working", "the router to be made");
             }
             return;
         }
@@ -176,7 +176,7 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
     tag(draft, Kind::Router, &router.name, &router.id, &router.tags);
     if recorded.is_none() && router.gateway_addresses.is_empty() {
         // It was made a moment ago: one more look shows the addresses that the cloud chose.
-        draft.wake = draft.wake.sooner(Wake::after(draft.now(), SOON));
+        draft.again(SOON);
     }
     draft.status.router = Some(recorded_router(&router));
     let interfaces = match &facts.interfaces {
@@ -187,15 +187,15 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
         draft.noted.push(Noted::holds(ROUTER, "Ready"));
         return;
     }
-    draft.steps.push(Step::AddInterface {
+    draft.step(NetworkStep::AddInterface {
         name: router.name.clone(),
         router_id: router.id.clone(),
         subnet_id: subnet.id.clone(),
     });
-    draft.working(ROUTER, "the router to be connected to the subnet");
+    draft.working(ROUTER, "Working", "the router to be connected to the subnet");
 }
 
-fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<Step> {
+fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkStep> {
     let mut gateway_addresses = Vec::new();
     for (index, address) in draft.observed.object.spec.external_router_ips.iter().enumerate() {
         let SubnetParam::Id(subnet) = &address.subnet else {
@@ -206,7 +206,7 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<Step> {
         let fixed = Some(address.fixed_ip.clone()).filter(|address| !address.is_empty());
         gateway_addresses.push((Some(subnet.0.clone()), fixed));
     }
-    Some(Step::CreateRouter {
+    Some(NetworkStep::CreateRouter {
         name: draft.observed.resource_name(),
         gateway_network_id: external.id.clone(),
         gateway_addresses,
@@ -322,7 +322,7 @@ pub(super) fn remove_extras<'a>(draft: &mut Draft<'_>, kind: Kind, ids: impl Ite
     let name = draft.observed.resource_name();
     for (number, id) in ids.enumerate() {
         let name = format!("{name} (extra {})", number + 1);
-        draft.steps.push(Step::Delete { kind, name, id: id.to_owned() });
+        draft.step(NetworkStep::Delete { kind, name, id: id.to_owned() });
     }
 }
 
@@ -334,5 +334,5 @@ pub(super) fn tag(draft: &mut Draft<'_>, kind: Kind, name: &str, id: &str, prese
     }
     let mut tags: Vec<String> = present.to_vec();
     tags.extend(wanted.iter().filter(|tag| !present.contains(tag)).cloned());
-    draft.steps.push(Step::Tag { kind, name: name.to_owned(), id: id.to_owned(), tags });
+    draft.step(NetworkStep::Tag { kind, name: name.to_owned(), id: id.to_owned(), tags });
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::conditions::Actor;
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER, PAUSED_ANNOTATION};
 use jiff::Timestamp;
@@ -100,7 +99,23 @@ pub enum Stage {
     Release,
 }
 
+/// What has to be read: what there is in the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskCloud {
+    /// Whether everything that can be ours is looked for, to be deleted.
+    pub is_deleting: bool,
+}
+
 impl Observed {
+    /// What to read before a plan can be made.
+    pub fn wanted(&self) -> Option<AskCloud> {
+        match (&self.cloud, self.stage()) {
+            (Access::NotAsked, Stage::Keep) => Some(AskCloud { is_deleting: false }),
+            (Access::NotAsked, Stage::Delete) => Some(AskCloud { is_deleting: true }),
+            _ => None,
+        }
+    }
+
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
         let meta = &self.object.metadata;
@@ -178,18 +193,7 @@ impl Observed {
             && recorded.is_some_and(|network| network.name == self.resource_name())
     }
 
-    pub(super) fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {
-        self.troubles.get(type_)
-    }
-
     pub(super) fn has_no_external_network(&self) -> bool {
         self.object.spec.disable_external_network == Some(true)
-    }
-}
-
-impl CloudTrouble {
-    /// A refusal of the cloud, or a failure.
-    pub fn of_step(reason: &'static str, message: impl Into<String>, actor: Actor) -> Self {
-        Self { reason, message: message.into(), actor }
     }
 }

@@ -13,7 +13,7 @@ use hangar_api::infrastructure::v1beta1::{
 };
 
 use super::step::Kind;
-use super::{CloudFacts, Draft, Step};
+use super::{CloudFacts, Draft, NetworkStep};
 use crate::openstack::{Group, GroupRule, KnownRule, Noted, Picked, pick};
 
 const TYPE: &str = "SecurityGroupsReady";
@@ -61,7 +61,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     }
     // Node ports are open to the cluster's own subnets; without them the rules would be half.
     let Some(network) = draft.status.network.clone() else {
-        return draft.working(TYPE, "the network, whose range is in the rules");
+        return draft.working(TYPE, "Working", "the network, whose range is in the rules");
     };
     let cidrs: Vec<String> = network.subnets.iter().map(|subnet| subnet.cidr.clone()).collect();
     let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
@@ -72,7 +72,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     if draft.steps.len() == before {
         draft.noted.push(Noted::holds(TYPE, "Ready"));
     } else {
-        draft.working(TYPE, "the rules to be as they ought to be");
+        draft.working(TYPE, "Working", "the rules to be as they ought to be");
     }
 }
 
@@ -95,11 +95,11 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
                 draft.unknown(TYPE, &why);
                 return None;
             }
-            Picked::None => draft.steps.push(Step::CreateGroup { role, name }),
+            Picked::None => draft.step(NetworkStep::CreateGroup { role, name }),
             Picked::One(group, extras) => {
                 for (number, extra) in extras.iter().enumerate() {
                     let name = format!("{name} (extra {})", number + 1);
-                    draft.steps.push(Step::Delete { kind: Kind::Group, name, id: extra.id.clone() });
+                    draft.step(NetworkStep::Delete { kind: Kind::Group, name, id: extra.id.clone() });
                 }
                 super::network::tag(draft, Kind::Group, &group.name, &group.id, &group.tags);
                 found.insert(role, group);
@@ -107,7 +107,7 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
         }
     }
     if found.len() < ROLES.len() {
-        draft.working(TYPE, "the security groups to be made");
+        draft.working(TYPE, "Working", "the security groups to be made");
         return None;
     }
     Some(found)
@@ -123,7 +123,7 @@ fn rules(
     let is_same = |known: &KnownRule, rule: &GroupRule| known.rule.normalized() == rule.normalized();
     for (rule, description) in wanted {
         if !group.rules.iter().any(|known| is_same(known, rule)) {
-            draft.steps.push(Step::CreateRule {
+            draft.step(NetworkStep::CreateRule {
                 role,
                 group_id: group.id.clone(),
                 label: label(rule, ids),
@@ -135,7 +135,7 @@ fn rules(
     for known in &group.rules {
         if !wanted.iter().any(|(rule, _)| is_same(known, rule)) && !known.id.is_empty() {
             let label = label(&known.rule, ids);
-            draft.steps.push(Step::DeleteRule { role, id: known.id.clone(), label });
+            draft.step(NetworkStep::DeleteRule { role, id: known.id.clone(), label });
         }
     }
 }

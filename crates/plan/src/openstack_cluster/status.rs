@@ -1,11 +1,9 @@
-//! The status: conditions, and where machines can be put.
+//! The status: conditions that go away, and where machines can be put.
 
-use hangar_api::conditions::{Actor, Finding, Severity, Waiting, set_severity};
 use hangar_api::infrastructure::v1beta1::FailureDomain;
 
 use super::{CloudFacts, Draft, unsupported};
 use crate::flow::Read;
-use crate::openstack::ready_last;
 
 /// Recorded once: where machines are must not change by itself.
 pub(super) fn failure_domains(draft: &mut Draft<'_>, facts: &CloudFacts) {
@@ -31,26 +29,16 @@ pub(super) fn failure_domains(draft: &mut Draft<'_>, facts: &CloudFacts) {
     }
 }
 
-/// Writes what was noted.
-pub(super) fn conditions(draft: &mut Draft<'_>) {
-    let now = draft.now();
-    let conditions = &mut draft.status.conditions;
-    if draft.observed.is_paused() {
-        // The older contract has no condition for it that tools know; ours says it all the same.
-        let waiting = Waiting::new(Actor::ClusterOwner, "the end of the pause");
-        set_severity(conditions, Finding::raised("Paused", "Paused", &waiting), Severity::Info, now);
-        return;
-    }
-    conditions.retain(|condition| condition.r#type != "Paused");
-    // A condition of a part that is no longer looked at would be old news.
+/// Removes conditions that no longer apply, unless nothing was checked.
+pub(super) fn forget(draft: &mut Draft<'_>) {
     if draft.noted.is_empty() {
         return;
     }
-    let noted = std::mem::take(&mut draft.noted);
-    // Said only while there is something to say.
-    let is_idle = noted.iter().any(|noted| noted.finding.type_() == unsupported::TYPE);
-    conditions.retain(|condition| condition.r#type != unsupported::TYPE || is_idle);
+    let has_unsupported = draft.noted.iter().any(|noted| noted.finding.type_() == unsupported::TYPE);
     let has_zones = !draft.status.failure_domains.is_empty();
-    conditions.retain(|condition| condition.r#type != "FailureDomainsReady" || !has_zones);
-    ready_last(conditions, noted, now);
+    draft.status.conditions.retain(|condition| match condition.r#type.as_str() {
+        unsupported::TYPE => has_unsupported,
+        "FailureDomainsReady" => !has_zones,
+        _ => true,
+    });
 }

@@ -4,7 +4,7 @@ mod cloud;
 
 use super::*;
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Failure, Outcome, Read};
+use crate::flow::{Identified as _, Read};
 use crate::openstack::{Group, KnownRule, Port, Router, Subnet};
 use cloud::*;
 
@@ -245,9 +245,9 @@ fn nothing_is_made_from_an_unknown_read() {
 fn a_quota_is_said_in_the_words_of_the_cloud() {
     let cloud = Cloud::new(MANAGED);
     let mut observed = cloud.observe();
-    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
+    claim(&mut observed);
     let step = checked(&observed).steps.iter().next().unwrap().clone();
-    fold(&mut observed, &step, &Outcome::Refused("Quota exceeded for resources: ['network'].".to_owned()));
+    fold(&mut observed, &step, &Outcome::refused("Quota exceeded for resources: ['network']."));
     let status = checked(&observed).status;
     let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
     assert_eq!(
@@ -255,15 +255,7 @@ fn a_quota_is_said_in_the_words_of_the_cloud() {
         (Some("OpenStackRefused"), Some("Error"))
     );
     assert!(ready.message.as_deref().unwrap().contains("Quota exceeded for resources: ['network']"));
-    fold(
-        &mut observed,
-        &step,
-        &Outcome::Failed(Failure {
-            category: "CloudUnavailable",
-            message: "503".to_owned(),
-            is_retryable: true,
-        }),
-    );
+    fold(&mut observed, &step, &Outcome::failed("CloudUnavailable", "503"));
     assert!(
         checked(&observed)
             .status
@@ -303,7 +295,7 @@ fn machines_and_leftovers_keep_the_network_and_are_named() {
 #[test]
 fn bad_credentials_are_said_and_stop_everything() {
     let mut observed = Cloud::new(MANAGED).observe();
-    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
+    claim(&mut observed);
     observed.cloud = Access::Trouble(crate::openstack::CloudTrouble {
         reason: "Unauthorized",
         message: "The request you have made requires authentication.".to_owned(),
@@ -332,9 +324,9 @@ fn a_copied_owner_id_gives_no_right_to_what_carries_it() {
         let mut observed = cloud.observe();
         observed.copied_from = Some("default/first".to_owned());
         let plan = checked(&observed);
-        let steps: Vec<&Step> = plan.steps.iter().collect();
+        let steps: Vec<String> = plan.steps.iter().map(|step| step.id().to_string()).collect();
         let is_deleting = observed.object.metadata.deletion_timestamp.is_some();
-        assert_eq!(steps, if is_deleting { vec![&Step::Release] } else { vec![] });
+        assert_eq!(steps, if is_deleting { vec!["release object self"] } else { vec![] });
     }
 }
 

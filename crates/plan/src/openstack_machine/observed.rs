@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use hangar_api::infrastructure::v1beta1::OpenStackMachine;
+use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackMachine};
 use hangar_api::names::{OPENSTACK_MACHINE_FINALIZER, PAUSED_ANNOTATION};
 use jiff::Timestamp;
 
@@ -44,8 +44,10 @@ pub struct ClusterFacts {
 }
 
 /// What matters of the OpenStackCluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InfrastructureFacts {
+    /// The credentials it uses.
+    pub identity: Option<IdentityReference>,
     /// The cluster's network.
     pub network_id: Option<String>,
     /// The subnets that machines get addresses from.
@@ -74,11 +76,18 @@ pub struct PortFacts {
 /// What the cloud says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CloudFacts {
-    /// Servers of the machine's name with our owner id.
+    /// Servers with our owner id, or the recorded one if it is nobody else's.
     pub servers: Read<Server>,
     /// Ports with our owner id, by name.
     pub ports: BTreeMap<String, Read<Port>>,
-    /// The image. This and the rest are looked for only while there is no server.
+    /// What a new server needs; looked for only while there is none.
+    pub preflight: Option<Preflight>,
+}
+
+/// What a new server needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preflight {
+    /// The image.
     pub image: Read<Image>,
     /// The flavor.
     pub flavor: Read<Flavor>,
@@ -90,6 +99,19 @@ pub struct CloudFacts {
     pub wanted: Vec<PortFacts>,
     /// Security groups of all ports.
     pub groups: Vec<Read<Group>>,
+}
+
+impl Default for Preflight {
+    fn default() -> Self {
+        Self {
+            image: Read::unknown("not asked"),
+            flavor: Read::unknown("not asked"),
+            server_group: Read::Absent,
+            key: Read::Absent,
+            wanted: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
 }
 
 /// Everything a plan looks at.
@@ -149,7 +171,37 @@ pub enum Stage {
     Release,
 }
 
+/// What has to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// What there is of the machine in the cloud.
+    Servers {
+        /// Whether it is there to be deleted.
+        is_deleting: bool,
+        /// Whether it has to be looked for anew: something is made or deleted. Else what others saw lately is enough.
+        is_live: bool,
+    },
+    /// Everything that a new server needs.
+    Preflight,
+}
+
 impl Observed {
+    /// What to read next before a plan can be made.
+    pub fn wanted(&self) -> Option<Wanted> {
+        match (&self.cloud, self.stage()) {
+            (Access::NotAsked, Stage::Keep) => {
+                // It is said once a server runs, failed or is gone, and never before one is made.
+                let is_over = self.object.status.as_ref().is_some_and(|status| status.ready.is_some());
+                Some(Wanted::Servers { is_deleting: false, is_live: !is_over })
+            }
+            (Access::NotAsked, Stage::Delete) => Some(Wanted::Servers { is_deleting: true, is_live: true }),
+            (Access::Facts(facts), Stage::Keep) if facts.preflight.is_none() && self.needs_server(facts) => {
+                Some(Wanted::Preflight)
+            }
+            _ => None,
+        }
+    }
+
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
         if self.is_paused() {
@@ -243,11 +295,9 @@ impl Observed {
             || self.object.status.as_ref().is_some_and(|status| status.instance_id.is_some())
     }
 
-    /// Whether everything that a new server needs has to be looked for. One that the cloud only keeps for a while is
-    /// none.
-    pub fn needs_preflight(&self, servers: &Read<Server>) -> bool {
-        let has_none = servers.clone().filter(|server| !server.is_gone()).is_absent();
-        self.stage() == Stage::Keep && has_none && !self.was_made()
+    /// Whether there is no server and never was one. One that the cloud only keeps for a while is none.
+    fn needs_server(&self, facts: &CloudFacts) -> bool {
+        facts.servers.clone().filter(|server| !server.is_gone()).is_absent() && !self.was_made()
     }
 
     pub(super) fn infrastructure_facts(&self) -> InfrastructureFacts {

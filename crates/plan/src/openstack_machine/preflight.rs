@@ -5,7 +5,7 @@ use hangar_api::infrastructure::v1beta1::{
 };
 
 use super::ports::suffix;
-use super::{CloudFacts, InfrastructureFacts, Observed, PortFacts, WantedPort, wanted_ports};
+use super::{InfrastructureFacts, Observed, PortFacts, Preflight, WantedPort, wanted_ports};
 use crate::flow::Read;
 use crate::openstack::{Group, mark};
 
@@ -50,7 +50,7 @@ fn same_names(spec: &OpenStackMachineSpec) -> Vec<String> {
 }
 
 /// What was found, or everything that was not.
-pub(super) fn resolve(observed: &Observed, facts: &CloudFacts) -> Result<ResolvedMachine, Vec<Problem>> {
+pub(super) fn resolve(observed: &Observed, facts: &Preflight) -> Result<ResolvedMachine, Vec<Problem>> {
     let mut found = Found::default();
     let image_id = found.one("spec.image", "image", &facts.image, |image| {
         (image.status == "active").then(|| image.id.clone()).ok_or(format!("its status is {}", image.status))
@@ -132,7 +132,7 @@ fn user_data(observed: &Observed, found: &mut Found) {
     }
 }
 
-fn ports(observed: &Observed, facts: &CloudFacts, found: &mut Found) -> Vec<ResolvedPort> {
+fn ports(observed: &Observed, facts: &Preflight, found: &mut Found) -> Vec<ResolvedPort> {
     let infrastructure = observed.infrastructure_facts();
     let wanted = wanted_ports(&observed.server_name(), &observed.object.spec, &infrastructure);
     let shared = group_ids("spec.securityGroups", &facts.groups, found);

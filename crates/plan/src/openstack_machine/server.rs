@@ -2,9 +2,12 @@
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::infrastructure::v1beta1::{MachineResources, PortResource, ResolvedMachine};
+use serde_json::json;
 
-use super::{BUSY, CloudFacts, Draft, POLL, Step, TYPE, preflight, status, wanted_ports};
-use crate::flow::Read;
+use super::{
+    BUSY, CloudFacts, Draft, NewServer, POLL, ServerStep, TYPE, preflight, request, status, wanted_ports,
+};
+use crate::flow::{Read, StepId, Write};
 use crate::openstack::{Noted, Picked, Port, Server, pick};
 
 /// The server, if there is one; else the way to it.
@@ -14,11 +17,11 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     let recorded = draft.status.instance_id.clone();
     let preferred = bound.map(|port| port.device_id.clone()).or(recorded);
     match pick(&visible, |server| &server.id, preferred.as_deref()) {
-        Picked::Unknown(why) => draft.unknown(&why),
+        Picked::Unknown(why) => draft.unknown(TYPE, &why),
         Picked::One(server, extras) => {
             for (number, extra) in extras.iter().enumerate() {
                 let name = format!("{} (extra {})", server.name, number + 1);
-                draft.steps.push(Step::DeleteServer { name, id: extra.id.clone() });
+                draft.step(ServerStep::DeleteServer { name, id: extra.id.clone() });
             }
             seen(draft, facts, &server);
         }
@@ -29,20 +32,30 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
             draft.status.instance_state = Some("DELETED".to_owned());
             draft.status.ready = Some(false);
         }
-        Picked::None => make(draft, facts),
+        Picked::None => match (bound, request::unsettled(draft.observed)) {
+            (Some(port), _) => {
+                let on =
+                    format!("the server {} on port {} to be listed by the cloud", port.device_id, port.name);
+                draft.wait(TYPE, "InstanceNotReady", Actor::Cloud, &on);
+                draft.again(BUSY);
+            }
+            (None, Some(left)) => request::settle(draft, facts, left),
+            (None, None) => make(draft, facts),
+        },
     }
 }
 
 fn make(draft: &mut Draft<'_>, facts: &CloudFacts) {
-    let resolved = match preflight::resolve(draft.observed, facts) {
+    let Some(found) = &facts.preflight else { return draft.unknown(TYPE, "what it needs was not asked for") };
+    let resolved = match preflight::resolve(draft.observed, found) {
         Ok(resolved) => resolved,
         Err(problems) => {
             let words: Vec<&str> = problems.iter().map(|problem| problem.words.as_str()).collect();
             if problems.iter().all(|problem| problem.is_unknown) {
-                return draft.unknown(&words.join("; "));
+                return draft.unknown(TYPE, &words.join("; "));
             }
             let on = "everything the server needs to exist";
-            return draft.broken("InvalidMachineSpec", on, &words.join("; "));
+            return draft.broken(TYPE, "InvalidMachineSpec", on, &words.join("; "));
         }
     };
     // Before the first port: from here on other names are refused.
@@ -51,16 +64,12 @@ fn make(draft: &mut Draft<'_>, facts: &CloudFacts) {
     draft.status.resources = Some(MachineResources {
         ports: ports.iter().map(|port| PortResource { id: port.id.clone() }).collect(),
     });
-    if let Some(port) = ports.iter().find(|port| !port.device_id.is_empty()) {
-        let on = format!("the server {} on port {} to be listed by the cloud", port.device_id, port.name);
-        draft.wait("InstanceNotReady", Actor::Cloud, &on);
-        return draft.again(BUSY);
-    }
     let Read::One(user_data) = &draft.observed.user_data else { return };
     let name = draft.observed.server_name();
     draft.report.decide(format!("make the server {name}"), "everything it needs is there");
-    draft.steps.push(create(draft, name, resolved, &ports, user_data));
-    draft.working("InstanceNotReady", "the server to be made");
+    let server = create(draft, name, resolved, &ports, user_data);
+    draft.step(ServerStep::CreateServer(Box::new(server)));
+    draft.working(TYPE, "InstanceNotReady", "the server to be made");
 }
 
 fn create(
@@ -69,14 +78,14 @@ fn create(
     resolved: ResolvedMachine,
     ports: &[Port],
     user_data: &super::UserData,
-) -> Step {
+) -> NewServer {
     let spec = &draft.observed.object.spec;
     let infrastructure = draft.observed.infrastructure_facts();
     let machine = draft.observed.machine.iter().next().cloned().unwrap_or_default();
     let mut tags = [&spec.tags[..], &infrastructure.tags[..]].concat();
     super::ports::dedup(&mut tags);
     let omits_zone = machine.is_control_plane && infrastructure.omits_zone;
-    Step::CreateServer {
+    NewServer {
         name,
         image_id: resolved.image_id,
         flavor_id: resolved.flavor_id,
@@ -101,30 +110,30 @@ fn ports(draft: &mut Draft<'_>, facts: &CloudFacts, resolved: &ResolvedMachine) 
         let used = read.iter().find(|port| !port.device_id.is_empty()).map(|port| port.id.clone());
         match pick(&read, |port| &port.id, used.as_deref()) {
             Picked::Unknown(why) => {
-                draft.unknown(&why);
+                draft.unknown(TYPE, &why);
                 return None;
             }
-            Picked::None => draft.steps.push(Step::CreatePort(Box::new(wanted.clone()))),
+            Picked::None => draft.step(ServerStep::CreatePort(Box::new(wanted.clone()))),
             Picked::One(port, extras) => {
                 for (number, extra) in
                     extras.iter().enumerate().filter(|(_, extra)| extra.device_id.is_empty())
                 {
                     let name = format!("{} (extra {})", wanted.name, number + 1);
-                    draft.steps.push(Step::DeletePort { name, id: extra.id.clone() });
+                    draft.step(ServerStep::DeletePort { name, id: extra.id.clone() });
                 }
                 if !wanted.tags.iter().all(|tag| port.tags.contains(tag)) {
                     // The call replaces all tags; those that others set stay.
                     let mut tags = [&port.tags[..], &wanted.tags[..]].concat();
                     super::ports::dedup(&mut tags);
                     let (name, id) = (wanted.name.clone(), port.id.clone());
-                    draft.steps.push(Step::TagPort { name, id, tags });
+                    draft.step(ServerStep::TagPort { name, id, tags });
                 }
                 all.push(port);
             }
         }
     }
     if all.len() < resolved.ports.len() {
-        draft.working("InstanceNotReady", "the ports to be made");
+        draft.working(TYPE, "InstanceNotReady", "the ports to be made");
         return None;
     }
     Some(all)
@@ -134,17 +143,21 @@ fn ports(draft: &mut Draft<'_>, facts: &CloudFacts, resolved: &ResolvedMachine) 
 fn seen(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
     draft.status.instance_id = Some(server.id.clone());
     draft.status.instance_state = Some(server.status.clone());
+    if request::unsettled(draft.observed).is_some() {
+        draft.step(request::forget());
+    }
     record_ports(draft, facts, server);
     // Known only in the pass that made the server; kept from then on.
     if draft.status.resolved.is_none()
-        && let Ok(resolved) = preflight::resolve(draft.observed, facts)
+        && let Some(found) = &facts.preflight
+        && let Ok(resolved) = preflight::resolve(draft.observed, found)
     {
         draft.status.resolved = Some(resolved);
     }
     match server.status.as_str() {
-        "ACTIVE" => active(draft, server),
+        "ACTIVE" => active(draft, facts, server),
         "BUILD" | "" => {
-            draft.wait("InstanceNotReady", Actor::Cloud, "the server to be built");
+            draft.wait(TYPE, "InstanceNotReady", Actor::Cloud, "the server to be built");
             draft.again(BUSY);
         }
         "ERROR" => {
@@ -166,8 +179,9 @@ fn seen(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
 }
 
 fn record_ports(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
+    let observed = draft.observed;
     let wanted =
-        wanted_ports(&server.name, &draft.observed.object.spec, &draft.observed.infrastructure_facts());
+        wanted_ports(&observed.server_name(), &observed.object.spec, &observed.infrastructure_facts());
     let known = wanted.iter().filter_map(|wanted| facts.ports.get(&wanted.name));
     let bound = known.flat_map(Read::iter).filter(|port| port.device_id == server.id);
     let ports: Vec<PortResource> = bound.map(|port| PortResource { id: port.id.clone() }).collect();
@@ -176,13 +190,26 @@ fn record_ports(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
     }
 }
 
-fn active(draft: &mut Draft<'_>, server: &Server) {
+/// It runs; without one of its ports it is no node.
+fn active(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
     draft.status.addresses = status::addresses(server);
+    let is_bound = |read: &Read<Port>| read.iter().any(|port| port.device_id == server.id);
+    match facts.ports.iter().find(|(_, read)| !is_bound(read)) {
+        Some((_, Read::Unknown(unknown))) => return draft.unknown(TYPE, &unknown.why),
+        Some((name, _)) => {
+            let waiting = Waiting::new(Actor::Cloud, format!("port {name} to be bound to the server"))
+                .because("the server is ACTIVE without it; if this lasts, delete the Machine");
+            draft.noted.push(Noted::warns(TYPE, "InstanceNotReady", &waiting));
+            return draft.again(POLL);
+        }
+        None => {}
+    }
     let provider_id = status::provider_id(&draft.observed.object.spec, &server.id);
     if draft.observed.object.spec.provider_id.is_none() {
         // The contract: the id is there before the machine is called ready.
-        draft.steps.push(Step::Record { provider_id });
-        return draft.working("InstanceNotReady", "the provider id to be written");
+        let fields = json!({ "spec": { "providerID": provider_id } });
+        draft.step(Write::itself(StepId::new("record", "object", "self"), fields));
+        return draft.working(TYPE, "InstanceNotReady", "the provider id to be written");
     }
     draft.status.ready = Some(true);
     draft.status.initialization.get_or_insert_default().provisioned = Some(true);

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::conditions::{Actor, Finding, Severity, Waiting, set_severity};
 use hangar_api::infrastructure::v1beta1::{OpenStackMachineSpec, SchedulerHintType};
 use k8s_openapi::api::core::v1::NodeAddress;
 use serde_json::{Value, json};
 
-use super::Draft;
-use crate::openstack::{Server, ready_last};
+use crate::openstack::Server;
 
 /// What the peer would write: with the region of the machine's own reference, and nothing where it has none.
 pub(super) fn provider_id(spec: &OpenStackMachineSpec, server_id: &str) -> String {
@@ -45,20 +43,4 @@ pub(super) fn scheduler_hints(spec: &OpenStackMachineSpec) -> BTreeMap<String, V
             (hint.name.clone(), value)
         })
         .collect()
-}
-
-/// Writes what was noted.
-pub(super) fn conditions(draft: &mut Draft<'_>) {
-    let now = draft.observed.now;
-    let conditions = &mut draft.status.conditions;
-    if draft.observed.is_paused() {
-        let waiting = Waiting::new(Actor::ClusterOwner, "the end of the pause");
-        set_severity(conditions, Finding::raised("Paused", "Paused", &waiting), Severity::Info, now);
-        return;
-    }
-    conditions.retain(|condition| condition.r#type != "Paused");
-    let noted = std::mem::take(&mut draft.noted);
-    if !noted.is_empty() {
-        ready_last(conditions, noted, now);
-    }
 }

@@ -1,14 +1,11 @@
 //! Scenarios over a small cloud in memory: goldens of what is done and said, and the crash sweep of make and delete.
 
 mod cloud;
-
-use std::collections::BTreeSet;
-
-use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
+mod late;
 
 use super::*;
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Outcome, Read, Step as _};
+use crate::flow::{Identified as _, Read};
 use crate::openstack::{CloudTrouble, Port, Server};
 use cloud::*;
 
@@ -27,13 +24,7 @@ fn the_server_that_is_asked_for() {
     let mut cloud = Cloud::new(WORKER);
     let mut observed = cloud.observe();
     let mut asked = Vec::new();
-    let mut tried = BTreeSet::new();
-    while let Some(step) = checked(&observed).steps.next_untried(&tried).cloned() {
-        tried.insert(step.id());
-        asked.push(format!("{step:#?}"));
-        let outcome = cloud.run(&step);
-        fold(&mut observed, &step, &outcome);
-    }
+    cloud.pass(&mut observed, |step, _| asked.push(format!("{step:#?}")));
     insta::assert_snapshot!(asked.join("\n"));
 }
 
@@ -96,8 +87,8 @@ fn everything_that_is_missing_is_told_together_and_nothing_is_made() {
 fn a_read_that_failed_is_not_a_missing_image() {
     let cloud = Cloud::new(WORKER);
     let mut observed = cloud.observe();
-    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
-    observed.cloud.facts_mut().unwrap().image = Read::unknown("503 from glance");
+    claim(&mut observed);
+    observed.cloud.facts_mut().unwrap().preflight.as_mut().unwrap().image = Read::unknown("503 from glance");
     let plan = checked(&observed);
     assert!(plan.steps.is_empty());
     let ready = plan.status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
@@ -153,18 +144,44 @@ fn other_states_are_no_failure() {
 fn a_port_whose_server_is_not_listed_yet_stops_a_second_server() {
     let mut cloud = Cloud::new(WORKER);
     let mut observed = cloud.observe();
-    let mut tried = BTreeSet::new();
-    while let Some(step) = checked(&observed).steps.next_untried(&tried).cloned() {
-        tried.insert(step.id());
-        let outcome = cloud.run(&step);
-        fold(&mut observed, &step, &outcome);
-    }
+    cloud.pass(&mut observed, |_, _| {});
     let hidden = std::mem::take(&mut cloud.servers);
     let observed = cloud.observe();
     assert!(checked(&observed).steps.is_empty(), "the list lags behind");
     cloud.servers = hidden;
     cloud.settle_all();
     assert_eq!((cloud.servers.len(), cloud.ports.len()), (1, 1));
+}
+
+#[test]
+fn only_what_is_made_or_deleted_is_looked_for_anew() {
+    let wanted = |cloud: &Cloud| Observed { cloud: Access::NotAsked, ..cloud.observe() }.wanted();
+    let asked = |is_deleting, is_live| Some(Wanted::Servers { is_deleting, is_live });
+    for becomes in ["ACTIVE", "ERROR", "SOFT_DELETED"] {
+        let mut cloud = Cloud { becomes, ..Cloud::new(WORKER) };
+        let mut observed = cloud.observe();
+        cloud.pass(&mut observed, |_, _| {});
+        cloud.object.status = Some(checked(&observed).status);
+        assert_eq!(wanted(&cloud), asked(false, true), "it is being built");
+        cloud.settle_all();
+        assert_eq!(wanted(&cloud), asked(false, false), "{becomes}");
+        assert_eq!(wanted(&cloud.deleted()), asked(true, true));
+    }
+}
+
+#[test]
+fn a_server_is_not_ready_without_one_of_its_ports() {
+    let mut cloud = Cloud::new(TWO_PORTS);
+    let mut observed = cloud.observe();
+    cloud.pass(&mut observed, |_, _| {});
+    let device = std::mem::take(&mut cloud.ports[1].device_id);
+    cloud.settle_all();
+    let (status, _, message) = cloud.condition();
+    assert!(status == "False" && message.contains(&cloud.ports[1].name), "{status} {message}");
+    assert_eq!((cloud.status().ready, &cloud.object.spec.provider_id), (None, &None));
+    cloud.ports[1].device_id = device;
+    cloud.settle_all();
+    assert_eq!(cloud.status().ready, Some(true));
 }
 
 #[test]
@@ -196,9 +213,9 @@ fn duplicates_are_swept_and_the_bound_ones_kept() {
 fn refusals_are_said_in_the_words_of_the_cloud() {
     let cloud = Cloud::new(WORKER);
     let mut observed = cloud.observe();
-    fold(&mut observed, &Step::Claim { owner_id: "owner-1".to_owned() }, &Outcome::Done);
+    claim(&mut observed);
     let step = checked(&observed).steps.iter().next().unwrap().clone();
-    fold(&mut observed, &step, &Outcome::Refused("Quota exceeded for resources: ['port'].".to_owned()));
+    fold(&mut observed, &step, &Outcome::refused("Quota exceeded for resources: ['port']."));
     let status = checked(&observed).status;
     let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
     assert_eq!(ready.reason.as_deref(), Some("PortCreateFailed"));
@@ -269,10 +286,15 @@ fn a_soft_deleted_server_does_not_keep_another_from_being_made() {
     assert!(!trace.is_empty());
     cloud.object.status = None;
     cloud.object.spec.provider_id = None;
-    let observed = cloud.observe();
-    assert!(observed.needs_preflight(&Read::One(gone.clone())));
+    let wanted = |server: Server| {
+        let mut observed = cloud.observe();
+        let facts = observed.cloud.facts_mut().unwrap();
+        (facts.servers, facts.preflight) = (Read::One(server), None);
+        observed.wanted()
+    };
+    assert_eq!(wanted(gone.clone()), Some(Wanted::Preflight));
     let lives = Server { status: "ACTIVE".to_owned(), ..gone };
-    assert!(!observed.needs_preflight(&Read::One(lives)));
+    assert_eq!(wanted(lives), None);
 }
 
 #[test]
@@ -300,9 +322,9 @@ fn a_copied_owner_id_gives_no_right_to_what_carries_it() {
         let mut observed = cloud.observe();
         observed.copied_from = Some("default/first".to_owned());
         let plan = checked(&observed);
-        let steps: Vec<&Step> = plan.steps.iter().collect();
+        let steps: Vec<String> = plan.steps.iter().map(|step| step.id().to_string()).collect();
         let is_deleting = observed.object.metadata.deletion_timestamp.is_some();
-        assert_eq!(steps, if is_deleting { vec![&Step::Release] } else { vec![] });
+        assert_eq!(steps, if is_deleting { vec!["release object self"] } else { vec![] });
     }
 }
 

@@ -1,9 +1,8 @@
 //! Create, roll out, delete: struck at every write, with the same end.
 
-use hangar_api::contract::Contract;
+use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_plan::flow::crash::{World, sweep};
-use hangar_plan::flow::{Frontier, Outcome, Step as _};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use hangar_plan::flow::{Identified as _, Next, Rounds, Setbacks};
 use serde_json::{Value, json};
 
 use crate::world::{Act, Memory};
@@ -28,29 +27,28 @@ fn template(version: &str) -> Value {
 /// What a person applies.
 fn applied(replicas: i32) -> Memory {
     let mut memory = Memory::default();
-    let mut cluster: hangar_api::cluster::v1beta2::Cluster = serde_json::from_value(json!({
+    memory.add(json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "demo"},
         "spec": {
             "infrastructureRef": reference("infrastructure", "StubCluster", "demo"),
             "controlPlaneRef": reference("controlplane", "StubPlane", "demo"),
         },
-    }))
-    .unwrap();
-    memory.born("Cluster", &mut cluster.metadata);
-    memory.clusters.insert("demo".to_owned(), cluster);
-    let mut deployment: hangar_api::cluster::v1beta2::MachineDeployment = serde_json::from_value(json!({
+    }));
+    memory.add(json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": {"name": "workers"},
         "spec": {"clusterName": "demo", "replicas": replicas, "selector": {"matchLabels": {"pool": "one"}},
             "template": template("v1.33.0")},
-    }))
-    .unwrap();
-    memory.born("MachineDeployment", &mut deployment.metadata);
-    memory.deployments.insert("workers".to_owned(), deployment);
-    memory.add_foreign("StubCluster", "demo", Contract::V1Beta1, json!({"spec": {}}));
-    memory.add_foreign("StubPlane", "demo", Contract::V1Beta2, json!({"spec": {}}));
-    let spec = |size: &str| json!({"spec": {"template": {"spec": {"size": size}}}});
-    memory.add_foreign("StubConfigTemplate", "join", Contract::V1Beta2, spec("join"));
-    memory.add_foreign("StubMachineTemplate", "small", Contract::V1Beta2, spec("small"));
+    }));
+    let sized = |size: &str| json!({"template": {"spec": {"size": size}}});
+    for (group, kind, name, spec) in [
+        ("infrastructure", "StubCluster", "demo", json!({})),
+        ("controlplane", "StubPlane", "demo", json!({})),
+        ("bootstrap", "StubConfigTemplate", "join", sized("join")),
+        ("infrastructure", "StubMachineTemplate", "small", sized("small")),
+    ] {
+        memory.add(json!({"apiVersion": format!("{group}.cluster.x-k8s.io/v1"), "kind": kind,
+            "metadata": {"name": name}, "spec": spec}));
+    }
     memory
 }
 
@@ -58,16 +56,16 @@ fn applied(replicas: i32) -> Memory {
 fn settled(mut memory: Memory) -> Memory {
     for _ in 0..100 {
         let mut observation = memory.observe();
-        let mut tried = std::collections::BTreeSet::new();
-        let mut moved = false;
+        let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
         loop {
-            let frontier: Frontier<Act> = memory.plan(&observation);
-            let Some(act) = frontier.next_untried(&tried).cloned() else { break };
-            let outcome: Outcome = memory.run(&act);
-            memory.fold(&mut observation, &act, &outcome);
-            moved |= outcome.is_success();
-            tried.insert(act.id());
+            let frontier = memory.plan(&observation);
+            let Next::Run(act) = rounds.next(&frontier, &setbacks, memory.now()) else { break };
+            let outcome = memory.run(act);
+            memory.fold(&mut observation, act, &outcome);
+            rounds.ran(act.id(), outcome);
         }
+        let moved =
+            rounds.into_ran().iter().any(|ran| ran.outcome.is_success() || ran.outcome.ends_the_pass());
         memory.settle();
         if !moved {
             return memory;
@@ -79,7 +77,7 @@ fn settled(mut memory: Memory) -> Memory {
 #[test]
 fn creation_survives_a_crash_anywhere() {
     let end = settled(applied(2));
-    assert!(end.machines.len() == 2 && end.nodes.len() == 2, "{:#?}", end.end_state());
+    assert!(end.all::<Machine>().len() == 2 && end.nodes.len() == 2, "{:#?}", end.end_state());
     insta::assert_snapshot!(end.end_state().join("\n"));
     let swept = sweep(&applied(2), LIMIT).unwrap();
     assert!(swept.points > 80, "{}", swept.points);
@@ -94,13 +92,11 @@ fn at_rest_nothing_is_written() {
 #[test]
 fn a_rollout_survives_a_crash_anywhere() {
     let mut memory = settled(applied(1));
-    let deployment = memory.deployments.get_mut("workers").unwrap();
-    deployment.spec.template = serde_json::from_value(template("v1.34.0")).unwrap();
-    deployment.metadata.generation = Some(2);
+    memory.change("MachineDeployment", "workers", &json!({"spec": {"template": template("v1.34.0")}}));
     let end = settled(memory.clone());
     assert_eq!(end.most, 2, "one above the wanted one");
-    assert_eq!(end.sets.len(), 1, "{:#?}", end.end_state());
-    assert!(end.machines.values().all(|one| one.spec.version.as_deref() == Some("v1.34.0")));
+    assert_eq!(end.all::<MachineSet>().len(), 1, "{:#?}", end.end_state());
+    assert!(end.all::<Machine>().values().all(|one| one.spec.version.as_deref() == Some("v1.34.0")));
     let swept = sweep(&memory, LIMIT).unwrap();
     assert!(swept.points > 60, "{}", swept.points);
 }
@@ -108,17 +104,16 @@ fn a_rollout_survives_a_crash_anywhere() {
 #[test]
 fn scaling_down_survives_a_crash_anywhere() {
     let mut memory = settled(applied(1));
-    memory.deployments.get_mut("workers").unwrap().spec.replicas = Some(0);
+    memory.change("MachineDeployment", "workers", &json!({"spec": {"replicas": 0}}));
     let end = settled(memory.clone());
-    assert!(end.machines.is_empty() && end.nodes.is_empty(), "{:#?}", end.end_state());
+    assert!(end.all::<Machine>().is_empty() && end.nodes.is_empty(), "{:#?}", end.end_state());
     sweep(&memory, LIMIT).unwrap();
 }
 
 #[test]
 fn deletion_survives_a_crash_anywhere_and_leaves_only_templates() {
     let mut memory = settled(applied(1));
-    let now = memory.now();
-    memory.clusters.get_mut("demo").unwrap().metadata.deletion_timestamp = Some(Time(now));
+    memory.delete(&("Cluster".to_owned(), "demo".to_owned()));
     let end = settled(memory.clone());
     // Nodes go with their cluster: nobody is left to delete them one by one.
     let left: Vec<String> = end.end_state().into_iter().filter(|line| !line.starts_with("Node ")).collect();
@@ -132,13 +127,13 @@ fn deletion_survives_a_crash_anywhere_and_leaves_only_templates() {
 fn a_stale_view_collides_instead_of_duplicating() {
     let mut memory = settled(applied(1));
     let stale = memory.clone();
-    memory.deployments.get_mut("workers").unwrap().spec.replicas = Some(2);
+    memory.change("MachineDeployment", "workers", &json!({"spec": {"replicas": 2}}));
     let mut memory = settled(memory);
-    assert_eq!(memory.machines.len(), 2);
+    assert_eq!(memory.all::<Machine>().len(), 2);
     // The old view, with the new wish.
     let mut stale = stale;
-    for set in stale.sets.values_mut() {
-        set.spec.replicas = Some(2);
+    for name in stale.all::<MachineSet>().keys() {
+        stale.change("MachineSet", name, &json!({"spec": {"replicas": 2}}));
     }
     let creates: Vec<Act> = stale
         .plan(&stale.observe())
@@ -150,5 +145,5 @@ fn a_stale_view_collides_instead_of_duplicating() {
     for act in &creates {
         memory.run(act);
     }
-    assert_eq!(memory.machines.len(), 2);
+    assert_eq!(memory.all::<Machine>().len(), 2);
 }

@@ -120,7 +120,10 @@ async fn describe(world: &World) -> BTreeSet<String> {
     add("NetworkPolicy", world.names::<NetworkPolicy>().await);
     let control_plane = world.control_plane().await;
     let endpoint = control_plane.spec.settings.control_plane_endpoint.clone().unwrap_or_default();
-    add("control plane", vec![format!("at {endpoint}, finalizers {:?}", control_plane.finalizers())]);
+    let recorded: Vec<_> =
+        control_plane.annotations().iter().filter(|(name, _)| name.contains("hangar")).collect();
+    let finalizers = control_plane.finalizers();
+    add("control plane", vec![format!("at {endpoint}, finalizers {finalizers:?}, recorded {recorded:?}")]);
     let infrastructure =
         world.api::<hangar_api::infrastructure::v1beta1::OpenStackCluster>().get("demo").await;
     let infrastructure = serde_json::to_value(infrastructure.unwrap().spec).unwrap();

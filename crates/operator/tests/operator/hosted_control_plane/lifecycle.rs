@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_pki::{Certificate, PrivateKeyPem};
@@ -16,7 +17,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use super::actor::Actor;
-use super::tenant::Tenant;
+use super::tenant::{Tenant, initial_state};
 use super::world::{BALANCER, Manager, World, eventually, spec, texts, turn};
 
 const API_SERVER: &str = "api-server";
@@ -67,7 +68,8 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     assert_eq!(status.external_managed_control_plane, Some(true));
 
     // The tenant runs with what was minted, and with nothing else.
-    let tenant = Tenant::start(&world, port.number()).await;
+    let mut tenant = Tenant::start(&world, port.number()).await;
+    etcd_is_on_record(&world, &mut tenant).await;
     actor.run(API_SERVER);
     actor.run("controller-manager");
     actor.run("scheduler");
@@ -115,6 +117,27 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     .await;
     nothing_is_left(&world).await;
     third.stop().await;
+}
+
+/// Once etcd had a quorum, members start with their data or not at all, and nobody takes one away.
+async fn etcd_is_on_record(world: &World, tenant: &mut Tenant) {
+    let record = |found: HostedControlPlane| found.annotations().get("hangar.cluster.x-k8s.io/etcd").cloned();
+    eventually("the first quorum is recorded", async || record(world.control_plane().await).is_some()).await;
+    assert_eq!(record(world.control_plane().await).unwrap(), r#"{"generation":1,"members":1}"#);
+    eventually("members exist from now on", async || initial_state(world).await == "existing").await;
+    tenant.restart_etcd(world).await;
+    assert!(!tenant.empty_etcd_ends(world).await.success());
+    let sets = world.api::<StatefulSet>();
+    let scaled = json!({"spec": {"replicas": 3}});
+    sets.patch("demo-etcd", &PatchParams::default(), &Patch::Merge(&scaled)).await.unwrap();
+    eventually("its number is the recorded one", async || {
+        sets.get("demo-etcd").await.unwrap().spec.unwrap().replicas == Some(1)
+    })
+    .await;
+    eventually("the others are gone", async || {
+        !world.names::<Pod>().await.iter().any(|name| name == "demo-etcd-1" || name == "demo-etcd-2")
+    })
+    .await;
 }
 
 /// What workers need to join, and what every cluster has.
@@ -283,17 +306,21 @@ async fn an_address_is_published_once_and_only_where_there_is_none() {
     })
     .await;
 
-    // What is there stays, also when it is wrong; a condition says so.
+    // What is there stays: infrastructure refuses another, and one that is wrong elsewhere is told.
     let other = json!({"spec": {"controlPlaneEndpoint": {"host": "elsewhere.example.com", "port": 443}}});
     let infrastructures = world.api::<OpenStackCluster>();
-    infrastructures.patch("demo", &PatchParams::default(), &Patch::Merge(&other)).await.unwrap();
+    let refused = infrastructures.patch("demo", &PatchParams::default(), &Patch::Merge(&other)).await;
+    assert!(refused.unwrap_err().to_string().contains("spec.controlPlaneEndpoint: Forbidden"));
+    world.api::<Cluster>().patch("demo", &PatchParams::default(), &Patch::Merge(&other)).await.unwrap();
     eventually("the conflict is told", async || {
         let (status, reason, message) = world.condition("EndpointReady").await;
         status == "False" && reason == "Conflict" && message.contains("elsewhere.example.com")
     })
     .await;
     manager.rest().await;
-    assert_eq!(infrastructure().await["host"], "elsewhere.example.com");
+    assert_eq!(infrastructure().await["host"], BALANCER);
+    let cluster = world.api::<Cluster>().get("demo").await.unwrap();
+    assert_eq!(cluster.spec.control_plane_endpoint.unwrap().host.as_deref(), Some("elsewhere.example.com"));
     manager.stop().await;
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use hangar_parts::{Parts, Process, ProcessSpec, Set};
 use hangar_testbed::Port;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -32,9 +33,9 @@ pub(crate) const MATERIAL: [&str; 11] = [
 /// A tenant's API server. Dropping it ends it before its etcd.
 pub(crate) struct Tenant {
     api_server: Process,
-    _etcd: Process,
+    etcd: Process,
     etcd_port: Port,
-    _peer_port: Port,
+    peer_port: Port,
     port: u16,
     directory: PathBuf,
     config: Config,
@@ -51,11 +52,10 @@ impl Tenant {
         }
         let parts = Parts::from_env().unwrap();
         let (etcd_port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
-        let etcd = etcd(&parts, &directory, etcd_port.number(), peer_port.number());
+        let etcd = etcd(&directory, ("data", "new"), etcd_port.number(), peer_port.number());
         let api_server = api_server(&parts, &directory, etcd_port.number(), port);
         let config = access(world, port).await;
-        let mut tenant =
-            Self { api_server, _etcd: etcd, etcd_port, _peer_port: peer_port, port, directory, config };
+        let mut tenant = Self { api_server, etcd, etcd_port, peer_port, port, directory, config };
         tenant.wait_until_ready().await;
         tenant
     }
@@ -104,6 +104,30 @@ impl Tenant {
         Client::try_from(config).unwrap().request_text(request).await.is_ok()
     }
 
+    /// Starts etcd again, with its data and the state that members are given now.
+    pub(crate) async fn restart_etcd(&mut self, world: &World) {
+        let state = initial_state(world).await;
+        self.etcd.stop(Duration::from_mins(1)).unwrap();
+        let (port, peer_port) = (self.etcd_port.number(), self.peer_port.number());
+        self.etcd = etcd(&self.directory, ("data", &state), port, peer_port);
+        self.wait_until_ready().await;
+    }
+
+    /// How an etcd without data ends, with the state that members are given now.
+    pub(crate) async fn empty_etcd_ends(&self, world: &World) -> ExitStatus {
+        let (port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
+        let state = initial_state(world).await;
+        let mut etcd = etcd(&self.directory, ("empty", &state), port.number(), peer_port.number());
+        let start = Instant::now();
+        loop {
+            if let Some(status) = etcd.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < Duration::from_mins(2), "it goes on as a new cluster");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     async fn wait_until_ready(&mut self) {
         let start = Instant::now();
         loop {
@@ -147,12 +171,20 @@ fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String
     process
 }
 
-fn etcd(parts: &Parts, directory: &Path, port: u16, peer_port: u16) -> Process {
+/// The state in the first member's file.
+pub(crate) async fn initial_state(world: &World) -> String {
+    let map = world.api::<ConfigMap>().get("demo-etcd").await.unwrap();
+    let file: serde_json::Value = serde_saphyr::from_str(&map.data.unwrap()["demo-etcd-0.yaml"]).unwrap();
+    file["initial-cluster-state"].as_str().unwrap().to_owned()
+}
+
+fn etcd(directory: &Path, (data, state): (&str, &str), port: u16, peer_port: u16) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
     let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{peer_port}"));
     let arguments = vec![
         "--name=tenant".to_owned(),
-        format!("--data-dir={}", file("data")),
+        format!("--data-dir={}", file(data)),
+        format!("--initial-cluster-state={state}"),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),
@@ -168,7 +200,8 @@ fn etcd(parts: &Parts, directory: &Path, port: u16, peer_port: u16) -> Process {
         "--peer-client-cert-auth=true".to_owned(),
         "--unsafe-no-fsync=true".to_owned(),
     ];
-    process(directory, "etcd", parts.program(Set::Etcd36, "etcd").unwrap(), arguments)
+    let program = Parts::from_env().unwrap().program(Set::Etcd36, "etcd").unwrap();
+    process(directory, &format!("etcd-{data}"), program, arguments)
 }
 
 fn api_server(parts: &Parts, directory: &Path, etcd_port: u16, port: u16) -> Process {

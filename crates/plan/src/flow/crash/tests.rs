@@ -22,7 +22,7 @@ enum Call {
     DeletePort,
 }
 
-impl Step for Call {
+impl Identified for Call {
     fn id(&self) -> StepId {
         match self {
             Self::CreatePort => StepId::new("create", "port", "worker-0"),
@@ -61,7 +61,7 @@ impl World for Cloud {
                     port.1 = true;
                     Outcome::Done
                 }
-                None => Outcome::Refused("no such port".to_owned()),
+                None => Outcome::refused("no such port"),
             },
             Call::DeletePort => {
                 self.ports.pop();

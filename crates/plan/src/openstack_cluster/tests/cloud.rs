@@ -1,13 +1,12 @@
 //! A cloud of networks and groups in memory, for plans to work on, and what has to hold for every plan.
 
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
-use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
 use serde_json::json;
 
 use super::super::*;
 use crate::flow::crash::World;
-use crate::flow::{Outcome, Read, Step as _};
-use crate::openstack::{Group, KnownRule, Network, OWNER_ID_ANNOTATION, Port, Router, Subnet, Zone};
+use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, Write};
+use crate::openstack::{Group, KnownRule, Network, Port, Router, Subnet, Zone};
 
 pub(super) const MANAGED: &str = "
 identityRef: {name: cloud, cloudName: openstack}
@@ -132,7 +131,7 @@ impl Cloud {
             Kind::Group => false,
         };
         if is_used {
-            return Outcome::Refused(format!("{kind:?} {id} is in use"));
+            return Outcome::refused(format!("{kind:?} {id} is in use"));
         }
         match kind {
             Kind::Network => self.networks.retain(|item| item.id != id),
@@ -148,18 +147,20 @@ impl Cloud {
         let mut trace = Vec::new();
         for _ in 0..10 {
             let mut observed = self.observe();
-            let mut tried = std::collections::BTreeSet::new();
+            let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
             let mut moved = false;
-            while let Some(step) = checked(&observed).steps.next_untried(&tried).cloned() {
-                tried.insert(step.id());
-                let outcome = self.run(&step);
+            loop {
+                let steps = checked(&observed).steps;
+                let Next::Run(step) = rounds.next(&steps, &setbacks, observed.now) else { break };
+                let outcome = self.run(step);
                 trace.push(format!(
                     "{}: {}",
                     step.id(),
                     if outcome.is_success() { "done".to_owned() } else { outcome.to_string() }
                 ));
                 moved |= outcome.is_success();
-                fold(&mut observed, &step, &outcome);
+                fold(&mut observed, step, &outcome);
+                rounds.ran(step.id(), outcome);
             }
             let status = checked(&observed).status;
             if let Some(object) = &mut self.object {
@@ -193,16 +194,20 @@ pub(super) fn network(id: &str, name: &str) -> Network {
     Network { id: id.to_owned(), name: name.to_owned(), tags: Vec::new() }
 }
 
+/// The observation after the claim.
+pub(super) fn claim(observed: &mut Observed) {
+    let step = checked(observed).steps.iter().next().cloned().expect("a step");
+    assert_eq!(step.id().to_string(), "claim object self");
+    fold(observed, &step, &Outcome::Done);
+}
+
 /// Rules that hold for every plan.
-pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus, ()> {
+pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
     let plan = plan(observed);
     let is_claimed = observed.owner_id().is_some();
     for step in &plan.steps {
-        assert!(
-            is_claimed || matches!(step, Step::Claim { .. } | Step::Release),
-            "{step:?} before the claim"
-        );
-        if let Step::Delete { id, .. } = step {
+        assert!(is_claimed || ["claim", "release"].contains(&step.id().verb), "{step:?} before the claim");
+        if let Step::Cloud(NetworkStep::Delete { id, .. }) = step {
             assert!(!id.starts_with("shared-"), "{step:?} deletes what is not ours");
         }
     }
@@ -211,6 +216,17 @@ pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus,
         assert!(condition.status == "True" || message.contains("must act"), "{condition:?}");
     }
     plan
+}
+
+/// What the API server makes of the object. One without finalizers is gone.
+fn written(object: &mut OpenStackCluster, write: &Write) -> bool {
+    let Action::Itself(fields) = &write.action else { panic!("{write:?}") };
+    let mut value = serde_json::to_value(&*object).unwrap();
+    json_patch::merge(&mut value, fields);
+    *object = serde_json::from_value(value).unwrap();
+    let is_free = object.metadata.finalizers.iter().flatten().count() == 0;
+    assert!(!is_free || object.metadata.deletion_timestamp.is_some(), "{write:?}");
+    is_free
 }
 
 impl World for Cloud {
@@ -257,22 +273,19 @@ impl World for Cloud {
 
     fn run(&mut self, step: &Step) -> Outcome {
         let id = self.id();
-        match step.clone() {
-            Step::Claim { owner_id } => {
-                let meta = &mut self.object.as_mut().unwrap().metadata;
-                meta.annotations.get_or_insert_default().insert(OWNER_ID_ANNOTATION.to_owned(), owner_id);
-                meta.finalizers = Some(vec![OPENSTACK_CLUSTER_FINALIZER.to_owned()]);
+        let step = match step.clone() {
+            Step::Write(write) => {
+                self.is_released |= written(self.object.as_mut().unwrap(), &write);
                 return Outcome::Done;
             }
-            Step::Release => {
-                self.object.as_mut().unwrap().metadata.finalizers = None;
-                self.is_released = true;
-                return Outcome::Done;
-            }
-            Step::CreateNetwork { name, .. } => self.networks.push(network(&id, &name)),
-            Step::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
+            Step::Cloud(step) => step,
+            Step::Own(never) | Step::Tenant(never) => match never {},
+        };
+        match step {
+            NetworkStep::CreateNetwork { name, .. } => self.networks.push(network(&id, &name)),
+            NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
                 if self.subnets.iter().any(|subnet| subnet.network_id == network_id && subnet.cidr == cidr) {
-                    return Outcome::Refused("overlaps with another subnet".to_owned());
+                    return Outcome::refused("overlaps with another subnet");
                 }
                 self.subnets.push(Subnet {
                     id: id.clone(),
@@ -284,22 +297,22 @@ impl World for Cloud {
                     tags: Vec::new(),
                 });
             }
-            Step::SetNameServers { id, dns_nameservers, .. } => {
+            NetworkStep::SetNameServers { id, dns_nameservers, .. } => {
                 for subnet in self.subnets.iter_mut().filter(|subnet| subnet.id == id) {
                     subnet.dns_nameservers.clone_from(&dns_nameservers);
                 }
                 return Outcome::Done;
             }
-            Step::CreateRouter { name, gateway_network_id, .. } => self.routers.push(Router {
+            NetworkStep::CreateRouter { name, gateway_network_id, .. } => self.routers.push(Router {
                 id: id.clone(),
                 name,
                 gateway_network_id: Some(gateway_network_id),
                 gateway_addresses: vec!["203.0.113.7".to_owned()],
                 tags: Vec::new(),
             }),
-            Step::AddInterface { router_id, subnet_id, .. } => {
+            NetworkStep::AddInterface { router_id, subnet_id, .. } => {
                 if self.interfaces.iter().any(|port| port.subnet_ids.contains(&subnet_id)) {
-                    return Outcome::Refused("router already has a port on subnet".to_owned());
+                    return Outcome::refused("router already has a port on subnet");
                 }
                 self.interfaces.push(Port {
                     device_id: router_id,
@@ -307,30 +320,30 @@ impl World for Cloud {
                     ..Port::default()
                 });
             }
-            Step::RemoveInterface { subnet_id, .. } => {
+            NetworkStep::RemoveInterface { subnet_id, .. } => {
                 self.interfaces.retain(|port| !port.subnet_ids.contains(&subnet_id));
                 return Outcome::Done;
             }
-            Step::CreateGroup { name, .. } => {
+            NetworkStep::CreateGroup { name, .. } => {
                 let rules = security_groups::born_with().into_iter();
                 let rules = rules.map(|rule| KnownRule { id: self.id(), rule }).collect();
                 self.groups.push(Group { id: id.clone(), name, tags: Vec::new(), rules });
             }
-            Step::CreateRule { group_id, rule, .. } => {
+            NetworkStep::CreateRule { group_id, rule, .. } => {
                 let group = self.groups.iter_mut().find(|group| group.id == group_id).unwrap();
                 if group.rules.iter().any(|known| known.rule.normalized() == rule.normalized()) {
                     return Outcome::Done;
                 }
                 group.rules.push(KnownRule { id: id.clone(), rule });
             }
-            Step::DeleteRule { id, .. } => {
+            NetworkStep::DeleteRule { id, .. } => {
                 for group in &mut self.groups {
                     group.rules.retain(|known| known.id != id);
                 }
                 return Outcome::Done;
             }
-            Step::Tag { kind, id, tags, .. } => return self.run_tag(kind, &id, &tags),
-            Step::Delete { kind, id, .. } => return self.run_delete(kind, &id),
+            NetworkStep::Tag { kind, id, tags, .. } => return self.run_tag(kind, &id, &tags),
+            NetworkStep::Delete { kind, id, .. } => return self.run_delete(kind, &id),
         }
         Outcome::Created(id)
     }

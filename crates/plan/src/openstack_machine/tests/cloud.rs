@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
-use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::super::*;
 use crate::flow::crash::World;
-use crate::flow::{Outcome, Read, Step as _};
-use crate::openstack::{Address, Flavor, Group, Image, Network, OWNER_ID_ANNOTATION, Port, Server, Subnet};
+use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
+use crate::openstack::{
+    Address, Flavor, Group, Image, Network, Port, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
+    server_requested,
+};
 
 pub(super) const WORKER: &str = "
 flavor: small
@@ -53,6 +56,12 @@ pub(super) struct Cloud {
     pub(super) becomes: &'static str,
     pub(super) next: u32,
     pub(super) is_released: bool,
+    pub(super) now: Timestamp,
+    /// The next server is refused in these words.
+    pub(super) refuses: Option<&'static str>,
+    /// The next server is made late, after so many more steps and passes; nobody gets an answer.
+    pub(super) lateness: Option<usize>,
+    pub(super) late: Option<(usize, NewServer)>,
 }
 
 impl Cloud {
@@ -76,7 +85,63 @@ impl Cloud {
             becomes: "ACTIVE",
             next: 0,
             is_released: false,
+            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+            refuses: None,
+            lateness: None,
+            late: None,
         }
+    }
+
+    /// Nova takes a request: ports must be there and free.
+    fn make_server(&mut self, id: &str, new: NewServer) -> Outcome {
+        if let Some(words) = self.refuses.take() {
+            return Outcome::refused(words);
+        }
+        let free = self.ports.iter().filter(|port| port.device_id.is_empty());
+        let free: Vec<&String> = free.map(|port| &port.id).collect();
+        if let Some(port) = new.port_ids.iter().find(|id| !free.contains(id)) {
+            return Outcome::refused(format!("Port {port} is in use or could not be found."));
+        }
+        for port in self.ports.iter_mut().filter(|port| new.port_ids.contains(&port.id)) {
+            id.clone_into(&mut port.device_id);
+        }
+        let address = Address { address: "10.6.0.5".to_owned(), is_floating: false };
+        self.servers.push(Server {
+            id: id.to_owned(),
+            name: new.name,
+            status: "BUILD".to_owned(),
+            addresses: BTreeMap::from([("cluster".to_owned(), vec![address])]),
+            ..Server::default()
+        });
+        Outcome::Created(id.to_owned())
+    }
+
+    /// What is late comes closer.
+    fn tick(&mut self) {
+        match self.late.take() {
+            Some((0, new)) => {
+                self.make_server("id-late", new);
+            }
+            late => self.late = late.map(|(left, new)| (left - 1, new)),
+        }
+    }
+
+    /// What the runtime writes on the object around a call.
+    fn note(&mut self, at: Option<Timestamp>) {
+        written(
+            &mut self.object,
+            &Write::itself(StepId::new("note", "object", "self"), server_requested(at)),
+        );
+    }
+
+    /// True unless it is called ready without one of its ports.
+    pub(super) fn is_ready_with_its_ports(&self) -> bool {
+        let is_bound = |port: &Port| self.servers.iter().any(|server| server.id == port.device_id);
+        let wanted = wanted_ports("worker-a", &self.object.spec, &InfrastructureFacts::default());
+        let has = |name: &str| self.ports.iter().any(|port| port.name == name && is_bound(port));
+        let conditions = plan(&self.observe()).status.conditions;
+        let is_ready = conditions.iter().any(|found| found.r#type == "Ready" && found.status == "True");
+        !is_ready || self.is_released || wanted.iter().all(|port| has(&port.name))
     }
 
     pub(super) fn find<T: Clone>(&self, what: &'static str, item: T) -> Read<T> {
@@ -94,21 +159,30 @@ impl Cloud {
         self
     }
 
+    /// Runs one pass.
+    pub(super) fn pass(&mut self, observed: &mut Observed, mut tell: impl FnMut(&Step, &Outcome)) {
+        let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
+        loop {
+            let steps = self.plan(observed);
+            let Next::Run(step) = rounds.next(&steps, &setbacks, observed.now) else { return };
+            let outcome = self.run(step);
+            tell(step, &outcome);
+            fold(observed, step, &outcome);
+            rounds.ran(step.id(), outcome);
+        }
+    }
+
     /// Runs passes until nothing moves; the steps in order.
     pub(super) fn settle_all(&mut self) -> Vec<String> {
         let mut trace = Vec::new();
         for _ in 0..20 {
             let mut observed = self.observe();
-            let mut tried = BTreeSet::new();
             let mut moved = false;
-            while let Some(step) = self.plan(&observed).next_untried(&tried).cloned() {
-                tried.insert(step.id());
-                let outcome = self.run(&step);
+            self.pass(&mut observed, |step, outcome| {
                 let end = if outcome.is_success() { "done".to_owned() } else { outcome.to_string() };
                 trace.push(format!("{}: {end}", step.id()));
                 moved |= outcome.is_success();
-                fold(&mut observed, &step, &outcome);
-            }
+            });
             let before = self.object.status.clone();
             self.object.status = Some(checked(&observed).status);
             let state = self.end_state();
@@ -137,18 +211,25 @@ impl Cloud {
     }
 }
 
+/// The observation after the claim.
+pub(super) fn claim(observed: &mut Observed) {
+    let step = checked(observed).steps.iter().next().cloned().expect("a step");
+    assert_eq!(step.id().to_string(), "claim object self");
+    fold(observed, &step, &Outcome::Done);
+}
+
 /// Rules that hold for every plan.
-pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus, ()> {
+pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
     let plan = plan(observed);
     for step in &plan.steps {
-        let needs_claim = !matches!(step, Step::Claim { .. } | Step::Release);
+        let needs_claim = !["claim", "release"].contains(&step.id().verb);
         assert!(!needs_claim || observed.owner_id().is_some(), "{step:?} before the claim");
         assert!(!format!("{step:?}").contains("88, 88"), "user data is shown");
-        if let Step::CreatePort(port) = step {
+        if let Step::Cloud(ServerStep::CreatePort(port)) = step {
             assert!(port.description.ends_with("for owner owner-1"), "{port:?}");
         }
-        if let Step::CreateServer { port_ids, .. } = step {
-            assert!(!port_ids.is_empty());
+        if let Step::Cloud(ServerStep::CreateServer(server)) = step {
+            assert!(!server.port_ids.is_empty());
         }
     }
     for condition in &plan.status.conditions {
@@ -159,6 +240,17 @@ pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus,
         assert!(observed.object.spec.provider_id.is_some(), "ready without a provider id");
     }
     plan
+}
+
+/// What the API server makes of the object. One without finalizers is gone.
+fn written(object: &mut OpenStackMachine, write: &Write) -> bool {
+    let Action::Itself(fields) = &write.action else { panic!("{write:?}") };
+    let mut value = serde_json::to_value(&*object).unwrap();
+    json_patch::merge(&mut value, fields);
+    *object = serde_json::from_value(value).unwrap();
+    let is_free = object.metadata.finalizers.iter().flatten().count() == 0;
+    assert!(!is_free || object.metadata.deletion_timestamp.is_some(), "{write:?}");
+    is_free
 }
 
 impl World for Cloud {
@@ -172,7 +264,7 @@ impl World for Cloud {
         let subnet = Subnet { id: "storage-subnet".to_owned(), ..Subnet::default() };
         let mut observed = Observed {
             object: self.object.clone(),
-            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+            now: self.now,
             fresh_owner_id: "owner-1".to_owned(),
             copied_from: None,
             machine: Read::One(MachineFacts {
@@ -204,6 +296,13 @@ impl World for Cloud {
         observed.cloud = Access::Facts(CloudFacts {
             servers: Read::found(self.servers.clone()),
             ports: ports.collect(),
+            preflight: None,
+        });
+        // What a new server needs is read as the plan asks for it; before the claim the whole first pass is shown.
+        if observed.wanted() != Some(Wanted::Preflight) && observed.owner_id().is_some() {
+            return observed;
+        }
+        let preflight = Preflight {
             image: self.find(
                 "image",
                 Image { id: "image-1".to_owned(), name: String::new(), status: "active".to_owned() },
@@ -235,7 +334,8 @@ impl World for Cloud {
                 .iter()
                 .map(|_| self.find("group", group("extra")))
                 .collect(),
-        });
+        };
+        observed.cloud.facts_mut().unwrap().preflight = Some(preflight);
         observed
     }
 
@@ -244,57 +344,48 @@ impl World for Cloud {
     }
 
     fn run(&mut self, step: &Step) -> Outcome {
+        self.tick();
         self.next += 1;
         let id = format!("id-{}", self.next);
-        match step.clone() {
-            Step::Claim { owner_id } => {
-                let meta = &mut self.object.metadata;
-                meta.annotations.get_or_insert_default().insert(OWNER_ID_ANNOTATION.to_owned(), owner_id);
-                meta.finalizers = Some(vec![OPENSTACK_MACHINE_FINALIZER.to_owned()]);
+        let step = match step.clone() {
+            Step::Write(write) => {
+                self.is_released |= written(&mut self.object, &write);
+                return Outcome::Done;
             }
-            Step::Release => {
-                self.object.metadata.finalizers = None;
-                self.is_released = true;
-            }
-            Step::Record { provider_id } => self.object.spec.provider_id = Some(provider_id),
-            Step::CreatePort(port) => {
+            Step::Cloud(step) => step,
+            Step::Own(never) | Step::Tenant(never) => match never {},
+        };
+        match step {
+            ServerStep::CreatePort(port) => {
                 self.ports.push(Port { id: id.clone(), name: port.name.clone(), ..Port::default() });
                 return Outcome::Created(id);
             }
-            Step::TagPort { id, tags, .. } => {
+            ServerStep::TagPort { id, tags, .. } => {
                 self.ports
                     .iter_mut()
                     .filter(|port| port.id == id)
                     .for_each(|port| port.tags.clone_from(&tags));
             }
-            Step::CreateServer { name, port_ids, .. } => {
-                let chosen = self.ports.iter_mut().filter(|port| port_ids.contains(&port.id));
-                for port in chosen {
-                    if !port.device_id.is_empty() {
-                        return Outcome::Refused(format!("Port {} is still in use.", port.id));
-                    }
-                    port.device_id.clone_from(&id);
+            ServerStep::CreateServer(new) => {
+                self.note(Some(self.now));
+                if let Some(left) = self.lateness.take() {
+                    self.late = Some((left, *new));
+                    return Outcome::Lost;
                 }
-                let address = Address { address: "10.6.0.5".to_owned(), is_floating: false };
-                self.servers.push(Server {
-                    id: id.clone(),
-                    name,
-                    status: "BUILD".to_owned(),
-                    addresses: BTreeMap::from([("cluster".to_owned(), vec![address])]),
-                    ..Server::default()
-                });
-                return Outcome::Created(id);
+                let outcome = self.make_server(&id, *new);
+                if !outcome.is_success() {
+                    self.note(None);
+                }
+                return outcome;
             }
-            Step::DeleteServer { id, .. } => {
+            ServerStep::DeleteServer { id, .. } => {
                 self.servers
                     .iter_mut()
                     .filter(|server| server.id == id)
                     .for_each(|server| server.is_going = true);
             }
-            Step::DeletePort { id, .. } => {
-                if self.ports.iter().any(|port| port.id == id && !port.device_id.is_empty()) {
-                    return Outcome::Refused(format!("Port {id} is in use."));
-                }
+            ServerStep::DeletePort { id, .. } => {
+                // Neutron takes them away from servers too.
                 self.ports.retain(|port| port.id != id);
             }
         }
@@ -305,8 +396,19 @@ impl World for Cloud {
         fold(observed, step, outcome);
     }
 
-    /// Servers are built, and those that are going are gone.
+    /// Servers are built, those that are going are gone, and a lost request is settled.
     fn settle(&mut self) {
+        self.tick();
+        if self
+            .object
+            .metadata
+            .annotations
+            .iter()
+            .flatten()
+            .any(|(key, _)| key == SERVER_REQUESTED_ANNOTATION)
+        {
+            self.now += SignedDuration::from_secs(100);
+        }
         for server in self.servers.iter().filter(|server| server.is_going) {
             self.ports
                 .iter_mut()
@@ -323,6 +425,7 @@ impl World for Cloud {
     }
 
     fn end_state(&self) -> Self::EndState {
+        assert!(self.is_ready_with_its_ports());
         let ports = self.ports.iter().map(|port| (port.name.clone(), !port.device_id.is_empty()));
         let servers = self.servers.iter().map(|server| (server.name.clone(), server.status.clone()));
         (

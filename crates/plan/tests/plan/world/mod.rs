@@ -1,66 +1,68 @@
 //! A cluster in memory: objects, providers that do their work between passes, Nodes.
 //!
-//! All four planners run over it as one. Objects get uids from their name and how often it was used, so that a planner
-//! that missed an answer still speaks of the same objects. Statuses follow between passes, together with what providers
-//! do, until nothing moves any more: they are functions of what is seen, so a crash before one loses nothing.
+//! All four planners run over it as one, and as in production: each sees its own observation, is asked what it wants to
+//! read, and folds its own outcomes into that observation alone; what others did it sees in the next pass. Objects get
+//! uids from their name and how often it was used, so that a planner that missed an answer still speaks of the same
+//! objects. Statuses follow between passes, together with what providers do, until nothing moves any more: they are
+//! functions of what is seen, so a crash before one loses nothing.
 
 mod act;
 mod provide;
 mod see;
+mod view;
 
 use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
-use hangar_api::contract::Contract;
 use hangar_plan::flow::crash::World;
-use hangar_plan::flow::{Frontier, Outcome, Step, StepId};
-use hangar_plan::machine::NodeFacts;
-use hangar_plan::referred::Referred;
-use hangar_plan::{cluster, machine, machine_deployment, machine_set};
+use hangar_plan::flow::{Frontier, Identified, Outcome, StepId};
+use hangar_plan::machine::{NodeFacts, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
+use kube::core::DynamicObject;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use view::View;
 
 type Name = String;
+/// Kind and name.
+type Key = (String, Name);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) clusters: BTreeMap<Name, Cluster>,
-    pub(crate) deployments: BTreeMap<Name, MachineDeployment>,
-    pub(crate) sets: BTreeMap<Name, MachineSet>,
-    pub(crate) machines: BTreeMap<Name, Machine>,
-    /// By kind and name.
-    pub(crate) foreign: BTreeMap<(String, Name), Referred>,
+    objects: BTreeMap<Key, DynamicObject>,
     pub(crate) nodes: BTreeMap<Name, NodeFacts>,
-    incarnations: BTreeMap<String, u32>,
+    incarnations: BTreeMap<Key, u32>,
     seconds: i64,
     /// The most Machines that ever existed.
     pub(crate) most: usize,
 }
 
+/// What the controller of one object does.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
-    Cluster(Name, cluster::Step),
-    Deployment(Name, machine_deployment::Step),
-    Set(Name, machine_set::Step),
-    Machine(Name, machine::Step),
-    Status(&'static str, Name, Box<Value>),
-    KeepSet(Box<MachineSet>),
-    KeepMachine(Box<Machine>),
+pub(crate) struct Act {
+    of: Key,
+    /// The one that was seen.
+    uid: String,
+    call: Call,
 }
 
-impl Step for Act {
+#[derive(Clone, Debug)]
+enum Call {
+    /// Every planner here has these steps or fewer.
+    Step(Box<Step>),
+    /// Applies an object of the plan.
+    Keep(Box<DynamicObject>),
+}
+
+impl Identified for Act {
     fn id(&self) -> StepId {
-        let of = |name: &Name, id: StepId| StepId::new(id.verb, id.kind, format!("{name}/{}", id.name));
-        match self {
-            Self::Cluster(name, step) => of(name, step.id()),
-            Self::Deployment(name, step) => of(name, step.id()),
-            Self::Set(name, step) => of(name, step.id()),
-            Self::Machine(name, step) => of(name, step.id()),
-            Self::Status(kind, name, _) => StepId::new("status", kind, name),
-            Self::KeepSet(set) => StepId::new("keep", "set", set.metadata.name.clone().unwrap()),
-            Self::KeepMachine(one) => StepId::new("keep", "machine", one.metadata.name.clone().unwrap()),
-        }
+        let id = match &self.call {
+            Call::Step(step) => step.id(),
+            Call::Keep(object) => StepId::new("keep", "object", object.metadata.name.clone().unwrap()),
+        };
+        StepId::new(id.verb, id.kind, format!("{}/{}/{}", self.of.0, self.of.1, id.name))
     }
 }
 
@@ -70,83 +72,79 @@ impl Memory {
     }
 
     /// What the API server adds to a new object.
-    pub(crate) fn born(&mut self, kind: &str, metadata: &mut ObjectMeta) {
-        let name = metadata.name.clone().unwrap();
-        let count = self.incarnations.entry(format!("{kind}/{name}")).or_default();
+    fn born(&mut self, key: &Key, metadata: &mut ObjectMeta) {
+        let count = self.incarnations.entry(key.clone()).or_default();
         *count += 1;
-        metadata.uid = Some(format!("{kind}/{name}/{count}"));
+        metadata.uid = Some(format!("{}/{}/{count}", key.0, key.1));
         metadata.generation = Some(1);
         metadata.namespace = Some("team".to_owned());
         metadata.creation_timestamp = Some(Time(self.now()));
     }
 
-    pub(crate) fn add_foreign(&mut self, kind: &str, name: &str, contract: Contract, data: Value) {
-        let mut metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-        self.born(kind, &mut metadata);
-        self.foreign.insert((kind.to_owned(), name.to_owned()), Referred { metadata, data, contract });
+    /// Adds an object; its uid.
+    pub(crate) fn add(&mut self, object: Value) -> String {
+        let mut object: DynamicObject = serde_json::from_value(object).unwrap();
+        let key = (object.types.clone().unwrap().kind, object.metadata.name.clone().unwrap());
+        self.born(&key, &mut object.metadata);
+        let uid = object.metadata.uid.clone().unwrap();
+        self.objects.insert(key, object);
+        self.most = self.most.max(self.all::<Machine>().len());
+        uid
     }
 
-    fn planned(&self) -> Frontier<Act> {
-        let mut acts = Vec::new();
-        let differs = |before: &Value, after: &Value| before != after;
-        let status = |kind, name: &Name, before: Value, after: Value| {
-            differs(&before, &after).then(|| Act::Status(kind, name.clone(), Box::new(after)))
-        };
-        let json = |value: &dyn erased::Any| value.json();
-        for (name, one) in &self.clusters {
-            let plan = cluster::plan(&self.see_cluster(one));
-            acts.extend(plan.steps.iter().cloned().map(|step| Act::Cluster(name.clone(), step)));
-            acts.extend(status("cluster", name, json(&one.status), json(&Some(plan.status))));
-        }
-        for (name, one) in &self.deployments {
-            let plan = machine_deployment::plan(&self.see_deployment(one));
-            acts.extend(plan.steps.iter().cloned().map(|step| Act::Deployment(name.clone(), step)));
-            for set in plan.objects {
-                let live = &self.sets[set.metadata.name.as_ref().unwrap()];
-                let is_same = live.spec == set.spec && has_all(&live.metadata, &set.metadata);
-                acts.extend((!is_same).then(|| Act::KeepSet(Box::new(set))));
-            }
-            acts.extend(status("deployment", name, json(&one.status), json(&Some(plan.status))));
-        }
-        for (name, one) in &self.sets {
-            let plan = machine_set::plan(&self.see_set(one));
-            acts.extend(plan.steps.iter().cloned().map(|step| Act::Set(name.clone(), step)));
-            for machine in plan.objects {
-                let live = &self.machines[machine.metadata.name.as_ref().unwrap()];
-                let is_same = has_all(&live.metadata, &machine.metadata);
-                acts.extend((!is_same).then(|| Act::KeepMachine(Box::new(machine))));
-            }
-            acts.extend(status("set", name, json(&one.status), json(&Some(plan.status))));
-        }
-        for (name, one) in &self.machines {
-            let plan = machine::plan(&self.see_machine(one));
-            acts.extend(plan.steps.iter().cloned().map(|step| Act::Machine(name.clone(), step)));
-            acts.extend(status("machine", name, json(&one.status), json(&Some(plan.status))));
-        }
-        acts.into_iter().collect()
+    /// All objects of a kind, by name.
+    pub(crate) fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> BTreeMap<Name, K> {
+        let found = self.objects.iter().filter(|((kind, _), _)| *kind == K::kind(&()));
+        found
+            .map(|((_, name), object)| {
+                let object = serde_json::to_value(object).unwrap();
+                (name.clone(), serde_json::from_value(object).unwrap())
+            })
+            .collect()
+    }
+
+    /// What all planners see.
+    fn views(&self) -> Vec<View> {
+        let cluster = |one: Cluster| View::Cluster(Box::new(self.see_cluster(one)));
+        let deployment = |one: MachineDeployment| View::Deployment(Box::new(self.see_deployment(one)));
+        let set = |one: MachineSet| View::Set(Box::new(self.see_set(one)));
+        let machine = |one: Machine| View::Machine(Box::new(self.see_machine(one)));
+        let clusters = self.all().into_values().map(cluster);
+        let views = clusters
+            .chain(self.all().into_values().map(deployment))
+            .chain(self.all().into_values().map(set))
+            .chain(self.all().into_values().map(machine));
+        views.collect()
     }
 }
 
 impl World for Memory {
-    type Observation = Self;
+    /// Each view with the plan made from it: only the one that was folded into is planned again.
+    type Observation = BTreeMap<Key, (View, Vec<Act>)>;
     type Step = Act;
     type EndState = Vec<String>;
 
-    fn observe(&self) -> Self {
-        self.clone()
+    fn observe(&self) -> Self::Observation {
+        let planned = |view: View| {
+            let acts = view.acts();
+            (view.key(), (view, acts))
+        };
+        self.views().into_iter().map(planned).collect()
     }
 
-    fn plan(&self, observation: &Self) -> Frontier<Act> {
-        observation.planned().iter().filter(|act| !matches!(act, Act::Status(..))).cloned().collect()
+    fn plan(&self, observation: &Self::Observation) -> Frontier<Act> {
+        observation.values().flat_map(|(_, acts)| acts).cloned().collect()
     }
 
     fn run(&mut self, act: &Act) -> Outcome {
         self.act(act)
     }
 
-    fn fold(&self, observation: &mut Self, act: &Act, outcome: &Outcome) {
-        if outcome.is_success() {
-            observation.act(act);
+    fn fold(&self, observation: &mut Self::Observation, act: &Act, outcome: &Outcome) {
+        if let Call::Step(step) = &act.call {
+            let (view, acts) = observation.get_mut(&act.of).unwrap();
+            view.fold(step, outcome);
+            *acts = view.acts();
         }
     }
 
@@ -154,67 +152,46 @@ impl World for Memory {
         self.seconds += 1;
         loop {
             self.provide();
-            let news: Vec<Act> =
-                self.planned().iter().filter(|act| matches!(act, Act::Status(..))).cloned().collect();
-            if news.is_empty() {
-                return;
+            let mut is_at_rest = true;
+            for view in self.views() {
+                let (status, object) = (view.status(), self.objects.get_mut(&view.key()).unwrap());
+                is_at_rest &= object.data["status"] == status;
+                object.data["status"] = status;
             }
-            for act in &news {
-                self.act(act);
+            if is_at_rest {
+                return;
             }
         }
     }
 
     fn end_state(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (name, one) in &self.clusters {
-            let status = one.status.clone().unwrap_or_default();
+        for (name, one) in self.all::<Cluster>() {
+            let status = one.status.unwrap_or_default();
             lines.push(format!("Cluster {name} {:?} {:?}", status.phase, one.spec.control_plane_endpoint));
         }
-        for (name, one) in &self.deployments {
-            let status = one.status.clone().unwrap_or_default();
+        for (name, one) in self.all::<MachineDeployment>() {
+            let status = one.status.unwrap_or_default();
             lines.push(format!(
                 "MachineDeployment {name} {:?} {:?}",
                 status.replicas, status.available_replicas
             ));
         }
-        for (name, one) in &self.sets {
+        for (name, one) in self.all::<MachineSet>() {
             lines.push(format!("MachineSet {name} {:?}", one.spec.replicas));
         }
-        for (name, one) in &self.machines {
-            let status = one.status.clone().unwrap_or_default();
+        for (name, one) in self.all::<Machine>() {
+            let status = one.status.unwrap_or_default();
             let node = status.node_ref.map(|node| node.name);
             lines.push(format!("Machine {name} {:?} {node:?} {:?}", status.phase, one.spec.version));
         }
-        lines.extend(self.foreign.keys().map(|(kind, name)| format!("{kind} {name}")));
+        let foreign = self.objects.keys().filter(|(kind, _)| kind.starts_with("Stub"));
+        lines.extend(foreign.map(|(kind, name)| format!("{kind} {name}")));
         lines.extend(
             self.nodes
                 .values()
                 .map(|node| format!("Node {} {:?} {}", node.name, node.labels, node.taints.len())),
         );
         lines
-    }
-}
-
-fn has_all(live: &ObjectMeta, wanted: &ObjectMeta) -> bool {
-    let contains = |live: &Option<BTreeMap<String, String>>, wanted: &Option<BTreeMap<String, String>>| {
-        wanted
-            .iter()
-            .flatten()
-            .all(|(name, value)| live.as_ref().and_then(|live| live.get(name)) == Some(value))
-    };
-    contains(&live.labels, &wanted.labels) && contains(&live.annotations, &wanted.annotations)
-}
-
-/// Statuses of four types, as JSON.
-mod erased {
-    pub(super) trait Any {
-        fn json(&self) -> serde_json::Value;
-    }
-
-    impl<T: serde::Serialize> Any for T {
-        fn json(&self) -> serde_json::Value {
-            serde_json::to_value(self).unwrap()
-        }
     }
 }

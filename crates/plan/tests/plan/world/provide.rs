@@ -3,27 +3,23 @@
 use std::collections::BTreeMap;
 
 use hangar_plan::machine::NodeFacts;
-use hangar_plan::referred::Referred;
 use k8s_openapi::api::core::v1::Taint;
 use serde_json::json;
 
-use super::{Memory, Name};
+use super::Memory;
 
 impl Memory {
     /// What providers and kubelets do.
     pub(super) fn provide(&mut self) {
-        let going: Vec<(String, Name)> = self
-            .foreign
-            .iter()
-            .filter(|(_, object)| object.is_terminating())
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in going {
-            self.foreign.remove(&key);
-        }
-        let has_owner = |object: &Referred| object.metadata.owner_references.is_some();
+        let is_theirs = |kind: &str| kind.starts_with("Stub") && !kind.ends_with("Template");
+        self.objects
+            .retain(|(kind, _), object| !is_theirs(kind) || object.metadata.deletion_timestamp.is_none());
         let mut servers = Vec::new();
-        for ((kind, name), object) in self.foreign.iter_mut().filter(|(_, object)| has_owner(object)) {
+        for ((kind, name), object) in self.objects.iter_mut().filter(|((kind, _), _)| is_theirs(kind)) {
+            if object.metadata.owner_references.is_none() {
+                continue;
+            }
+            object.metadata.finalizers = Some(vec!["stub".to_owned()]);
             match kind.as_str() {
                 "StubCluster" => object.data["status"] = json!({"ready": true}),
                 "StubPlane" => {
@@ -37,7 +33,7 @@ impl Memory {
                         "initialization": {"dataSecretCreated": true}});
                 }
                 "StubMachine" => {
-                    let id = format!("stub:///{}", object.uid().replace('/', "-"));
+                    let id = format!("stub:///{}", object.metadata.uid.as_ref().unwrap().replace('/', "-"));
                     object.data["spec"]["providerID"] = json!(id);
                     object.data["status"] = json!({"initialization": {"provisioned": true}});
                     servers.push((name.clone(), id));
@@ -54,6 +50,7 @@ impl Memory {
             let conditions =
                 BTreeMap::from([("Ready".to_owned(), ("True".to_owned(), String::new(), String::new()))]);
             self.nodes.entry(name.clone()).or_insert(NodeFacts {
+                uid: format!("Node/{name}"),
                 name,
                 provider_id,
                 taints: vec![taint],

@@ -3,58 +3,70 @@
 use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use hangar_api::contract::Contract;
 use hangar_api::reference::ContractVersionedObjectReference;
-use hangar_plan::flow::Read;
-use hangar_plan::machine::NodeView;
+use hangar_plan::cluster::ClusterPlanner;
+use hangar_plan::flow::{Planner, Read};
+use hangar_plan::machine::{Look, MachinePlanner, NodeFacts, NodeView, node};
 use hangar_plan::referred::Referred;
 use hangar_plan::{cluster, machine, machine_deployment, machine_set};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use serde::de::DeserializeOwned;
 
 use super::{Memory, Name};
 
 impl Memory {
     fn refer(&self, reference: &ContractVersionedObjectReference) -> Read<Referred> {
-        let found = self.foreign.get(&(reference.kind.clone(), reference.name.clone()));
-        found.cloned().map_or(Read::Absent, Read::One)
+        let found = self.objects.get(&(reference.kind.clone(), reference.name.clone())).cloned();
+        Read::found(found).map(|object| Referred {
+            metadata: object.metadata,
+            data: object.data,
+            contract: if reference.kind == "StubCluster" { Contract::V1Beta1 } else { Contract::V1Beta2 },
+        })
     }
 
-    pub(super) fn see_cluster(&self, cluster: &Cluster) -> cluster::Observed {
-        cluster::Observed {
+    pub(super) fn see_cluster(&self, cluster: Cluster) -> cluster::Observed {
+        let mut observed = cluster::Observed {
             infrastructure: cluster.spec.infrastructure_ref.as_ref().map(|one| self.refer(one)),
             control_plane: cluster.spec.control_plane_ref.as_ref().map(|one| self.refer(one)),
-            deployments: Read::found(self.deployments.values().cloned()),
-            sets: Read::found(self.sets.values().cloned()),
-            machines: Read::found(self.machines.values().cloned()),
-            connection: cluster::Connection::Answering,
+            deployments: Read::found(self.all().into_values()),
+            sets: Read::found(self.all().into_values()),
+            machines: Read::found(self.all().into_values()),
+            connection: cluster::Connection::NotTried,
             refusals: BTreeMap::new(),
             now: self.now(),
-            cluster: cluster.clone(),
+            cluster,
+        };
+        if let Some(cluster::Probe) = ClusterPlanner::wanted(&observed) {
+            observed.connection = cluster::Connection::Answering;
         }
+        observed
     }
 
     fn cluster_of(&self, name: &str) -> Read<Cluster> {
-        self.clusters.get(name).cloned().map_or(Read::Absent, Read::One)
+        Read::found(self.all().remove(name))
     }
 
-    pub(super) fn see_deployment(&self, deployment: &MachineDeployment) -> machine_deployment::Observed {
+    pub(super) fn see_deployment(&self, deployment: MachineDeployment) -> machine_deployment::Observed {
         machine_deployment::Observed {
             cluster: self.cluster_of(&deployment.spec.cluster_name),
-            sets: Read::found(self.sets.values().cloned()),
-            machines: Read::found(self.machines.values().cloned()),
+            sets: Read::found(self.all().into_values()),
+            machines: Read::found(self.all().into_values()),
             refusals: BTreeMap::new(),
             now: self.now(),
-            deployment: deployment.clone(),
+            deployment,
         }
     }
 
-    fn owner<'a, K: Resource>(all: &'a BTreeMap<Name, K>, metadata: &ObjectMeta) -> Option<&'a K> {
+    fn owner<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, metadata: &ObjectMeta) -> Option<K> {
         let owner = hangar_plan::referred::controller(metadata)?;
-        all.get(&owner.name).filter(|found| found.meta().uid.as_ref() == Some(&owner.uid))
+        let found: Option<K> = self.all().remove(&owner.name);
+        found.filter(|found| found.meta().uid.as_ref() == Some(&owner.uid))
     }
 
-    pub(super) fn see_set(&self, set: &MachineSet) -> machine_set::Observed {
-        let spec = &set.spec.template.spec;
+    pub(super) fn see_set(&self, set: MachineSet) -> machine_set::Observed {
+        let spec = set.spec.template.spec.clone();
         let template = |one: &ContractVersionedObjectReference| {
             self.refer(one).map(|found| machine_set::Template {
                 api_version: format!("{}/v1", one.api_group),
@@ -64,14 +76,14 @@ impl Memory {
         };
         let mut observed = machine_set::Observed {
             cluster: self.cluster_of(&set.spec.cluster_name),
-            deployment: Self::owner(&self.deployments, &set.metadata).cloned(),
-            machines: Read::found(self.machines.values().cloned()),
+            deployment: self.owner(&set.metadata),
+            machines: Read::found(self.all().into_values()),
             bootstrap_template: spec.bootstrap.config_ref.as_ref().map(template),
             infrastructure_template: template(&spec.infrastructure_ref),
             clones: BTreeMap::new(),
             refusals: BTreeMap::new(),
             now: self.now(),
-            set: set.clone(),
+            set,
         };
         let exists = |one| self.refer(one).map(|_| ());
         let clones: BTreeMap<Name, machine_set::Clones> = observed
@@ -87,44 +99,40 @@ impl Memory {
         observed
     }
 
-    pub(super) fn see_machine(&self, one: &Machine) -> machine::Observed {
+    pub(super) fn see_machine(&self, one: Machine) -> machine::Observed {
         let cluster = self.cluster_of(&one.spec.cluster_name);
         let control_plane = cluster
             .iter()
             .next()
             .and_then(|one| one.spec.control_plane_ref.as_ref())
             .map(|one| self.refer(one));
-        let set = Self::owner(&self.sets, &one.metadata).cloned();
+        let set = self.owner::<MachineSet>(&one.metadata);
         let mut observed = machine::Observed {
             bootstrap: one.spec.bootstrap.config_ref.as_ref().map(|one| self.refer(one)),
             infrastructure: self.refer(&one.spec.infrastructure_ref),
             control_plane,
             has_control_plane_machines: false,
-            deployment: set.as_ref().and_then(|set| Self::owner(&self.deployments, &set.metadata)).cloned(),
+            deployment: set.as_ref().and_then(|set| self.owner(&set.metadata)),
             set,
             cluster,
             node: NodeView::NotLooked,
             pods: Read::unknown("not asked"),
             refusals: BTreeMap::new(),
             now: self.now(),
-            machine: one.clone(),
+            machine: one,
         };
-        let get = |name: &str| {
-            self.nodes.get(name).map_or(NodeView::Absent, |node| NodeView::Found(Box::new(node.clone())))
+        let found = |node: Option<&NodeFacts>| {
+            node.map_or(NodeView::Absent, |node| NodeView::Found(Box::new(node.clone())))
         };
-        match machine::look(&observed) {
-            machine::Look::Nothing => {}
-            machine::Look::FindNode { provider_id } => {
-                let found = self
-                    .nodes
-                    .values()
-                    .find(|node| machine::node::is_same_server(&node.provider_id, &provider_id));
-                observed.node =
-                    found.map_or(NodeView::Absent, |node| NodeView::Found(Box::new(node.clone())));
+        match MachinePlanner::wanted(&observed) {
+            None => {}
+            Some(Look::FindNode { provider_id }) => {
+                let is_same = |node: &&NodeFacts| node::is_same_server(&node.provider_id, &provider_id);
+                observed.node = found(self.nodes.values().find(is_same));
             }
-            machine::Look::Node { name } => observed.node = get(&name),
-            machine::Look::NodeAndPods { name } => {
-                observed.node = get(&name);
+            Some(Look::Node { name }) => observed.node = found(self.nodes.get(&name)),
+            Some(Look::NodeAndPods { name }) => {
+                observed.node = found(self.nodes.get(&name));
                 observed.pods = Read::Absent;
             }
         }

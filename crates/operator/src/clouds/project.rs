@@ -1,0 +1,268 @@
+//! A project as its lists show it.
+//!
+//! Every machine has to know how its server and its ports are, again and again, for years. Asked for one by one that is as
+//! many calls as there are machines; so they are asked for together: one list of all servers and one of all ports of the
+//! project, which everybody shares. At rest a list is read every [`REFRESH`], by the first who finds it older, whatever
+//! the number of machines.
+//!
+//! What a list did not show is absent only if the list was begun after the last write that could have made it. So each
+//! write is made under [`Project::writing`], and what was read before does not count for that owner any more; a caller
+//! that knows more (something is being built) says with `fresher_than` how new a list has to be. Lists that are
+//! demanded that way come a few at once, then one every [`BUILDING`]: a project where a thousand servers are built is not
+//! asked more often than one with ten.
+//!
+//! A list that cannot be read says nothing: for [`STALE`] the one before it still counts, then all is unknown. Everybody is
+//! told at once while that is so; one caller at a time tries again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_openstack::{Error, Filter, PortQuery, ServerQuery, Session};
+use hangar_plan::flow::{Read, Unknown};
+use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, carries_mark, mark};
+use tokio::time::Instant;
+
+use super::{convert, words};
+
+/// At rest a list is read again after this time.
+const REFRESH: Duration = Duration::from_secs(30);
+/// Lists that somebody demands are this far apart on average, and those after one that failed.
+const BUILDING: Duration = Duration::from_secs(5);
+/// So many may come at once: one machine alone is not held up.
+const BURST: u32 = 6;
+/// A list that could not be renewed counts for this time.
+const STALE: Duration = Duration::from_secs(180);
+
+/// A project. Shared by everything that its credentials are for.
+pub(crate) struct Project {
+    session: Session,
+    servers: View<Server>,
+    ports: View<Port>,
+    /// By owner: when something was written for it last. Older than [`STALE`] it does not matter any more.
+    written: Mutex<BTreeMap<String, Instant>>,
+}
+
+impl Project {
+    pub(super) fn new(session: Session) -> Self {
+        Self { session, servers: View::new(), ports: View::new(), written: Mutex::default() }
+    }
+
+    /// The way into it.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The servers with this owner's id. Where there is none, the recorded one, if no other owner's id is on it: people
+    /// change what is written on servers.
+    pub(crate) async fn servers_of(
+        &self,
+        owner_id: &str,
+        recorded_id: Option<&str>,
+        fresher_than: Option<Instant>,
+    ) -> Read<Server> {
+        let list = async || {
+            let servers = self.session.compute().servers(&ServerQuery::default()).await?;
+            Ok(servers.into_iter().map(|mut server| {
+                let owner_id = server.metadata.remove(OWNER_METADATA_KEY).unwrap_or_default();
+                Entry { owner_id, id: server.id.to_string(), item: convert::server(server) }
+            }))
+        };
+        let listed = match self.servers.read(self.needed(owner_id, fresher_than), list).await {
+            Ok(listed) => listed,
+            Err(unknown) => return Read::Unknown(unknown),
+        };
+        match listed.of(owner_id) {
+            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id)).cloned()),
+            found => Read::found(found.iter().cloned()),
+        }
+    }
+
+    /// The ports with this owner's mark, by name.
+    pub(crate) async fn ports_of(&self, owner_id: &str, fresher_than: Option<Instant>) -> Read<Port> {
+        let list = async || {
+            let project_id = Some(self.session.project_id().await?.to_string());
+            let query =
+                PortQuery { filter: Filter { project_id, ..Filter::default() }, ..PortQuery::default() };
+            let ports = self.session.network().list(&query).await?;
+            Ok(ports.into_iter().filter_map(|port| {
+                let owner_id = marked(&port.description)?;
+                Some(Entry { owner_id, id: port.id.to_string(), item: convert::port(port) })
+            }))
+        };
+        match self.ports.read(self.needed(owner_id, fresher_than), list).await {
+            Ok(listed) => {
+                let mut ports = listed.of(owner_id).to_vec();
+                ports.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+                Read::found(ports)
+            }
+            Err(unknown) => Read::Unknown(unknown),
+        }
+    }
+
+    /// Something is written for this owner: what was read before the end of it does not count for it, whatever became of
+    /// it, also where its answer is not awaited any more.
+    pub(crate) fn writing<'a>(&'a self, owner_id: &'a str) -> Writing<'a> {
+        Writing { project: self, owner_id }
+    }
+
+    fn invalidate(&self, owner_id: &str) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.retain(|_, at| at.elapsed() < STALE);
+        written.insert(owner_id.to_owned(), Instant::now());
+    }
+
+    fn needed(&self, owner_id: &str, fresher_than: Option<Instant>) -> Option<Instant> {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        fresher_than.max(written.get(owner_id).copied())
+    }
+}
+
+/// A write that is under way.
+pub(crate) struct Writing<'a> {
+    project: &'a Project,
+    owner_id: &'a str,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.project.invalidate(self.owner_id);
+    }
+}
+
+/// The owner whose mark a description carries.
+fn marked(description: &str) -> Option<String> {
+    let (_, owner_id) = description.rsplit_once(&mark(""))?;
+    carries_mark(description, owner_id).then(|| owner_id.to_owned())
+}
+
+/// One object of a list.
+struct Entry<T> {
+    /// Empty for nobody's.
+    owner_id: String,
+    id: String,
+    item: T,
+}
+
+/// A list that was read to its end.
+struct Listed<T> {
+    begun: Instant,
+    by_owner: BTreeMap<String, Vec<T>>,
+    /// Without an owner's id, by their own.
+    nobodys: BTreeMap<String, T>,
+}
+
+impl<T> Listed<T> {
+    fn new(begun: Instant, entries: impl Iterator<Item = Entry<T>>) -> Self {
+        let (mut by_owner, mut nobodys) = (BTreeMap::<String, Vec<T>>::new(), BTreeMap::new());
+        for Entry { owner_id, id, item } in entries {
+            if owner_id.is_empty() {
+                nobodys.insert(id, item);
+            } else {
+                by_owner.entry(owner_id).or_default().push(item);
+            }
+        }
+        Self { begun, by_owner, nobodys }
+    }
+
+    fn of(&self, owner_id: &str) -> &[T] {
+        self.by_owner.get(owner_id).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// One list, read for all.
+struct View<T> {
+    state: Mutex<State<T>>,
+    /// Held by who reads the list: until when the lists so far are paid for, one each [`BUILDING`].
+    turn: tokio::sync::Mutex<Instant>,
+}
+
+struct State<T> {
+    listed: Option<Arc<Listed<T>>>,
+    failed: Option<Failed>,
+}
+
+/// The last attempt, if it failed.
+struct Failed {
+    unknown: Unknown,
+    until: Instant,
+}
+
+type Answer<T> = Result<Arc<Listed<T>>, Unknown>;
+
+impl<T> View<T> {
+    fn new() -> Self {
+        let state = State { listed: None, failed: None };
+        Self { state: Mutex::new(state), turn: tokio::sync::Mutex::new(Instant::now()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A list that was begun after `needed`, and is not older than it may be at rest.
+    async fn read<I: Iterator<Item = Entry<T>>>(
+        &self,
+        needed: Option<Instant>,
+        list: impl AsyncFnOnce() -> Result<I, Error>,
+    ) -> Answer<T> {
+        if let Some(answer) = self.state().settled(needed) {
+            return answer;
+        }
+        let mut paid_until = if let Ok(turn) = self.turn.try_lock() {
+            turn
+        } else {
+            // Somebody is at it; who can do with what there is does not wait.
+            if let Some(answer) = self.state().usable(needed) {
+                return answer;
+            }
+            self.turn.lock().await
+        };
+        if let Some(answer) = self.state().settled(needed) {
+            return answer;
+        }
+        if let Some(earliest) = paid_until.checked_sub(BUILDING * BURST) {
+            tokio::time::sleep_until(earliest).await;
+        }
+        let begun = Instant::now();
+        *paid_until = begun.max(*paid_until) + BUILDING;
+        match list().await {
+            Ok(entries) => {
+                let listed = Arc::new(Listed::new(begun, entries));
+                *self.state() = State { listed: Some(Arc::clone(&listed)), failed: None };
+                Ok(listed)
+            }
+            Err(error) => {
+                let pause = error.retry_after().unwrap_or_default().max(BUILDING);
+                let unknown = Unknown::new(words(&error));
+                let failed = Failed { unknown: unknown.clone(), until: Instant::now() + pause };
+                let mut state = self.state();
+                state.failed = Some(failed);
+                state.usable(needed).unwrap_or(Err(unknown))
+            }
+        }
+    }
+}
+
+impl<T> State<T> {
+    /// The answer, if nobody has to be asked for it.
+    fn settled(&self, needed: Option<Instant>) -> Option<Answer<T>> {
+        let is_failed = self.failed.as_ref().is_some_and(|failed| failed.until > Instant::now());
+        if is_failed { self.usable(needed) } else { self.listed(needed, REFRESH).map(Ok) }
+    }
+
+    /// The answer while nobody can be asked for a better one.
+    fn usable(&self, needed: Option<Instant>) -> Option<Answer<T>> {
+        let failed = || self.failed.as_ref().map(|failed| Err(failed.unknown.clone()));
+        self.listed(needed, STALE).map(Ok).or_else(failed)
+    }
+
+    fn listed(&self, needed: Option<Instant>, longest: Duration) -> Option<Arc<Listed<T>>> {
+        let listed = self.listed.as_ref()?;
+        let is_enough = needed.is_none_or(|needed| listed.begun > needed);
+        (is_enough && listed.begun.elapsed() < longest).then(|| Arc::clone(listed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

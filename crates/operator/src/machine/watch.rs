@@ -1,0 +1,76 @@
+//! What wakes a Machine: itself, its Cluster, the templates above it, what it refers to, its Node.
+
+use std::sync::Arc;
+
+use hangar_api::cluster::v1beta2::Machine;
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::watch::{Change, Watch};
+use hangar_plan::machine::node::is_same_server;
+use kube::core::DynamicObject;
+
+use crate::context::{Context, Watches};
+use crate::referring::{is_cluster_news, is_more_than_status, labelled, naming, owners, referring};
+
+/// The builder with everything that matters.
+pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
+    let watches = &context.watches;
+    let machines = watches.machines();
+    let (by_cluster, by_set, by_deployment) = (machines.clone(), machines.clone(), machines.clone());
+    let stores = Arc::clone(watches);
+    context.foreign.feed(&builder.queue(), move |change| claimants(&stores, change));
+    context.nodes.on_change({
+        let (queue, machines) = (builder.queue(), machines.clone());
+        move |cluster, node, provider_id| {
+            for key in of_node(&machines, cluster, node, provider_id) {
+                queue.add(key);
+            }
+        }
+    });
+    builder
+        .roots(machines, is_more_than_status)
+        // Tenants are reached by their kubeconfigs, which have to be known before the first look.
+        .watches(watches.secrets(), |_| Vec::new())
+        .watches(watches.clusters(), move |change| {
+            if is_cluster_news(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
+        })
+        // Whether a Machine is up to date depends on the templates above it.
+        .watches(watches.machine_sets(), move |change| {
+            let is_news = is_more_than_status(change);
+            if is_news { labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL)) } else { Vec::new() }
+        })
+        .watches(watches.machine_deployments(), move |change| {
+            let is_news = is_more_than_status(change);
+            if is_news { labelled(&by_deployment, &change.named_by(CLUSTER_NAME_LABEL)) } else { Vec::new() }
+        })
+}
+
+/// The Machines that own an object, or would if they could: those that refer to its name.
+fn claimants(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
+    let owners = owners(change, "Machine");
+    if !owners.is_empty() {
+        return owners;
+    }
+    referring(watches.machines(), change, |machine| {
+        machine.spec.bootstrap.config_ref.iter().chain([&machine.spec.infrastructure_ref]).collect()
+    })
+}
+
+/// The Machines that a Node is of, or may be of.
+fn of_node(
+    machines: &Watch<Machine>,
+    cluster: &ObjectKey,
+    node: &str,
+    provider_id: Option<&str>,
+) -> Vec<ObjectKey> {
+    let is_its = |machine: &Machine| {
+        let reference = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
+        let own = machine.spec.provider_id.as_deref().unwrap_or_default();
+        reference.is_some_and(|reference| reference.name == node)
+            || provider_id.is_some_and(|provider_id| is_same_server(own, provider_id))
+    };
+    let all = machines.by_label(CLUSTER_NAME_LABEL, &cluster.name);
+    let own = all.iter().filter(|kept| kept.key.namespace == cluster.namespace && is_its(&kept.value));
+    own.map(|kept| kept.key.clone()).collect()
+}

@@ -1,0 +1,28 @@
+//! Reads a MachineDeployment and what it makes from the stores. Nothing is read live.
+
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::v1beta2::MachineDeployment;
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::watch::Kept;
+use hangar_plan::machine_deployment::Observed;
+use jiff::Timestamp;
+
+use crate::context::Context;
+use crate::referring::in_namespace;
+
+/// What the stores show now.
+pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Observed {
+    let (key, watches) = (&root.key, &context.watches);
+    let name = &root.spec.cluster_name;
+    let cluster = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
+    Observed {
+        cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
+        sets: in_namespace(watches.machine_sets().by_label(CLUSTER_NAME_LABEL, name), key),
+        machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, name), key),
+        refusals: BTreeMap::new(),
+        now: Timestamp::now(),
+        deployment: root.value.clone(),
+    }
+}

@@ -1,0 +1,27 @@
+//! What wakes a MachineDeployment: itself, its sets, Machines for what is said about them, its Cluster.
+
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::controller::ControllerBuilder;
+
+use crate::context::Context;
+use crate::referring::{is_more_than_status, labelled, naming};
+
+/// The builder with everything that matters.
+pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
+    let watches = &context.watches;
+    let deployments = watches.machine_deployments();
+    let (by_set, by_machine, by_cluster) = (deployments.clone(), deployments.clone(), deployments.clone());
+    builder
+        .roots(deployments, is_more_than_status)
+        .watches(watches.machine_sets(), move |change| {
+            let owners = change.controllers("MachineDeployment");
+            // An orphan may belong to any deployment of its cluster.
+            if owners.is_empty() { labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL)) } else { owners }
+        })
+        .watches(watches.machines(), move |change| {
+            labelled(&by_machine, &change.named_by(CLUSTER_NAME_LABEL))
+        })
+        .watches(watches.clusters(), move |change| {
+            if is_more_than_status(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
+        })
+}

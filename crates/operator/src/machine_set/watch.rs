@@ -1,0 +1,50 @@
+//! What wakes a MachineSet: itself, its Machines, its deployment, its Cluster, its templates.
+
+use std::sync::Arc;
+
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::ObjectKey;
+use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::watch::Change;
+use kube::core::DynamicObject;
+
+use crate::context::{Context, Watches};
+use crate::referring::{is_more_than_status, labelled, naming, owners, referring};
+
+/// The builder with everything that matters.
+pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
+    let watches = &context.watches;
+    let sets = watches.machine_sets();
+    let (by_machine, by_deployment, by_cluster) = (sets.clone(), sets.clone(), sets.clone());
+    let stores = Arc::clone(watches);
+    context.foreign.feed(&builder.queue(), move |change| users(&stores, change));
+    builder
+        .roots(sets, is_more_than_status)
+        .watches(watches.machines(), move |change| {
+            let owners = change.controllers("MachineSet");
+            // An orphan may belong to any set of its cluster.
+            if owners.is_empty() {
+                labelled(&by_machine, &change.named_by(CLUSTER_NAME_LABEL))
+            } else {
+                owners
+            }
+        })
+        .watches(watches.machine_deployments(), move |change| {
+            let is_news = is_more_than_status(change);
+            if is_news { labelled(&by_deployment, &change.named_by(CLUSTER_NAME_LABEL)) } else { Vec::new() }
+        })
+        .watches(watches.clusters(), move |change| {
+            if is_more_than_status(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
+        })
+}
+
+/// The sets whose template names a changed object. Only templates matter: what a Machine owns is the Machine's.
+fn users(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
+    if !owners(change, "Machine").is_empty() {
+        return Vec::new();
+    }
+    referring(watches.machine_sets(), change, |set| {
+        let spec = &set.spec.template.spec;
+        spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]).collect()
+    })
+}

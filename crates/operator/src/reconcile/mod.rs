@@ -1,0 +1,356 @@
+//! One reconcile for every controller.
+//!
+//! ```text
+//! store -> observe -> wanted? -> read -> plan -> step -> fold -> plan ... -> objects -> status -> when to come back
+//!          (edge)     (plan)    (edge)  (plan)  (here)  (plan)              (here)     (here)    (here)
+//! ```
+//!
+//! A controller is a planner (`hangar_plan`), which decides, and an [`Edge`], which says what it watches and reads. How
+//! steps become calls follows from the step's type: writes to the management cluster are made here ([`write`]), steps in
+//! a tenant and in a cloud know their one call ([`RunInTenant`], [`RunInCloud`]).
+//!
+//! Invariants
+//! - Every answer becomes an outcome in one place ([`answer`]), every status is written in one place ([`Subject`]).
+//! - A failed step, object or status stops no other: what went wrong is folded, said, and tried again later.
+//! - What did not work is remembered per object until it works or the specification changes ([`Memory`]).
+
+pub(crate) mod answer;
+mod events;
+mod settle;
+mod subject;
+mod write;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::apply::Applier;
+use hangar_kit::controller::{ControllerBuilder, Reconcile, Settled};
+use hangar_kit::event::{Event, Recorder};
+use hangar_kit::execute::{Pass, Workbench, execute};
+use hangar_kit::watch::{Kept, Watch};
+use hangar_kit::{Error, ObjectKey};
+use hangar_openstack::Session;
+use hangar_plan::controllers::Controller;
+use hangar_plan::flow::{Ending, Never, Outcome, Planner, Read, Step, StepOf, Wake};
+use hangar_plan::openstack::server_requested;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+use crate::context::{Context, Watches};
+use settle::Memory;
+pub(crate) use subject::Subject;
+
+/// The longest that a write to the management cluster or to a tenant may take.
+pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// The longest that a write to a cloud may take: a busy Nova needs 20 s to accept a server.
+pub(crate) const CLOUD_LIMIT: Duration = Duration::from_secs(30);
+
+/// A kind that a controller is about.
+pub(crate) trait Root:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<K> Root for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+pub(crate) type Observed<E> = <<E as Edge>::Planner as Planner>::Observed;
+pub(crate) type Wanted<E> = <<E as Edge>::Planner as Planner>::Wanted;
+pub(crate) type Status<E> = <<E as Edge>::Planner as Planner>::Status;
+
+/// What a controller watches and reads.
+pub(crate) trait Edge: Send + Sync + Sized + 'static {
+    /// Which controller.
+    const CONTROLLER: Controller;
+    /// The field manager of objects that it keeps; it never changes.
+    const FIELD_MANAGER: &'static str;
+
+    /// The kind it is about.
+    type Root: Root;
+    /// Who decides.
+    type Planner: Planner<
+            Own: RunOwn<Self>,
+            Tenant: RunInTenant,
+            Cloud: RunInCloud,
+            Status: Serialize + PartialEq,
+            Object: Serialize,
+        >;
+    /// What is kept for one pass and no longer.
+    type Scratch: Default + Send + Sync;
+
+    /// Where its objects are kept.
+    fn watch(watches: &Watches) -> &Watch<Self::Root>;
+    /// What was said last.
+    fn status(root: &Self::Root) -> Option<&Status<Self>>;
+    /// Reads what the stores show.
+    fn observe(&self, context: &Context, root: &Kept<Self::Root>) -> Observed<Self>;
+    /// Reads what the plan asks for.
+    fn read(
+        &self,
+        subject: &Subject<'_, Self>,
+        observed: &mut Observed<Self>,
+        wanted: Wanted<Self>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// True while a store that its plans need is only just being listed.
+    fn is_starting(&self, _context: &Context, _root: &Self::Root) -> bool {
+        false
+    }
+
+    /// The client for steps in the tenant.
+    fn tenant(
+        &self,
+        _context: &Context,
+        _observed: &Observed<Self>,
+    ) -> impl Future<Output = Result<Client, Error>> + Send {
+        let why = "the object belongs to no tenant".to_owned();
+        let (tenant, retry_after) = (String::new(), Duration::ZERO);
+        std::future::ready(Err(Error::TenantUnavailable { tenant, why, retry_after }))
+    }
+
+    /// What is worth an event when the status changes.
+    fn news(&self, _root: &Self::Root, _before: Option<&Status<Self>>, _after: &Status<Self>) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// The pass is over: what it learned may be kept.
+    fn remember(&self, _subject: &Subject<'_, Self>, _observed: &Observed<Self>, _ending: Ending) {}
+
+    /// When something that it remembers has to be read again.
+    fn due_in(&self, _key: &ObjectKey) -> Option<Duration> {
+        None
+    }
+
+    /// The object is gone.
+    fn forget(&self, _context: &Context, _key: &ObjectKey) {}
+}
+
+/// A step that only one controller's edge can run.
+pub(crate) trait RunOwn<E: Edge> {
+    /// Runs it.
+    fn run(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
+}
+
+/// A step in a tenant.
+pub(crate) trait RunInTenant {
+    /// Runs it.
+    fn run(&self, client: Client) -> impl Future<Output = Outcome> + Send;
+}
+
+/// A step in a cloud.
+pub(crate) trait RunInCloud {
+    /// Runs it; everything that is made carries the owner id.
+    fn run(&self, session: &Session, owner_id: &str) -> impl Future<Output = Outcome> + Send;
+
+    /// Whether it makes a server: it may come to pass long after its answer was given up, in another process' time.
+    fn is_noted(&self) -> bool {
+        false
+    }
+}
+
+impl<E: Edge> RunOwn<E> for Never {
+    async fn run(&self, _: &Subject<'_, E>) -> Outcome {
+        match *self {}
+    }
+}
+
+impl RunInTenant for Never {
+    async fn run(&self, _: Client) -> Outcome {
+        match *self {}
+    }
+}
+
+impl RunInCloud for Never {
+    async fn run(&self, _: &Session, _: &str) -> Outcome {
+        match *self {}
+    }
+}
+
+/// A controller at work.
+struct Reconciler<E: Edge> {
+    edge: E,
+    context: Context,
+    applier: Applier,
+    recorder: Recorder,
+    memory: Memory,
+}
+
+/// Starts a controller with what wakes it.
+pub(crate) fn spawn<E: Edge>(
+    context: &Context,
+    running: &mut JoinSet<()>,
+    edge: E,
+    watched: impl FnOnce(ControllerBuilder) -> ControllerBuilder,
+) {
+    let reconciler = Reconciler {
+        edge,
+        applier: Applier::new(E::FIELD_MANAGER),
+        recorder: context.recorder(E::CONTROLLER),
+        memory: Memory::default(),
+        context: context.clone(),
+    };
+    let watch = E::watch(&context.watches).clone();
+    let builder = context.builder(E::CONTROLLER).share(move |key| share(&watch, key));
+    let builder = watched(builder);
+    let (leadership, stop) = (Arc::clone(&context.parts.leadership), context.stop.clone());
+    running.spawn(async move {
+        builder.run(reconciler, leadership, stop).await;
+    });
+}
+
+/// Objects of one Cluster share a tenant and, as a rule, a cloud: one that hangs takes its share of the workers, and no
+/// more.
+fn share<K: Root>(watch: &Watch<K>, key: &ObjectKey) -> String {
+    let found = watch.get(key);
+    let cluster = found.iter().find_map(|kept| kept.labels.get(CLUSTER_NAME_LABEL));
+    format!("{}/{}", key.namespace_or_empty(), cluster.unwrap_or(&key.name))
+}
+
+impl<E: Edge> Reconcile for Reconciler<E> {
+    type Error = Error;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Settled, Error> {
+        let root = match E::watch(&self.context.watches).get(key) {
+            Read::One(root) => root,
+            Read::Unknown(unknown) => {
+                let what = format!("{} {key}", E::Root::kind(&()));
+                return Err(Error::Undecidable { what, unknown });
+            }
+            Read::Absent | Read::Many(_) => {
+                self.memory.forget(key);
+                self.edge.forget(&self.context, key);
+                return Ok(Settled::done());
+            }
+        };
+        if self.edge.is_starting(&self.context, &root.value) {
+            return Ok(settle::starting());
+        }
+        let subject = Subject::new(&self.edge, &self.context, &root);
+        let mut setbacks = self.memory.take(key, &root.value);
+        let bench = Bench { reconciler: self, subject: &subject };
+        let mut pass = execute(&bench, &self.context.parts.leadership, &mut setbacks).await;
+        self.edge.remember(&subject, &pass.observed, pass.ending);
+        let unapplied = self.apply(&subject, &mut pass).await;
+        events::record(&self.recorder, &subject, &pass.ran).await;
+        let written = subject.write_status(&self.recorder, &pass.plan.status).await;
+        let mut settled = settle::settled(&pass, unapplied);
+        if let Some(length) = self.edge.due_in(key) {
+            settled.wake = settled.wake.sooner(Wake::after(Timestamp::now(), length));
+        }
+        self.memory.put(key, &root.value, setbacks);
+        match written {
+            Ok(()) => Ok(settled),
+            // Somebody else wrote in between: what they wrote wakes us, and the status follows from it.
+            Err(Error::Stale { .. }) => Ok(settle::outdated(&settled)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<E: Edge> Reconciler<E> {
+    /// Applies the objects of the last plan, in order. One that fails stops no other; the status then tells why.
+    async fn apply(&self, subject: &Subject<'_, E>, pass: &mut Pass<E::Planner>) -> Option<String> {
+        if pass.ending != Ending::AtRest {
+            return None;
+        }
+        let mut first = None;
+        for object in &pass.plan.objects {
+            if let Err((id, outcome)) =
+                write::keep(&self.context, subject.namespace(), &self.applier, object).await
+            {
+                tracing::warn!(%id, %outcome, "an object was not applied");
+                first.get_or_insert_with(|| format!("{id}: {outcome}"));
+                E::Planner::not_applied(&mut pass.observed, id, &outcome);
+            }
+        }
+        if first.is_some() {
+            pass.plan.status = E::Planner::plan(&pass.observed).status;
+        }
+        first
+    }
+}
+
+/// One object's reads and effects.
+struct Bench<'a, E: Edge> {
+    reconciler: &'a Reconciler<E>,
+    subject: &'a Subject<'a, E>,
+}
+
+impl<E: Edge> Workbench for Bench<'_, E> {
+    type Planner = E::Planner;
+
+    fn observe(&self) -> Observed<E> {
+        self.reconciler.edge.observe(&self.reconciler.context, self.subject.seen())
+    }
+
+    async fn read(&self, observed: &mut Observed<E>, wanted: Wanted<E>) {
+        self.reconciler.edge.read(self.subject, observed, wanted).await;
+    }
+
+    fn limit(&self, step: &StepOf<E::Planner>) -> Duration {
+        match step {
+            Step::Cloud(_) => CLOUD_LIMIT,
+            Step::Write(_) | Step::Own(_) | Step::Tenant(_) => WRITE_LIMIT,
+        }
+    }
+
+    async fn run(&self, observed: &Observed<E>, step: &StepOf<E::Planner>) -> Outcome {
+        let Reconciler { edge, context, applier, .. } = self.reconciler;
+        match step {
+            Step::Write(write) => write::run(self.subject, applier, write).await,
+            Step::Own(step) => step.run(self.subject).await,
+            Step::Tenant(step) => match edge.tenant(context, observed).await {
+                Ok(client) => step.run(client).await,
+                Err(error) => answer::failed(error),
+            },
+            Step::Cloud(step) => self.run_in_cloud(step).await,
+        }
+    }
+}
+
+impl<E: Edge> Bench<'_, E> {
+    /// What may come to pass late is written on the object before it is sent, and taken back if it certainly does not.
+    async fn run_in_cloud(&self, step: &impl RunInCloud) -> Outcome {
+        // Plans ask for a cloud's facts first, and only for an object that is marked.
+        let Some((project, owner_id)) = self.subject.access() else { return Outcome::Stale };
+        let _writing = project.writing(&owner_id);
+        if !step.is_noted() {
+            return step.run(project.session(), &owner_id).await;
+        }
+        let noted = self.subject.merge(&server_requested(Some(Timestamp::now()))).await;
+        if !noted.is_success() {
+            return noted;
+        }
+        let outcome = step.run(project.session(), &owner_id).await;
+        if matches!(outcome, Outcome::Refused(_) | Outcome::Failed(_)) {
+            let cleared = self.subject.merge(&server_requested(None)).await;
+            if !cleared.is_success() {
+                tracing::warn!(%cleared, "the next request waits until this one is settled");
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,149 @@
+//! Which objects belong together: by reference, by label, by name.
+
+use std::sync::Arc;
+
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::reference::ContractVersionedObjectReference;
+use hangar_kit::ObjectKey;
+use hangar_kit::watch::{Change, Kept, Watch};
+use hangar_plan::flow::Read;
+use hangar_plan::referred::Referred;
+use kube::Resource;
+use kube::core::DynamicObject;
+
+use crate::context::Foreign;
+
+/// A kind whose spec names its Cluster. Members have a label with the Cluster's name, by which stores find them at once.
+/// It comes from their controllers, so whoever came before the Cluster has none yet and is found by its spec.
+pub(crate) trait Member {
+    fn cluster_name(&self) -> &str;
+}
+
+impl Member for MachineDeployment {
+    fn cluster_name(&self) -> &str {
+        &self.spec.cluster_name
+    }
+}
+
+impl Member for MachineSet {
+    fn cluster_name(&self) -> &str {
+        &self.spec.cluster_name
+    }
+}
+
+impl Member for Machine {
+    fn cluster_name(&self) -> &str {
+        &self.spec.cluster_name
+    }
+}
+
+/// Those that have the label of one of these Clusters.
+pub(crate) fn labelled<K>(watch: &Watch<K>, clusters: &[ObjectKey]) -> Vec<ObjectKey>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    let of = |cluster: &ObjectKey| {
+        let found = watch.by_label(CLUSTER_NAME_LABEL, &cluster.name);
+        let own = found.iter().filter(|kept| kept.key.namespace == cluster.namespace);
+        own.map(|kept| kept.key.clone()).collect::<Vec<_>>()
+    };
+    clusters.iter().flat_map(of).collect()
+}
+
+/// Those whose spec names this Cluster: a walk over the store, for changes of Clusters only.
+pub(crate) fn naming<K>(watch: &Watch<K>, cluster: &ObjectKey) -> Vec<ObjectKey>
+where
+    K: Member + Resource + Send + Sync + 'static,
+{
+    let is_member =
+        |kept: &Kept<K>| kept.key.namespace == cluster.namespace && kept.value.cluster_name() == cluster.name;
+    watch.all().iter().filter(|kept| is_member(kept)).map(|kept| kept.key.clone()).collect()
+}
+
+/// Those of a kind that refer to a changed object by its name.
+pub(crate) fn referring<K>(
+    watch: &Watch<K>,
+    change: &Change<DynamicObject>,
+    references: impl Fn(&K) -> Vec<&ContractVersionedObjectReference>,
+) -> Vec<ObjectKey>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    let refers = |kept: &Kept<K>| {
+        let is_near = kept.key.namespace == change.key.namespace;
+        is_near && references(&kept.value).iter().any(|reference| reference.name == change.key.name)
+    };
+    watch.all().iter().filter(|kept| refers(kept)).map(|kept| kept.key.clone()).collect()
+}
+
+/// The owners of a kind that a changed object has or had.
+pub(crate) fn owners(change: &Change<DynamicObject>, kind: &str) -> Vec<ObjectKey> {
+    let sides = change.before.iter().chain(&change.after);
+    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.kind == kind);
+    let namespace = &change.key.namespace;
+    owners.map(|owner| ObjectKey { namespace: namespace.clone(), name: owner.name.clone() }).collect()
+}
+
+/// Whether more than the status of an object changed. Its controller wrote that itself.
+pub(crate) fn is_more_than_status<K: Resource>(change: &Change<K>) -> bool {
+    let essence = |kept: &Kept<K>| {
+        let meta = kept.value.meta();
+        (
+            meta.generation,
+            meta.labels.clone(),
+            meta.annotations.clone(),
+            meta.finalizers.clone(),
+            meta.owner_references.clone(),
+            meta.deletion_timestamp.is_some(),
+            meta.uid.clone(),
+        )
+    };
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => essence(before) != essence(after),
+        _ => true,
+    }
+}
+
+/// Whether more than the status of a Cluster changed, or what it has reached.
+pub(crate) fn is_cluster_news(change: &Change<Cluster>) -> bool {
+    let reached =
+        |kept: &Kept<Cluster>| kept.status.as_ref().and_then(|status| status.initialization.clone());
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => is_more_than_status(change) || reached(before) != reached(after),
+        _ => true,
+    }
+}
+
+/// The items of a read that are in the namespace of a key.
+pub(crate) fn in_namespace<K: Clone>(read: Read<Arc<Kept<K>>>, key: &ObjectKey) -> Read<K> {
+    read.filter(|kept| kept.key.namespace == key.namespace).map(|kept| kept.value.clone())
+}
+
+/// The object behind a reference, as plans see it.
+pub(crate) fn referred(
+    foreign: &Foreign,
+    namespace: &str,
+    reference: &ContractVersionedObjectReference,
+) -> Read<Referred> {
+    foreign.get(namespace, reference).map(|found| Referred {
+        metadata: found.object.metadata.clone(),
+        data: found.object.data.clone(),
+        contract: found.contract,
+    })
+}
+
+/// Whether a store behind one of the references has only just been started. What it will show in a moment is no reason
+/// to say that nothing is known; a store that fails to start is.
+pub(crate) fn is_starting<'references>(
+    foreign: &Foreign,
+    references: impl IntoIterator<Item = &'references ContractVersionedObjectReference>,
+) -> bool {
+    references.into_iter().any(|reference| {
+        let Read::One(resource) = foreign.resource(&reference.api_group, &reference.kind) else {
+            return false;
+        };
+        let watch = foreign.watch(&resource);
+        !watch.is_synced() && watch.stats().errors == 0
+    })
+}

@@ -1,0 +1,50 @@
+//! What a controller decides, apart from how it reads and writes.
+//!
+//! ```text
+//! stores -> Observed -> wanted? -> read -> Observed -> plan -> step -> Outcome -> fold -> Observed -> plan ...
+//!                         ^                   |
+//!                         +-------------------+   until nothing more is wanted
+//! ```
+//!
+//! Reading happens in turns: what the stores show costs nothing and is always there; what costs a call (a tenant, a
+//! cloud, the content of a Secret) is read only when the planner, looking at what it has so far, asks for it.
+
+use super::{Identified, Outcome, Plan, Step, StepId};
+
+/// The step type of a planner.
+pub type StepOf<P> = Step<<P as Planner>::Own, <P as Planner>::Tenant, <P as Planner>::Cloud>;
+/// The plan type of a planner.
+pub type PlanOf<P> = Plan<StepOf<P>, <P as Planner>::Status, <P as Planner>::Object>;
+
+/// Pure decisions about one kind.
+pub trait Planner: 'static {
+    /// Everything that decides.
+    type Observed: Send + Sync;
+    /// What has to be read before a plan can be made.
+    type Wanted: Send + Sync;
+    /// Steps that only this controller's edge can run.
+    type Own: Identified + Send + Sync;
+    /// Steps in the tenant.
+    type Tenant: Identified + Send + Sync;
+    /// Steps in the cloud.
+    type Cloud: Identified + Send + Sync;
+    /// What is said about the object.
+    type Status: Send + Sync;
+    /// What is applied as a whole, after the steps.
+    type Object: Send + Sync;
+
+    /// What to read next; none when a plan can be made from what is there.
+    fn wanted(observed: &Self::Observed) -> Option<Self::Wanted>;
+    /// Decides.
+    fn plan(observed: &Self::Observed) -> PlanOf<Self>
+    where
+        Self: Sized;
+    /// Makes the observation what it is after that outcome.
+    fn fold(observed: &mut Self::Observed, step: &StepOf<Self>, outcome: &Outcome)
+    where
+        Self: Sized;
+    /// The same for an object of the plan that could not be applied; conditions tell about it.
+    fn not_applied(observed: &mut Self::Observed, object: StepId, outcome: &Outcome) {
+        let _ = (observed, object, outcome);
+    }
+}

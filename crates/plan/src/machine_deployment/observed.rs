@@ -1,0 +1,66 @@
+//! Everything that decides about a MachineDeployment. All of it is in the stores.
+
+use std::collections::BTreeMap;
+
+use hangar_api::cluster::rollout::RolloutStrategyType;
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use jiff::Timestamp;
+
+use super::Limits;
+use crate::flow::{Read, StepId};
+use crate::referred;
+
+/// Everything that decides about a MachineDeployment.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The deployment.
+    pub deployment: MachineDeployment,
+    /// Its Cluster.
+    pub cluster: Read<Cluster>,
+    /// All MachineSets of the cluster in its namespace.
+    pub sets: Read<MachineSet>,
+    /// All Machines of the cluster in its namespace.
+    pub machines: Read<Machine>,
+    /// Steps that were refused, in the words of who refused.
+    pub refusals: BTreeMap<StepId, String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Observed {
+    /// The sets that the deployment manages, oldest first.
+    pub fn members(&self) -> Vec<&MachineSet> {
+        let uid = self.deployment.metadata.uid.as_deref().unwrap_or_default();
+        let mut members: Vec<&MachineSet> =
+            self.sets.iter().filter(|set| referred::is_controlled_by(&set.metadata, uid)).collect();
+        members.sort_by_key(|set| {
+            let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            (created, set.metadata.name.clone())
+        });
+        members
+    }
+
+    pub(super) fn desired(&self) -> i32 {
+        self.deployment.spec.replicas.unwrap_or(1).max(0)
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.deployment.metadata.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn is_paused_by_itself(&self) -> bool {
+        self.deployment.spec.paused == Some(true)
+    }
+
+    /// Sets are replaced only when their Machines are, and this strategy waits for people to do that.
+    pub(super) fn is_on_delete(&self) -> bool {
+        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
+        strategy.is_some_and(|strategy| strategy.r#type == RolloutStrategyType::OnDelete)
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
+        let rolling = strategy.and_then(|strategy| strategy.rolling_update.clone()).unwrap_or_default();
+        Limits::new(self.desired(), rolling.max_surge.as_ref(), rolling.max_unavailable.as_ref())
+    }
+}

@@ -1,0 +1,126 @@
+//! What a step made of the observation.
+
+use super::step::Kind;
+use super::{CloudFacts, NetworkStep, Observed, Step};
+use crate::flow::{Identified as _, Outcome, Read, StepId};
+use crate::openstack::{CloudTrouble, Group, KnownRule, Network, Port, Router, Subnet};
+
+/// Makes the observation what it is after that outcome.
+pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
+    let condition = match step {
+        Step::Write(_) => "Ready",
+        Step::Cloud(step) => step.condition(),
+        Step::Own(never) | Step::Tenant(never) => match *never {},
+    };
+    match outcome {
+        Outcome::Created(id) => {
+            observed.troubles.remove(condition);
+            done(observed, step, id);
+        }
+        Outcome::Done => {
+            observed.troubles.remove(condition);
+            done(observed, step, "");
+        }
+        _ => {
+            let trouble = CloudTrouble::of_step("OpenStackRefused", &step.id(), outcome);
+            observed.troubles.insert(condition, trouble);
+        }
+    }
+    if outcome.ends_the_pass() {
+        forget(observed, &step.id());
+    }
+}
+
+/// After a lost answer nothing is known of what may have changed.
+fn forget(observed: &mut Observed, step: &StepId) {
+    if let Some(facts) = observed.cloud.facts_mut() {
+        let why = format!("the answer to {step} was lost");
+        facts.networks = Read::unknown(&why);
+        facts.subnets = Read::unknown(&why);
+        facts.routers = Read::unknown(&why);
+        facts.interfaces = Read::unknown(&why);
+        facts.groups = Read::unknown(&why);
+    }
+}
+
+fn done(observed: &mut Observed, step: &Step, id: &str) {
+    match step {
+        Step::Write(write) => write.on_itself(&mut observed.object),
+        Step::Cloud(step) => {
+            if let Some(facts) = observed.cloud.facts_mut() {
+                done_in_cloud(facts, step, id);
+            }
+        }
+        Step::Own(never) | Step::Tenant(never) => match *never {},
+    }
+}
+
+fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
+    match step {
+        NetworkStep::CreateNetwork { name, .. } => {
+            facts.networks.add(Network { id: id.to_owned(), name: name.clone(), tags: Vec::new() });
+        }
+        NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
+            facts.subnets.add(Subnet {
+                id: id.to_owned(),
+                name: name.clone(),
+                network_id: network_id.clone(),
+                cidr: cidr.clone(),
+                ip_version: if cidr.contains(':') { 6 } else { 4 },
+                dns_nameservers: dns_nameservers.clone(),
+                tags: Vec::new(),
+            });
+        }
+        NetworkStep::SetNameServers { id, dns_nameservers, .. } => {
+            for subnet in facts.subnets.iter_mut().filter(|subnet| subnet.id == *id) {
+                subnet.dns_nameservers.clone_from(dns_nameservers);
+            }
+        }
+        NetworkStep::CreateRouter { name, gateway_network_id, .. } => {
+            let gateway_network_id = Some(gateway_network_id.clone());
+            let (id, name) = (id.to_owned(), name.clone());
+            facts.routers.add(Router { id, name, gateway_network_id, ..Router::default() });
+        }
+        NetworkStep::AddInterface { router_id, subnet_id, .. } => {
+            let (device_id, subnet_ids) = (router_id.clone(), vec![subnet_id.clone()]);
+            facts.interfaces.add(Port { subnet_ids, device_id, ..Port::default() });
+        }
+        NetworkStep::RemoveInterface { subnet_id, .. } => {
+            facts.interfaces.retain(|port| !port.subnet_ids.contains(subnet_id));
+        }
+        NetworkStep::CreateGroup { name, .. } => {
+            let rules = super::security_groups::born_with();
+            let rules = rules.into_iter().map(|rule| KnownRule { id: String::new(), rule }).collect();
+            facts.groups.add(Group { id: id.to_owned(), name: name.clone(), tags: Vec::new(), rules });
+        }
+        NetworkStep::CreateRule { group_id, rule, .. } => {
+            for group in facts.groups.iter_mut().filter(|group| group.id == *group_id) {
+                group.rules.push(KnownRule { id: id.to_owned(), rule: rule.clone() });
+            }
+        }
+        NetworkStep::DeleteRule { id, .. } => {
+            for group in facts.groups.iter_mut() {
+                group.rules.retain(|known| known.id != *id);
+            }
+        }
+        NetworkStep::Tag { kind, id, tags, .. } => tagged(facts, *kind, id, tags),
+        NetworkStep::Delete { kind, id, .. } => match kind {
+            Kind::Network => facts.networks.retain(|network| network.id != *id),
+            Kind::Subnet => facts.subnets.retain(|subnet| subnet.id != *id),
+            Kind::Router => facts.routers.retain(|router| router.id != *id),
+            Kind::Group => facts.groups.retain(|group| group.id != *id),
+        },
+    }
+}
+
+fn tagged(facts: &mut CloudFacts, kind: Kind, id: &str, tags: &[String]) {
+    let found: Option<&mut Vec<String>> = match kind {
+        Kind::Network => facts.networks.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
+        Kind::Subnet => facts.subnets.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
+        Kind::Router => facts.routers.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
+        Kind::Group => facts.groups.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
+    };
+    if let Some(found) = found {
+        *found = tags.to_vec();
+    }
+}
