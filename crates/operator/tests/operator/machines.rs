@@ -146,7 +146,7 @@ async fn workers_may_come_before_their_cluster() {
     }
 }
 
-async fn delete_cluster(world: &World) {
+pub(crate) async fn delete_cluster(world: &World) {
     let api: Api<Cluster> = world.api();
     api.delete("demo", &DeleteParams::default()).await.unwrap();
     eventually("the cluster is gone", async || api.get_opt("demo").await.unwrap().is_none()).await;

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod hosted_control_plane;
+mod load;
 mod machines;
 mod stubs;
 mod whole;

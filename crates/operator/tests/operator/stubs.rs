@@ -412,19 +412,21 @@ pub(crate) struct Manager {
     task: JoinHandle<()>,
     metrics: Metrics,
     calls: CallLog,
+    tenant: CallLog,
 }
 
 impl Manager {
     pub(crate) fn start() -> Self {
-        let (calls, metrics) = (CallLog::default(), Metrics::new());
+        let (calls, tenant, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone());
-        let parts = parts(client(BED.config(), &options).unwrap(), &metrics);
+        let mut parts = parts(client(BED.config(), &options).unwrap(), &metrics);
+        parts.tenant_gates.push(Arc::new(tenant.clone()));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
             async move { controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), stop).await.unwrap() }
         });
-        Self { stop, task, metrics, calls }
+        Self { stop, task, metrics, calls, tenant }
     }
 
     pub(crate) async fn stop(self) {
@@ -442,6 +444,11 @@ impl Manager {
             quiet >= 40
         })
         .await;
+    }
+
+    /// What it called in tenants.
+    pub(crate) fn tenant(&self) -> &CallLog {
+        &self.tenant
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {

@@ -6,4 +6,7 @@ pub(crate) mod cloud;
 mod crash;
 mod faults;
 mod servers;
+mod shares;
+mod slow;
+mod tenants;
 mod world;

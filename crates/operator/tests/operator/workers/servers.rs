@@ -20,12 +20,16 @@ pub(super) fn worker() -> Value {
 
 /// A cluster with its network, and credentials.
 pub(super) async fn ready_cluster(world: &World, cloud: &Handle) {
+    ready_cluster_with(world, cloud, managed()).await;
+}
+
+pub(super) async fn ready_cluster_with(world: &World, cloud: &Handle, spec: Value) {
     world.secret("cloud", json!({"clouds.yaml": clouds_yaml(cloud, "secret")})).await;
     world
         .secret("worker-data", json!({"value": "#cloud-config\nruncmd: [hello]\n", "format": "cloud-config"}))
         .await;
     let cluster = world.cluster().await;
-    infrastructure(world, &cluster, managed()).await;
+    infrastructure(world, &cluster, spec).await;
     eventually("the network is there", async || status_of(world).await.ready).await;
     world.provisioned().await;
 }

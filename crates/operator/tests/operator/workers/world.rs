@@ -4,11 +4,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use hangar_api::bootstrap::v1beta2::KubeadmConfig;
-use hangar_api::cluster::v1beta2::{Cluster, Machine};
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineSet};
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
+use hangar_kit::call::CallLog;
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
-use hangar_kit::metrics::Metrics;
+use hangar_kit::metrics::{Metrics, ReconcileLabels};
 use hangar_operator::{Parts, controllers};
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::api::core::v1::Secret;
@@ -56,6 +57,8 @@ impl World {
     pub(super) async fn beside(prefix: &str) -> Self {
         let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
         let client = BED.client();
+        clear::<MachineSet>(&client).await;
+        clear::<Machine>(&client).await;
         clear::<OpenStackMachine>(&client).await;
         clear::<OpenStackCluster>(&client).await;
         clear::<KubeadmConfig>(&client).await;
@@ -217,6 +220,28 @@ pub(super) fn owner<K: Resource<DynamicType = ()>>(object: &K) -> Value {
 /// Tasks of a dropped manager end at their next await; one that does not is left to its thread.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
+/// What a manager called and how often it looked, by transport.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub(super) management: CallLog,
+    pub(super) tenants: CallLog,
+    pub(super) metrics: Metrics,
+}
+
+impl Seen {
+    pub(super) fn new() -> Self {
+        Self { management: CallLog::default(), tenants: CallLog::default(), metrics: Metrics::new() }
+    }
+
+    /// Passes of a controller so far.
+    pub(super) fn passes(&self, controller: &'static str) -> u64 {
+        let count = |result| {
+            self.metrics.reconcile.total.get_or_create(&ReconcileLabels { controller, result }).get()
+        };
+        ["done", "waiting", "error"].map(count).iter().sum()
+    }
+}
+
 /// Controllers that run until they are dropped, in a runtime of their own: what is dropped is gone at once.
 pub(super) struct Running {
     runtime: Option<tokio::runtime::Runtime>,
@@ -224,17 +249,26 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start(selection: &str, cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>) -> Self {
+        Self::seen(selection, cloud_gates, &Seen::new())
+    }
+
+    pub(super) fn seen(
+        selection: &str,
+        cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
+        seen: &Seen,
+    ) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let selection = selection.parse().unwrap();
+        let (selection, seen) = (selection.parse().unwrap(), seen.clone());
         runtime.spawn(async move {
+            let options = ClientOptions::default().gate(seen.management);
             let parts = Parts {
-                client: client(BED.config(), &ClientOptions::default()).unwrap(),
+                client: client(BED.config(), &options).unwrap(),
                 leadership: Arc::new(Always),
-                metrics: Metrics::new(),
+                metrics: seen.metrics,
                 concurrency: 4,
                 instance: "test".to_owned(),
-                tenant_gates: Vec::new(),
+                tenant_gates: vec![Arc::new(seen.tenants)],
                 cloud_gates,
             };
             controllers::run(parts, &selection, CancellationToken::new()).await.unwrap();

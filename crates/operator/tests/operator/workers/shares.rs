@@ -1,0 +1,242 @@
+//! Clusters beside each other: what is wrong with one is no business of the others.
+//!
+//! Nothing here is timed. The same life of a cluster is led alone and beside three bad ones, and its writes are counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hangar_api::cluster::v1beta2::{Machine, MachineSet};
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachineTemplate};
+use hangar_cloud::Handle;
+use hangar_cloud::fault::{Action, Rule};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::cloud::{inventory, start};
+use super::servers::{ready_cluster, worker};
+use super::tenants::{Kubelets, Swallowing};
+use super::world::{BED, Running, Seen, World, eventually};
+
+const CONTROLLERS: &str = "machine,machine-set,openstack-cluster,openstack-machine";
+/// Machines of each bad cluster.
+const MANY: usize = 4;
+
+/// A cluster with a cloud of its own.
+struct Site {
+    world: World,
+    cloud: Arc<Handle>,
+    _kubelets: Kubelets,
+}
+
+impl Site {
+    async fn new(prefix: &str) -> Self {
+        let world = World::beside(prefix).await;
+        let cloud = Arc::new(start().await);
+        let kubelets = Kubelets::start(&world, &cloud);
+        Self { world, cloud, _kubelets: kubelets }
+    }
+
+    /// Everything but Machines.
+    async fn prepare(&self, kubeconfig: &str) {
+        ready_cluster(&self.world, &self.cloud).await;
+        self.world
+            .create::<Secret>(json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+                "metadata": {"name": "demo-kubeconfig", "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+                "stringData": {"value": kubeconfig},
+            }))
+            .await;
+        self.world
+            .create::<OpenStackMachineTemplate>(json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "OpenStackMachineTemplate",
+                "metadata": {"name": "small"}, "spec": {"template": {"spec": worker()}},
+            }))
+            .await;
+    }
+
+    async fn workers(&self, replicas: usize) {
+        let template = json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachineTemplate", "name": "small"});
+        self.world
+            .create::<MachineSet>(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "metadata": {"name": "workers"},
+                "spec": {
+                    "clusterName": "demo", "replicas": replicas,
+                    "selector": {"matchLabels": {"pool": "workers"}},
+                    "template": {
+                        "metadata": {"labels": {"pool": "workers", "cluster.x-k8s.io/cluster-name": "demo"}},
+                        "spec": {
+                            "clusterName": "demo", "version": "v1.34.10",
+                            "bootstrap": {"dataSecretName": "worker-data"}, "infrastructureRef": template,
+                        },
+                    },
+                },
+            }))
+            .await;
+    }
+
+    async fn scale(&self, replicas: usize) {
+        self.world.merge::<MachineSet>("workers", json!({"spec": {"replicas": replicas}})).await;
+    }
+
+    /// Whether there are so many Machines, all of them with a Node that has been given its labels, and no other server.
+    async fn runs(&self, count: usize) -> bool {
+        let machines = self.world.api::<Machine>().list(&ListParams::default()).await.unwrap().items;
+        let is_running = |machine: &Machine| {
+            let status = machine.status.as_ref();
+            let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+            conditions.iter().any(|found| found.type_ == "Available" && found.status == "True")
+        };
+        machines.len() == count
+            && machines.iter().all(is_running)
+            && self.cloud.model().servers.len() == count
+    }
+
+    /// From the first Machine to the last.
+    async fn lives(&self, seen: &Seen) {
+        self.workers(1).await;
+        eventually("one runs", async || self.runs(1).await).await;
+        self.rests(seen).await;
+        self.scale(2).await;
+        eventually("two run", async || self.runs(2).await).await;
+        self.rests(seen).await;
+        self.scale(1).await;
+        eventually("one is left", async || self.runs(1).await).await;
+        self.rests(seen).await;
+        self.world.delete::<MachineSet>("workers").await;
+        self.world.delete::<OpenStackCluster>("demo").await;
+        assert_eq!(inventory(&self.cloud), BTreeMap::new());
+    }
+
+    /// Returns when nothing was written for it for a while.
+    async fn rests(&self, seen: &Seen) {
+        let (mut quiet, mut before) = (0, BTreeMap::new());
+        eventually("it rests", async || {
+            let now = self.writes(seen);
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+            quiet >= 40
+        })
+        .await;
+    }
+
+    /// Writes for it that were carried out, by kind: here, in its tenant and in its cloud.
+    fn writes(&self, seen: &Seen) -> BTreeMap<String, usize> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut count = |kind: String| *counts.entry(kind).or_default() += 1;
+        for (place, log) in [("here", &seen.management), ("tenant", &seen.tenants)] {
+            for (call, answer) in log.calls() {
+                let is_ours = match place {
+                    "here" => call.namespace.as_ref() == Some(&self.world.namespace),
+                    _ => call
+                        .name
+                        .as_ref()
+                        .is_some_and(|name| name.starts_with(&format!("{}-", self.world.namespace))),
+                };
+                if is_ours && call.verb.is_write() && answer.is_success() {
+                    count(format!("{place}: {} {}", call.verb.as_str(), call.resource));
+                }
+            }
+        }
+        for call in self.cloud.calls() {
+            let is_write = call.method != "GET" && !call.path.starts_with("/identity");
+            if is_write && (200..300).contains(&call.status) {
+                // Ids are 36 characters.
+                let path: Vec<&str> =
+                    call.path.split('/').map(|part| if part.len() == 36 { "ID" } else { part }).collect();
+                count(format!("cloud: {} {}", call.method, path.join("/")));
+            }
+        }
+        counts
+    }
+}
+
+/// Writes of a life that nothing disturbs.
+async fn alone() -> BTreeMap<String, usize> {
+    let (site, seen) = (Site::new("alone").await, Seen::new());
+    let _running = Running::seen(CONTROLLERS, Vec::new(), &seen);
+    site.prepare(&good_tenant()).await;
+    site.lives(&seen).await;
+    site.writes(&seen)
+}
+
+fn good_tenant() -> String {
+    std::fs::read_to_string(BED.kubeconfig()).unwrap()
+}
+
+fn all_calls(name: &str, method: Option<&str>, action: Action) -> Rule {
+    let (name, method) = (name.to_owned(), method.map(str::to_owned));
+    Rule { name, method, path: None, body: None, skip: 0, times: None, action }
+}
+
+/// Clusters whose tenant swallows writes, whose cloud takes 20 s for every answer, and whose cloud refuses everything.
+struct Bad {
+    hung: Site,
+    slow: Site,
+    refused: Site,
+    tenant: Swallowing,
+}
+
+impl Bad {
+    async fn new() -> Self {
+        let (hung, slow, refused) =
+            (Site::new("hung").await, Site::new("slow").await, Site::new("refused").await);
+        Self { hung, slow, refused, tenant: Swallowing::start().await }
+    }
+
+    async fn go_wrong(&self) {
+        let (hung, good) = (self.tenant.kubeconfig(), good_tenant());
+        futures::join!(self.hung.prepare(&hung), self.slow.prepare(&good), self.refused.prepare(&good));
+        self.slow.cloud.arm(all_calls("slow", None, Action::Delay { milliseconds: 20_000 }));
+        for method in ["POST", "PUT", "DELETE"] {
+            let (status, message) = (403, "Quota exceeded".to_owned());
+            let refuse = Action::Fail { status, message, retry_after_seconds: None };
+            self.refused.cloud.arm(all_calls(method, Some(method), refuse));
+        }
+        futures::join!(self.hung.workers(MANY), self.slow.workers(MANY), self.refused.workers(MANY));
+        self.has_gone_on_since([0; 3]).await;
+    }
+
+    /// Swallowed, delayed and refused calls so far.
+    fn counts(&self) -> [usize; 3] {
+        let fired = |site: &Site| site.cloud.faults().iter().map(|armed| armed.fired as usize).sum();
+        [self.tenant.swallowed(), fired(&self.slow), fired(&self.refused)]
+    }
+
+    async fn has_gone_on_since(&self, before: [usize; 3]) {
+        eventually("all three are bad", async || {
+            self.counts().iter().zip(before).all(|(now, before)| *now > before)
+        })
+        .await;
+    }
+}
+
+/// Statuses are batched, and events are about them: what is seen together is said together, and how much that is depends
+/// on who else is at work. So they may differ by half.
+fn is_near(kind: &str, one: usize, other: usize) -> bool {
+    let is_batched = kind.contains("/status") || kind.contains("events");
+    if is_batched { one.abs_diff(other) <= one.max(other).div_ceil(2).max(2) } else { one == other }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_cluster_is_looked_after_as_if_the_others_were_well() {
+    let turn = World::new("shares").await;
+    let alone = alone().await;
+    let (bad, good, seen) = (Bad::new().await, Site::new("good").await, Seen::new());
+    let running = Running::seen(CONTROLLERS, Vec::new(), &seen);
+    Box::pin(bad.go_wrong()).await;
+    let before = bad.counts();
+    good.prepare(&good_tenant()).await;
+    good.lives(&seen).await;
+    bad.has_gone_on_since(before).await;
+    drop(running);
+    let beside = good.writes(&seen);
+    println!("swallowed, delayed, refused: {before:?}, at the end {:?}", bad.counts());
+    for kind in alone.keys().chain(beside.keys().filter(|kind| !alone.contains_key(*kind))) {
+        let (one, other) =
+            (alone.get(kind).copied().unwrap_or_default(), beside.get(kind).copied().unwrap_or_default());
+        println!("{kind}: alone {one}, beside bad ones {other}");
+        assert!(is_near(kind, one, other), "{kind}: {one} {other}");
+    }
+    drop(turn);
+}

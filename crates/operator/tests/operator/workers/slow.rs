@@ -1,0 +1,137 @@
+//! Clouds that refuse and clouds that take their time: how often they are asked, and what is left in them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
+use hangar_cloud::Handle;
+use hangar_cloud::fault::{Action, Armed, Rule};
+use serde_json::json;
+
+use super::cloud::{inventory, start};
+use super::servers::{BOTH, machine_status, ready_cluster, server, worker};
+use super::world::{Running, Seen, World, eventually};
+
+fn posts(path: &str, times: Option<u32>, action: Action) -> Rule {
+    let (name, method) = (path.to_owned(), Some("POST".to_owned()));
+    Rule { name, method, path: Some(format!("*/{path}")), body: None, skip: 0, times, action }
+}
+
+/// Tries of a step that fit into a time: 1, 2, 4 ... 60 s apart, each wait a fifth shorter at most.
+fn tries_within(length: Duration) -> usize {
+    let (mut next, mut wait, mut tries) = (0.0, 1.0, 0);
+    while next <= length.as_secs_f64() {
+        tries += 1;
+        next += wait * 0.8;
+        wait = f64::min(wait * 2.0, 60.0);
+    }
+    tries
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_tried_rarely_and_leave_nothing() {
+    let (world, cloud, seen) = (World::new("refusals").await, start().await, Seen::new());
+    let _running = Running::seen(BOTH, Vec::new(), &seen);
+    ready_cluster(&world, &cloud).await;
+    let mut expected = inventory(&cloud);
+    let began = Instant::now();
+    cloud.arm(posts("servers", None, Action::OverQuota));
+    server(&world, "worker-a", worker()).await;
+    eventually("it is refused", async || cloud.faults()[0].fired > 0).await;
+    let before = seen.passes("openstack-machine");
+    // In five bursts: runs without progress come at distances too, whatever wakes the object.
+    for burst in 0..5 {
+        let passes = seen.passes("openstack-machine");
+        for wake in 0..10 {
+            let note = json!({"metadata": {"annotations": {"example.com/wake": format!("{burst}-{wake}")}}});
+            world.merge::<OpenStackMachine>("worker-a", note).await;
+        }
+        eventually("it is looked at", async || seen.passes("openstack-machine") > passes).await;
+    }
+    let fired = cloud.faults()[0].fired as usize;
+    let most = tries_within(began.elapsed());
+    let passes = seen.passes("openstack-machine") - before;
+    println!("50 wakes, {passes} passes: {fired} refused POSTs of at most {most}");
+    assert!(fired <= most, "{fired} tries, at most {most} by the table");
+    assert!(passes >= 5, "{passes}");
+
+    cloud.clear_faults();
+    eventually("the server runs", async || machine_status(&world, "worker-a").await.ready == Some(true))
+        .await;
+    expected.insert("server".to_owned(), vec!["worker-a".to_owned()]);
+    expected.entry("port".to_owned()).or_default().push("worker-a-0 compute:nova".to_owned());
+    for names in expected.values_mut() {
+        names.sort();
+    }
+    assert_eq!(inventory(&cloud), expected);
+}
+
+/// What a cloud holds, by names that do not depend on the namespace.
+fn held(world: &World, cloud: &Handle) -> BTreeMap<String, Vec<String>> {
+    let plain = |names: Vec<String>| names.iter().map(|name| name.replace(&world.namespace, "ns")).collect();
+    inventory(cloud).into_iter().map(|(kind, names)| (kind, plain(names))).collect()
+}
+
+/// What a way to be slow is called, which calls it is about, how often, and what it does.
+type Slowness = (&'static str, &'static [&'static str], Option<u32>, Option<Action>);
+
+/// A network has 15 s and the others have 30 s: after 20 s some callers have given up, after 35 s all have, and what they
+/// asked for is there or comes nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_cloud_leaves_no_duplicates() {
+    let all = &["networks", "routers", "servers"];
+    leaves_what_a_quick_one_does(&[
+        ("before", all, None, Some(Action::Delay { milliseconds: 20_000 })),
+        (
+            "after",
+            &["networks", "routers", "ports", "servers"],
+            None,
+            Some(Action::DelayAfter { milliseconds: 20_000 }),
+        ),
+        ("late", &["networks", "servers"], Some(1), Some(Action::Delay { milliseconds: 35_000 })),
+        ("unheard", all, Some(1), Some(Action::DelayAfter { milliseconds: 35_000 })),
+    ])
+    .await;
+}
+
+/// The same machine in clouds that are slow in these ways, and in one that is not.
+async fn leaves_what_a_quick_one_does(ways: &[Slowness]) {
+    let turn = World::new("slow").await;
+    let mut sites = Vec::new();
+    for (name, paths, times, action) in [("quick", &[][..], None, None)].iter().chain(ways) {
+        let (world, cloud) = (World::beside(&format!("slow-{name}")).await, start().await);
+        for path in *paths {
+            cloud.arm(posts(path, *times, action.clone().unwrap()));
+        }
+        sites.push((*name, world, cloud));
+    }
+    let _running = Running::start(BOTH, Vec::new());
+    let grown = sites.iter().map(async |(_, world, cloud)| {
+        ready_cluster(world, cloud).await;
+        server(world, "worker-a", worker()).await;
+        eventually("the server runs", async || machine_status(world, "worker-a").await.ready == Some(true))
+            .await;
+    });
+    futures::future::join_all(grown).await;
+    let expected = held(&sites[0].1, &sites[0].2);
+    for (name, world, cloud) in &sites {
+        let faults = cloud.faults();
+        let count = |armed: &Armed| format!("{} {} of {}", armed.rule.name, armed.fired, armed.met);
+        println!("{name}: delayed POSTs {:?}", faults.iter().map(count).collect::<Vec<_>>());
+        assert!(faults.iter().all(|armed| armed.fired > 0), "a fault that never came proves nothing: {name}");
+        // What came late is found by the next look and deleted. Nobody waits ten minutes for it here.
+        let mut looks = 0;
+        eventually(name, async || {
+            let is_done = held(world, cloud) == expected;
+            if !is_done && looks % 20 == 0 {
+                let note = json!({"metadata": {"annotations": {"example.com/look": looks.to_string()}}});
+                world.merge::<OpenStackCluster>("demo", note.clone()).await;
+                world.merge::<OpenStackMachine>("worker-a", note).await;
+            }
+            looks += 1;
+            is_done
+        })
+        .await;
+    }
+    drop(turn);
+}

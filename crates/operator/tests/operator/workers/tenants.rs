@@ -1,0 +1,134 @@
+//! Tenants of these tests: the management cluster's own API server, or a way to it on which every write is swallowed.
+//! And the kubelets of a cloud's servers.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::AsyncReadExt as _;
+use hangar_cloud::Handle;
+use hangar_cloud::model::Status;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::world::{BED, World};
+
+/// Answers reads, and never answers a write.
+pub(super) struct Swallowing {
+    address: SocketAddr,
+    swallowed: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Swallowing {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, swallowed) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let (client, count) = (BED.client(), Arc::clone(&swallowed));
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(pass(stream, client.clone(), Arc::clone(&count)));
+            }
+        });
+        Self { address, swallowed, task }
+    }
+
+    pub(super) fn kubeconfig(&self) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: tenant\nusers: [{{name: tenant, user: {{}}}}]\n\
+             contexts: [{{name: tenant, context: {{cluster: tenant, user: tenant}}}}]\n\
+             clusters: [{{name: tenant, cluster: {{server: \"http://{}\"}}}}]\n",
+            self.address
+        )
+    }
+
+    /// Writes that never were answered.
+    pub(super) fn swallowed(&self) -> usize {
+        self.swallowed.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Swallowing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One call per connection. Whoever hangs up ends it.
+async fn pass(mut stream: TcpStream, client: Client, swallowed: Arc<AtomicUsize>) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let mut words = head.split(' ');
+    let (method, path) = (words.next()?, words.next()?);
+    if method != "GET" {
+        swallowed.fetch_add(1, Ordering::SeqCst);
+        return std::future::pending().await;
+    }
+    let request = http::Request::get(path).body(Vec::new()).ok()?;
+    let mut answer = std::pin::pin!(client.request_stream(request).await.ok()?);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.ok()?;
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let length = answer.read(&mut piece).await.ok().filter(|length| *length > 0)?;
+        stream.write_all(&piece[..length]).await.ok()?;
+    }
+}
+
+/// Every server that runs in a cloud registers a Node, once. Dropping them ends them.
+pub(super) struct Kubelets(JoinHandle<()>);
+
+impl Kubelets {
+    pub(super) fn start(world: &World, cloud: &Arc<Handle>) -> Self {
+        let (client, namespace, cloud) = (world.client.clone(), world.namespace.clone(), Arc::clone(cloud));
+        Self(tokio::spawn(async move {
+            let mut joined = BTreeSet::new();
+            loop {
+                let running: Vec<(String, String)> = {
+                    let model = cloud.model();
+                    let active = model.servers.values().filter(|server| server.status == Status::Active);
+                    active
+                        .map(|server| (format!("{namespace}-{}", server.name), server.id.to_string()))
+                        .collect()
+                };
+                for (name, id) in running {
+                    if joined.insert(id.clone()) {
+                        join(&client, &name, &id).await;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }))
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn join(client: &Client, name: &str, id: &str) {
+    let api: Api<Node> = Api::all(client.clone());
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "spec": {"providerID": format!("openstack:///{id}"),
+            "taints": [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]},
+    }))
+    .unwrap();
+    api.create(&PostParams::default(), &node).await.unwrap();
+    let status = json!({ "status": node.status });
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
