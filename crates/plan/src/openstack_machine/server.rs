@@ -147,6 +147,7 @@ fn seen(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
         draft.step(request::forget());
     }
     record_ports(draft, facts, server);
+    drop_late_ports(draft, facts, server);
     // Known only in the pass that made the server; kept from then on.
     if draft.status.resolved.is_none()
         && let Some(found) = &facts.preflight
@@ -187,6 +188,20 @@ fn record_ports(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
     let ports: Vec<PortResource> = bound.map(|port| PortResource { id: port.id.clone() }).collect();
     if !ports.is_empty() {
         draft.status.resources = Some(MachineResources { ports });
+    }
+}
+
+/// Ports that came late, after others were made in their place: nobody uses them, and each costs an address. Only beside
+/// one that the server has: until then it could be given any of them.
+fn drop_late_ports(draft: &mut Draft<'_>, facts: &CloudFacts, server: &Server) {
+    for (name, read) in &facts.ports {
+        if !read.iter().any(|port| port.device_id == server.id) {
+            continue;
+        }
+        for (number, late) in read.iter().filter(|port| port.device_id.is_empty()).enumerate() {
+            let name = format!("{name} (extra {})", number + 1);
+            draft.step(ServerStep::DeletePort { name, id: late.id.clone() });
+        }
     }
 }
 

@@ -185,6 +185,16 @@ fn a_server_is_not_ready_without_one_of_its_ports() {
 }
 
 #[test]
+fn a_port_that_comes_late_is_taken_away_while_the_server_runs() {
+    let mut cloud = Cloud::new(WORKER);
+    cloud.settle_all();
+    let late = Port { id: "late".to_owned(), device_id: String::new(), ..cloud.ports[0].clone() };
+    cloud.ports.push(late);
+    assert_eq!(cloud.settle_all(), ["delete port worker-a-0 (extra 1): done"]);
+    assert_eq!((cloud.ports.len(), cloud.status().ready), (1, Some(true)));
+}
+
+#[test]
 fn duplicates_are_swept_and_the_bound_ones_kept() {
     let mut cloud = Cloud::new(WORKER);
     cloud.settle_all();
