@@ -5,6 +5,7 @@ mod bootstrap;
 pub(crate) mod cloud;
 mod crash;
 mod faults;
+mod rest;
 mod servers;
 mod shares;
 mod slow;

@@ -94,6 +94,13 @@ async fn a_slow_cloud_leaves_no_duplicates() {
     .await;
 }
 
+/// A port that comes after another was made in its place and has a server: nobody needs it, and it costs an address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_comes_late_is_taken_away_while_the_server_runs() {
+    let late = Action::Delay { milliseconds: 35_000 };
+    leaves_what_a_quick_one_does(&[("port", &["ports"], Some(1), Some(late))]).await;
+}
+
 /// The same machine in clouds that are slow in these ways, and in one that is not.
 async fn leaves_what_a_quick_one_does(ways: &[Slowness]) {
     let turn = World::new("slow").await;
