@@ -27,8 +27,12 @@ use super::{convert, words};
 
 /// At rest a list is read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
-/// Lists that somebody demands are this far apart on average, and those after one that failed.
-const BUILDING: Duration = Duration::from_secs(5);
+/// Lists that somebody demands are this far apart on average, or [`REST`] times as long as they take.
+const BUILDING: Duration = Duration::from_secs(1);
+/// A project that is slow to list is not kept busy with it.
+const REST: u32 = 4;
+/// After a list that failed.
+const FAILED: Duration = Duration::from_secs(5);
 /// So many may come at once: one machine alone is not held up.
 const BURST: u32 = 6;
 /// A list that could not be renewed counts for this time.
@@ -225,15 +229,18 @@ impl<T> View<T> {
             tokio::time::sleep_until(earliest).await;
         }
         let begun = Instant::now();
-        *paid_until = begun.max(*paid_until) + BUILDING;
-        match list().await {
+        let paid_before = begun.max(*paid_until);
+        *paid_until = paid_before + BUILDING;
+        let listed = list().await;
+        *paid_until = paid_before + BUILDING.max(begun.elapsed() * REST);
+        match listed {
             Ok(entries) => {
                 let listed = Arc::new(Listed::new(begun, entries));
                 *self.state() = State { listed: Some(Arc::clone(&listed)), failed: None };
                 Ok(listed)
             }
             Err(error) => {
-                let pause = error.retry_after().unwrap_or_default().max(BUILDING);
+                let pause = error.retry_after().unwrap_or_default().max(FAILED);
                 let unknown = Unknown::new(words(&error));
                 let failed = Failed { unknown: unknown.clone(), until: Instant::now() + pause };
                 let mut state = self.state();
