@@ -7,8 +7,8 @@
 //! - the holder renews every `retry_period` and gives up at `renew_deadline`, which is shorter than the duration
 //!   others wait: it stops leading before anybody else can begin.
 //!
-//! Giving up is only half of it: a write sent before may still be under way. [`Term::fence`] is therefore
-//! asked before each write to a cloud, and yields how long that call may take at most.
+//! Giving up is only half of it: a write sent before may still be under way. [`Term::remaining`] is therefore
+//! asked before each write, and the write is sent only if it ends within that time.
 //!
 //! `record` decides, without I/O and with the time passed in; [`Candidate`] and [`Held`] do the
 //! calls; [`Term`] is the right that controllers hold; [`Standing`] lasts longer than one

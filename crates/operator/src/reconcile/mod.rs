@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A controller is a planner (`hangar_plan`), which decides, and an [`Edge`], which says what it watches and reads. How
-//! steps become calls follows from the step's type: writes to the management cluster are made here ([`write`]), steps in
+//! steps become calls follows from the step's type: writes to the management cluster are made here ([`mod@write`]), steps in
 //! a tenant and in a cloud know their one call ([`RunInTenant`], [`RunInCloud`]).
 //!
 //! Invariants

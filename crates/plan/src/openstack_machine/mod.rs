@@ -5,7 +5,7 @@
 //!   key, user data of a length that Nova takes. What is missing is reported together.
 //! - Ports come first, with names that follow from the machine's and the owner id in their description; the server is
 //!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
-//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created ([`request`]).
+//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created (`request`).
 //!   Should there be two all the same, the one that a port is bound to is kept.
 //! - A server is ready when it is ACTIVE and all its ports are bound to it.
 //! - A server that was there and is gone is not made again: its node is gone with its disk. The Machine's owner decides.
