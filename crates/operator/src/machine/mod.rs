@@ -1,8 +1,8 @@
 //! The controller of Machines.
 //!
 //! Owns: the Machine's finalizer, the facts in its spec that come from providers, its status; owner reference and label on
-//! the objects behind its references; labels, annotations and the first taint of its Node. Nodes and pods are read live
-//! from the tenant.
+//! the objects behind its references; labels, annotations and the first taint of its Node. The Node comes from one watch of
+//! the tenant's Nodes, which all its Machines share; pods are read live, while a Node is drained.
 
 mod observe;
 mod run;

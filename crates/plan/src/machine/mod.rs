@@ -1,9 +1,9 @@
 //! Machine: from bootstrap data to a server to a Node, and back in the other order.
 //!
 //! Bootstrap and infrastructure are read by contract, whoever provides them. A Node is the Machine's when it has the same
-//! server behind its provider id ([`node`]); it is searched only while the Machine has none. The tenant's API server is
-//! asked live, for as little as the moment needs ([`look`]), and not being reachable is said and waited out, never taken
-//! for an absence.
+//! server behind its provider id ([`node`]); it is searched only while the Machine has none. The tenant is
+//! asked for as little as the moment needs ([`look`]), and not being reachable is said and waited out, never taken for an
+//! absence.
 //!
 //! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
 //! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.

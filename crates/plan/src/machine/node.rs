@@ -292,7 +292,9 @@ pub(super) fn patch(node: &NodeFacts, machine: &Machine) -> Option<NodePatch> {
         .collect();
     let kept: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != names::UNINITIALIZED_TAINT).cloned().collect();
-    let taints = (kept.len() != node.taints.len()).then_some(kept);
+    // Where there may be more than are kept, writing these would take the rest away.
+    let is_complete = node.taints.len() < TAINTS;
+    let taints = (is_complete && kept.len() != node.taints.len()).then_some(kept);
     let is_same = labels.is_empty() && annotations.is_empty() && taints.is_none();
     (!is_same).then(|| NodePatch {
         resource_version: node.resource_version.clone(),

@@ -119,6 +119,18 @@ fn ids(observed: &Observed) -> Vec<String> {
     plan.steps.iter().map(|step| step.id().to_string()).collect()
 }
 
+#[test]
+fn taints_that_are_not_all_known_are_not_written() {
+    let taints = |count: usize| {
+        let others = (1..count).map(|number| json!({"key": format!("t{number}"), "effect": "NoSchedule"}));
+        let first = json!({"key": names::UNINITIALIZED_TAINT, "effect": "NoSchedule"});
+        let all: Vec<Value> = std::iter::once(first).chain(others).collect();
+        let facts = NodeFacts::from(node(json!({"spec": {"taints": all}})));
+        node::patch(&facts, &machine(json!({}))).and_then(|patch| patch.taints).map(|kept| kept.len())
+    };
+    assert_eq!((taints(3), taints(100)), (Some(2), None));
+}
+
 /// The Node of a server among all Nodes, as the watch finds it.
 fn of_server<const N: usize>(nodes: [Node; N], provider_id: &str) -> NodeView {
     let facts = nodes.into_iter().map(NodeFacts::from);
