@@ -4,6 +4,7 @@
 //! look-ups are passed in, so that the conversion webhook, the controllers, the command line and the tests all run
 //! the same functions.
 
+#![warn(missing_docs)]
 #![allow(clippy::duplicated_attributes, reason = "each printer column of a kind has a type and a path")]
 #![allow(clippy::doc_markdown, reason = "doc comments become descriptions that people read in a terminal")]
 

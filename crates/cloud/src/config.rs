@@ -50,19 +50,14 @@ pub struct Config {
     /// Limits of each project.
     #[serde(default)]
     pub quota: Quota,
-    /// Projects.
     #[serde(default)]
     pub projects: Vec<ProjectSeed>,
-    /// Users.
     #[serde(default)]
     pub users: Vec<UserSeed>,
-    /// Application credentials.
     #[serde(default)]
     pub application_credentials: Vec<ApplicationCredentialSeed>,
-    /// Images.
     #[serde(default)]
     pub images: Vec<ImageSeed>,
-    /// Flavors.
     #[serde(default)]
     pub flavors: Vec<FlavorSeed>,
     /// The network that routers lead to.
@@ -70,24 +65,19 @@ pub struct Config {
     pub external_network: Option<ExternalNetworkSeed>,
 }
 
-/// A project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectSeed {
-    /// Its name.
     pub name: String,
     /// Its id: 32 hexadecimal digits, from the name where it is not given.
     #[serde(default)]
     pub id: Option<String>,
 }
 
-/// A user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserSeed {
-    /// Their name.
     pub name: String,
-    /// Their password.
     pub password: String,
     /// Names of the projects they work in; the first is their default.
     pub projects: Vec<String>,
@@ -100,16 +90,12 @@ pub struct UserSeed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplicationCredentialSeed {
-    /// Its name.
     pub name: String,
     /// Its id, from user and name where it is not given.
     #[serde(default)]
     pub id: Option<String>,
-    /// Its secret.
     pub secret: String,
-    /// Whose it is.
     pub user: String,
-    /// For which project.
     pub project: String,
 }
 
@@ -125,7 +111,6 @@ pub struct ImageSeed {
     /// Properties, such as the Kubernetes version inside.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
-    /// Tags.
     #[serde(default)]
     pub tags: BTreeSet<String>,
 }
@@ -134,19 +119,16 @@ pub struct ImageSeed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlavorSeed {
-    /// Its name.
     pub name: String,
     /// Its id, from the name where it is not given.
     #[serde(default)]
     pub id: Option<String>,
-    /// Processors.
     pub vcpus: u32,
     /// Memory in MiB.
     pub ram: u32,
     /// Root disk in GiB; 0 means that of the image.
     #[serde(default)]
     pub disk: u32,
-    /// Extra specs.
     #[serde(default)]
     pub extra_specs: BTreeMap<String, String>,
 }
@@ -155,22 +137,17 @@ pub struct FlavorSeed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalNetworkSeed {
-    /// Its name.
     pub name: String,
     /// Its id, from the name where it is not given.
     #[serde(default)]
     pub id: Option<Uuid>,
-    /// Its range.
     pub cidr: IpNet,
-    /// Its gateway.
     #[serde(default)]
     pub gateway: Option<IpAddr>,
     /// First and last address that routers and floating IPs may get.
     pub pool: (IpAddr, IpAddr),
-    /// Name servers.
     #[serde(default)]
     pub name_servers: Vec<IpAddr>,
-    /// Largest packet.
     #[serde(default = "default_mtu")]
     pub mtu: u32,
 }
@@ -182,7 +159,6 @@ pub struct ExternalNetworkSeed {
 pub struct Quota {
     pub instances: i64,
     pub cores: i64,
-    /// In MiB.
     pub ram: i64,
     pub key_pairs: i64,
     pub server_groups: i64,

@@ -9,7 +9,6 @@ pub enum Error {
     /// The address that clients would be told does not work for them.
     #[error("public URL {url}: {why}")]
     PublicUrl {
-        /// The address.
         url: String,
         /// What is wrong with it.
         why: &'static str,
@@ -28,18 +27,14 @@ pub enum Error {
     /// The state file cannot be read or written.
     #[error("state file {path}")]
     StateFile {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The state file is not one of ours.
     #[error("state file {path} cannot be understood")]
     StateFormat {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: serde_json::Error,
     },

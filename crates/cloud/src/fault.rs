@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct Rule {
     /// Finds the rule again.
     pub name: String,
-    /// Method; any without.
     #[serde(default)]
     pub method: Option<String>,
     /// Path without the query, such as `/compute/v2.1/servers`; `*` stands for anything. Any without.
@@ -27,7 +26,6 @@ pub struct Rule {
     /// How often it fires; for ever without.
     #[serde(default)]
     pub times: Option<u32>,
-    /// What happens.
     pub action: Action,
 }
 
@@ -36,15 +34,9 @@ pub struct Rule {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
     /// It is carried out later. A client that has given up by then does not change that.
-    Delay {
-        /// By how much.
-        milliseconds: u64,
-    },
+    Delay { milliseconds: u64 },
     /// It is carried out, and answered later.
-    DelayAfter {
-        /// By how much.
-        milliseconds: u64,
-    },
+    DelayAfter { milliseconds: u64 },
     /// It is not carried out: 429 with `Retry-After`.
     TooManyRequests {
         /// After how long it may be tried again.
@@ -52,9 +44,7 @@ pub enum Action {
     },
     /// It is not carried out: this status, in the shape of the service.
     Fail {
-        /// The status.
         status: u16,
-        /// The words.
         message: String,
         /// A `Retry-After` header.
         #[serde(default)]
@@ -76,7 +66,6 @@ pub enum Action {
 /// A rule and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Armed {
-    /// The rule.
     pub rule: Rule,
     /// How many calls it met.
     pub met: u32,
@@ -84,7 +73,6 @@ pub struct Armed {
     pub fired: u32,
 }
 
-/// All rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     armed: Vec<Armed>,

@@ -19,7 +19,6 @@ const REMEMBERED_CALLS: usize = 20_000;
 /// A call that was answered, or cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallRecord {
-    /// Its method.
     pub method: String,
     /// Its path and query.
     pub path: String,

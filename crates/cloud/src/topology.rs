@@ -16,9 +16,7 @@ use uuid::Uuid;
 pub struct Topology {
     /// The network that routers lead to: the one-host private network. It exists without us.
     pub external: Option<Uuid>,
-    /// All other networks.
     pub networks: BTreeMap<Uuid, Network>,
-    /// Routers between them.
     pub routers: BTreeMap<Uuid, Router>,
     /// Ports that something is plugged into.
     pub ports: BTreeMap<Uuid, Port>,
@@ -31,18 +29,14 @@ pub struct Topology {
 /// A layer 2 network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Largest packet.
     pub mtu: u32,
-    /// Its subnets.
     pub subnets: Vec<Subnet>,
 }
 
 /// Addresses of a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subnet {
-    /// Its id.
     pub id: Uuid,
-    /// The range.
     pub cidr: IpNet,
     /// Where packets to elsewhere go.
     pub gateway: Option<IpAddr>,
@@ -52,7 +46,6 @@ pub struct Subnet {
     pub host_routes: Vec<(IpNet, IpAddr)>,
 }
 
-/// A router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Router {
     /// Its address on the external network, where it has a gateway there.
@@ -68,7 +61,6 @@ pub struct Router {
 /// A router's leg in a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouterInterface {
-    /// Which network.
     pub network: Uuid,
     /// Its addresses there, with the subnet's prefix.
     pub addresses: Vec<IpNet>,
@@ -77,9 +69,7 @@ pub struct RouterInterface {
 /// A server's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
-    /// Which network.
     pub network: Uuid,
-    /// Hardware address.
     pub mac: [u8; 6],
     /// Addresses, each with its subnet.
     pub fixed: Vec<(Uuid, IpAddr)>,
@@ -87,7 +77,6 @@ pub struct Port {
     pub allowed_pairs: Vec<IpNet>,
     /// Whether security groups and spoofing rules apply.
     pub secured: bool,
-    /// Its security groups.
     pub security_groups: BTreeSet<Uuid>,
 }
 
@@ -98,7 +87,6 @@ pub struct SecurityGroup {
     pub rules: Vec<SecurityRule>,
 }
 
-/// One permission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityRule {
     /// Towards the machine, or away from it.
@@ -115,7 +103,6 @@ pub struct SecurityRule {
     pub remote_group: Option<Uuid>,
 }
 
-/// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
     /// Its name, which is its host name too.
@@ -126,7 +113,6 @@ pub struct Server {
     pub image: BTreeMap<String, String>,
     /// Properties given at creation.
     pub metadata: BTreeMap<String, String>,
-    /// User data, decoded.
     pub user_data: Option<Vec<u8>>,
     /// Name and public key, where it has one.
     pub key: Option<(String, String)>,

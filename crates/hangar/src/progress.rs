@@ -27,7 +27,6 @@ type Works = BTreeMap<Step, Work>;
 
 #[derive(Debug)]
 struct Work {
-    /// On a terminal.
     spinner: Option<ProgressBar>,
     started: Instant,
     /// When it was last heard of, and with what.

@@ -34,7 +34,6 @@ pub const RESERVED: [Ipv4Net; 2] = [POD_RANGE, Ipv4Net::new_assert(Ipv4Addr::new
 /// Addresses on the private network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// The whole range.
     pub range: Ipv4Net,
     /// The bridge, which is everybody's default route.
     pub router: Ipv4Addr,
@@ -42,7 +41,6 @@ pub struct Addresses {
     pub host: Ipv4Addr,
     /// The management machine; its API server and the resolver.
     pub management: Ipv4Addr,
-    /// The Gateway.
     pub gateway: Ipv4Addr,
     /// The lowest address of load balancers.
     pub first_load_balancer: Ipv4Addr,

@@ -119,7 +119,6 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
 /// Pods that must be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedPods {
-    /// Beginnings of names.
     beginnings: BTreeSet<String>,
     /// Static pods, with the seals they must carry.
     seals: BTreeMap<String, String>,

@@ -11,7 +11,6 @@ use crate::progress::Step;
 /// Result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,7 +23,6 @@ pub enum Error {
     /// Programs, packages or images.
     #[error(transparent)]
     Parts(#[from] hangar_parts::Error),
-    /// Certificates.
     #[error(transparent)]
     Pki(#[from] hangar_pki::Error),
     /// Objects in the cluster.
@@ -36,9 +34,7 @@ pub enum Error {
     /// The API server's answer.
     #[error("cannot {action}: {source}")]
     Kube {
-        /// What was tried.
         action: String,
-        /// What came back.
         #[source]
         source: Box<kube::Error>,
     },
@@ -65,9 +61,7 @@ pub enum Error {
     /// The environment has another range.
     #[error("environment {environment} has the address range {known}, and {asked} was asked for")]
     OtherRange {
-        /// Its name.
         environment: String,
-        /// What it has.
         known: Ipv4Net,
         /// What was asked for.
         asked: Ipv4Net,
@@ -77,14 +71,7 @@ pub enum Error {
     Payload(#[from] crate::payload::PayloadError),
     /// Too little room.
     #[error("out of disk: {} has {free_mebibytes} MiB free, {needed_mebibytes} MiB are needed", path.display())]
-    OutOfDisk {
-        /// Where.
-        path: PathBuf,
-        /// What there is.
-        free_mebibytes: u64,
-        /// What is needed.
-        needed_mebibytes: u64,
-    },
+    OutOfDisk { path: PathBuf, free_mebibytes: u64, needed_mebibytes: u64 },
     /// Another process is changing the environment.
     #[error("another process is changing {}", directory.display())]
     Busy {
@@ -96,41 +83,23 @@ pub enum Error {
     TooSlow {
         /// What was waited for.
         what: String,
-        /// How long.
         seconds: u64,
         /// How far it is.
         state: String,
     },
     /// A program in the machine failed.
     #[error("{program} failed: {message}")]
-    Program {
-        /// Which.
-        program: String,
-        /// Its last words.
-        message: String,
-    },
+    Program { program: String, message: String },
     /// A kubeconfig cannot be used.
     #[error("cannot use the kubeconfig {}: {message}", path.display())]
-    Kubeconfig {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        message: String,
-    },
+    Kubeconfig { path: PathBuf, message: String },
     /// Something cannot be written as text.
     #[error("cannot write {what}: {message}")]
-    Rendering {
-        /// What.
-        what: &'static str,
-        /// Why.
-        message: String,
-    },
+    Rendering { what: &'static str, message: String },
     /// A file of the environment.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// A verb.
         action: &'static str,
-        /// Which.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -140,13 +109,10 @@ pub enum Error {
 /// A step that failed.
 #[derive(Debug)]
 pub struct StepError {
-    /// Which.
     pub step: Step,
-    /// What failed.
     pub cause: Error,
     /// Where to read more.
     pub log: Option<PathBuf>,
-    /// What usually helps.
     pub fix: Option<&'static str>,
 }
 

@@ -39,9 +39,7 @@ pub struct UpOptions {
     pub range: Option<Ipv4Net>,
     /// With a Gateway and the wildcard name that leads to it.
     pub gateway: bool,
-    /// The Kubernetes set.
     pub kubernetes: Set,
-    /// The etcd set.
     pub etcd: Set,
     /// Images beside those that the cluster itself needs. They are shared by all machines as well, so only such that
     /// rarely change belong here.
@@ -139,7 +137,6 @@ impl OneHost {
         Ok(last)
     }
 
-    /// Its name.
     pub fn name(&self) -> &Name {
         self.environment.name()
     }
@@ -149,7 +146,6 @@ impl OneHost {
         &self.environment
     }
 
-    /// Its files.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -16,7 +16,6 @@ pub enum Step {
     Packages,
     /// Images of the programs, in a form that machines share.
     Images,
-    /// The private network.
     Network,
     /// Certificates and the control plane's manifests.
     Credentials,
@@ -32,7 +31,6 @@ pub enum Step {
     Controllers,
     /// The node is Ready.
     Node,
-    /// Every pod runs.
     Pods,
     /// What the cluster is there for runs in it.
     Hangar,
@@ -44,9 +42,7 @@ pub enum Step {
     ClusterNetwork,
     /// Its workers are Ready.
     ClusterWorkers,
-    /// Machines end.
     RemoveMachines,
-    /// Private networks go.
     RemoveNetwork,
     /// The environment's files go.
     RemoveFiles,
@@ -123,11 +119,9 @@ pub trait Progress: Send + Sync {
     fn detail(&self, step: Step, text: &str);
     /// It is done, with what came of it.
     fn done(&self, step: Step, elapsed: Duration, outcome: &str);
-    /// It failed.
     fn failed(&self, step: Step, elapsed: Duration, error: &crate::Error);
 }
 
-/// Nobody listens.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

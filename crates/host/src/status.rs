@@ -16,18 +16,14 @@ use crate::steps::blocking;
 /// A machine and its services.
 #[derive(Debug, Clone)]
 pub struct MachineReport {
-    /// The machine.
     pub machine: MachineStatus,
     /// What its supervisor runs; none when it does not run.
     pub services: Vec<ServiceStatus>,
 }
 
-/// A pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodReport {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Why it does not serve, if it does not.
     pub obstacle: Option<String>,
@@ -35,7 +31,6 @@ pub struct PodReport {
     pub restarts: i32,
 }
 
-/// What runs.
 #[derive(Debug, Clone)]
 pub struct Status {
     /// Whether the environment has a directory: one without machines is half made, or half removed.
@@ -50,7 +45,6 @@ pub struct Status {
     pub node_version: Option<String>,
     /// Why the node is not Ready, if it is not.
     pub node_obstacle: Option<String>,
-    /// The pods.
     pub pods: Vec<PodReport>,
 }
 

@@ -39,16 +39,10 @@ pub enum Error {
     },
     /// The object changed, or was replaced by another of its name, since it was read.
     #[error("{what} changed in between")]
-    Stale {
-        /// Which object.
-        what: String,
-    },
+    Stale { what: String },
     /// An object of this name exists and is not ours.
     #[error("{what} exists and is not ours")]
-    Foreign {
-        /// Which object.
-        what: String,
-    },
+    Foreign { what: String },
     /// A decision would have rested on a read that says nothing.
     #[error("cannot decide about {what}: {unknown}")]
     Undecidable {
@@ -66,7 +60,6 @@ pub enum Error {
     /// An object cannot be expressed as JSON, or lacks its name, kind or version.
     #[error("{what} is malformed: {problem}")]
     Malformed {
-        /// Which object.
         what: String,
         /// What is wrong with it.
         problem: String,
@@ -74,9 +67,7 @@ pub enum Error {
     /// A tenant's API server is not usable now.
     #[error("tenant {tenant} is unavailable: {why}")]
     TenantUnavailable {
-        /// Which tenant.
         tenant: String,
-        /// What happened last.
         why: String,
         /// When it will be tried again.
         retry_after: Duration,
@@ -158,5 +149,4 @@ impl Failure for Error {
     }
 }
 
-/// Shorthand.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

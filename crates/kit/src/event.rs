@@ -36,16 +36,13 @@ const NOTE_BYTES: usize = 1024;
 /// How serious it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For information.
     Normal,
-    /// Something is wrong.
     Warning,
 }
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// How serious.
     pub severity: Severity,
     /// Why, as a stable `PascalCase` word.
     pub reason: &'static str,

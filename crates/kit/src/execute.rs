@@ -17,7 +17,6 @@ const TURNS: usize = 8;
 
 /// The effects and reads behind one object's plans.
 pub trait Workbench: Send + Sync {
-    /// Who decides.
     type Planner: Planner;
 
     /// Reads what the stores show.
@@ -46,7 +45,6 @@ pub struct Pass<P: Planner> {
     pub plan: PlanOf<P>,
     /// The steps in the order run.
     pub ran: Vec<Ran>,
-    /// Why it ended.
     pub ending: Ending,
     /// Which step that did not work may be tried next, and when.
     pub waits: Option<NotYet>,

@@ -9,7 +9,6 @@ use kube::Resource;
 pub struct ObjectKey {
     /// The namespace, none for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
 }
 

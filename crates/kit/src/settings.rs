@@ -17,7 +17,6 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 /// Reconciles that run at once per controller, when nothing is said.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9);
 
-/// The settings of a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagerSettings {
     /// `LEADER_ELECTION`: compete for the lease. Off only where one process is certain to be alone.
@@ -28,7 +27,6 @@ pub struct ManagerSettings {
     pub webhook_certificate: WebhookCertificateSource,
     /// `MAX_CONCURRENT_RECONCILES`, per controller.
     pub max_concurrent_reconciles: NonZeroUsize,
-    /// Logs and OTLP.
     pub telemetry: TelemetrySettings,
     /// Where `/healthz` and `/readyz` are served.
     pub health_address: SocketAddr,

@@ -73,7 +73,6 @@ impl std::fmt::Debug for StopSequence<'_> {
 }
 
 impl<'a> StopSequence<'a> {
-    /// No steps.
     pub fn new() -> Self {
         Self::default()
     }

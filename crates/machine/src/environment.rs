@@ -23,7 +23,6 @@ use crate::{
 /// How this crate starts its own processes: the program and arguments that reach [`crate::supervise_main`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorCommand {
-    /// The program.
     pub program: PathBuf,
     /// What comes before this crate's own arguments.
     pub arguments: Vec<OsString>,
@@ -64,7 +63,6 @@ impl Environment {
         &self.nft
     }
 
-    /// Its name.
     pub fn name(&self) -> &Name {
         &self.identity.environment
     }

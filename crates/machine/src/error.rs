@@ -36,9 +36,7 @@ pub enum Error {
     OutOfDisk {
         /// Where the space is missing.
         path: PathBuf,
-        /// Free now.
         free_mebibytes: u64,
-        /// Wanted.
         needed_mebibytes: u64,
     },
     /// A name that cannot be used.
@@ -57,9 +55,7 @@ pub enum Error {
     /// Something of this name exists already.
     #[error("{what} {name:?} exists already{hint}")]
     NameTaken {
-        /// Kind of thing.
         what: &'static str,
-        /// Its name.
         name: String,
         /// What to do, with its leading punctuation; empty where there is nothing to say.
         hint: String,
@@ -67,9 +63,7 @@ pub enum Error {
     /// Nothing of this name exists.
     #[error("no {what} {name:?} in environment {environment:?}")]
     NotFound {
-        /// Kind of thing.
         what: &'static str,
-        /// Its name.
         name: String,
         /// Where it was looked for.
         environment: String,
@@ -91,7 +85,6 @@ pub enum Error {
     /// A network still has machines on it.
     #[error("fabric {fabric:?} is in use by machine {machine:?}: delete that first")]
     FabricInUse {
-        /// The fabric.
         fabric: String,
         /// One of its machines.
         machine: String,
@@ -102,35 +95,19 @@ pub enum Error {
     /// The machine did not come up.
     #[error("machine {machine:?} did not start: {message}")]
     Boot {
-        /// Its name.
         machine: String,
         /// What its first process said.
         message: String,
     },
     /// The supervisor refused a request or gave no answer.
     #[error("supervisor of machine {machine:?}: {message}")]
-    Supervisor {
-        /// The machine.
-        machine: String,
-        /// The refusal.
-        message: String,
-    },
+    Supervisor { machine: String, message: String },
     /// A program that was run failed.
     #[error("{program} failed: {message}")]
-    Program {
-        /// What ran.
-        program: String,
-        /// Its last words.
-        message: String,
-    },
+    Program { program: String, message: String },
     /// A file of the state directory cannot be understood.
     #[error("cannot read {path}: {message}")]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        message: String,
-    },
+    Record { path: PathBuf, message: String },
     /// The system refused something.
     #[error("cannot {action}: {source}")]
     System {

@@ -30,7 +30,6 @@ pub(crate) const SUPERVISOR_LOG: &str = "supervisor.log";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// Whatever happened.
     #[default]
     Always,
     /// Only when it failed.
@@ -55,7 +54,6 @@ pub enum KillMode {
 pub struct Service {
     /// Name, unique in the machine; also the name of its log.
     pub name: Name,
-    /// Program and arguments.
     pub command: Vec<String>,
     /// Variables beside `PATH`, `HOME` and `LANG`.
     #[serde(default)]
@@ -194,7 +192,6 @@ pub enum Ending {
 /// A service as the supervisor sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceStatus {
-    /// Its name.
     pub name: Name,
     /// What it is doing.
     pub state: ServiceState,

@@ -74,9 +74,7 @@ pub struct Bind {
 pub struct FileContent {
     /// In the machine, absolute. Missing directories are made.
     pub path: PathBuf,
-    /// Its text.
     pub content: String,
-    /// Permissions.
     #[serde(default = "default_mode")]
     pub mode: u32,
     /// Leave a file that is there already alone.
@@ -95,9 +93,7 @@ fn default_mode() -> u32 {
 pub struct Layers {
     /// Over /usr, such as an unpacked containerd.
     pub usr: Vec<PathBuf>,
-    /// Over /etc.
     pub etc: Vec<PathBuf>,
-    /// Over /var.
     pub var: Vec<PathBuf>,
 }
 
@@ -127,7 +123,6 @@ pub struct MachineSpec {
     /// Directories over the host's /usr, /etc and /var.
     #[serde(default)]
     pub layers: Layers,
-    /// Files to write.
     #[serde(default)]
     pub files: Vec<FileContent>,
     /// Host directories under /usr, /etc and /var that start empty.

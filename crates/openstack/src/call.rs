@@ -14,15 +14,12 @@ use http::StatusCode;
 pub enum Verb {
     /// Logs in: makes a token, which is no object of the project.
     Authenticate,
-    /// Reads one object.
     Get,
     /// Reads a collection, or a page of it.
     List,
-    /// Makes an object.
     Create,
     /// Changes an object, its tags or its connections.
     Update,
-    /// Deletes an object.
     Delete,
 }
 
@@ -48,13 +45,9 @@ impl Verb {
 /// The services this client speaks to, by their catalogue type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
-    /// Keystone.
     Identity,
-    /// Nova.
     Compute,
-    /// Neutron.
     Network,
-    /// Glance.
     Image,
 }
 
@@ -76,12 +69,9 @@ impl fmt::Display for Service {
     }
 }
 
-/// One call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call {
-    /// What it does.
     pub verb: Verb,
-    /// To which service.
     pub service: Service,
     /// To which kind of object: `server`, `port`, `port/tags`, `router/interface`.
     pub kind: &'static str,

@@ -12,7 +12,6 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
-            /// As text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -47,26 +46,15 @@ macro_rules! ids {
 ids! {
     /// Of a flavor. Free text: operators choose it.
     FlavorId,
-    /// Of a floating IP.
     FloatingIpId,
-    /// Of an image.
     ImageId,
-    /// Of a network.
     NetworkId,
-    /// Of a port.
     PortId,
-    /// Of a project.
     ProjectId,
-    /// Of a router.
     RouterId,
-    /// Of a security group.
     SecurityGroupId,
-    /// Of a rule in a security group.
     SecurityGroupRuleId,
-    /// Of a server group.
     ServerGroupId,
-    /// Of a server.
     ServerId,
-    /// Of a subnet.
     SubnetId,
 }

@@ -15,7 +15,6 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum ImageStatus {
-    /// It can.
     Active,
     /// Not, or not yet: `queued`, `saving`, `deactivated`, `killed`, ...
     Other(String),
@@ -27,17 +26,13 @@ impl From<String> for ImageStatus {
     }
 }
 
-/// An image.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Image {
-    /// Its id.
     pub id: ImageId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
     /// Whether it can be used.
     pub status: ImageStatus,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The smallest root disk in GiB.
@@ -64,11 +59,9 @@ impl Image {
 /// Which images. Several fields must all match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageQuery {
-    /// Exactly this name.
     pub name: Option<String>,
     /// With all of these tags.
     pub tags: Vec<String>,
-    /// With these properties.
     pub properties: BTreeMap<String, String>,
 }
 

@@ -17,21 +17,12 @@ pub enum Error {
     Kit(#[from] hangar_kit::Error),
     /// A port is taken.
     #[error("cannot listen on {address} for {purpose}")]
-    Listen {
-        /// What for.
-        purpose: &'static str,
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
+    Listen { purpose: &'static str, address: SocketAddr, source: std::io::Error },
     /// The webhook server or its certificate.
     #[error(transparent)]
     Webhook(#[from] hangar_kit::webhook::Error),
-    /// Leader election.
     #[error(transparent)]
     Lease(#[from] hangar_kit::lease::Error),
-    /// Logs and export.
     #[error(transparent)]
     Telemetry(#[from] hangar_kit::telemetry::Error),
     /// The process cannot listen for signals.
@@ -43,7 +34,6 @@ pub enum Error {
     /// The API server refused or did not answer.
     #[error("cannot {action}")]
     Call {
-        /// What was tried.
         action: String,
         /// Why it did not work.
         #[source]
@@ -61,7 +51,6 @@ pub enum Error {
     /// A CRD was not taken into service.
     #[error("the CRD {name} was not established within {seconds} s: {reason}")]
     NotEstablished {
-        /// Its name.
         name: String,
         /// How long we waited.
         seconds: u64,

@@ -52,11 +52,9 @@ pub struct Stamp {
 /// How far a set is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Nothing was done.
     Absent,
     /// A build began and was interrupted, or runs right now; the next one goes on from there.
     Unfinished,
-    /// Ready for use.
     Complete(Stamp),
 }
 

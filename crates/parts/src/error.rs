@@ -81,7 +81,6 @@ pub enum Error {
         answer: String,
     },
 
-    /// A Go command failed.
     #[error(
         "{set}: `{command}` failed ({status}); what is done so far is kept, run again to go on\n{output}"
     )]
@@ -90,7 +89,6 @@ pub enum Error {
         set: Set,
         /// The command that was run.
         command: String,
-        /// Its exit status.
         status: String,
         /// The last lines it wrote, without progress.
         output: String,
@@ -103,7 +101,6 @@ pub enum Error {
         set: Set,
         /// The module and version.
         module: String,
-        /// The pinned sum.
         expected: String,
         /// The sum of what was downloaded.
         found: String,
@@ -127,7 +124,6 @@ pub enum Error {
         path: PathBuf,
         /// What the largest of them needs while it builds, plus what the others leave behind.
         need_mebibytes: u64,
-        /// What there is.
         have_mebibytes: u64,
     },
 
@@ -136,9 +132,7 @@ pub enum Error {
     ProcessEnded {
         /// The name it was started under.
         name: String,
-        /// Its exit status.
         status: String,
-        /// The whole log.
         log: PathBuf,
         /// The last lines of it.
         tail: String,
@@ -155,12 +149,7 @@ pub enum Error {
 
     /// An image could not be put together.
     #[error("cannot make the image {image}: {reason}")]
-    Image {
-        /// Its reference.
-        image: String,
-        /// What is missing.
-        reason: String,
-    },
+    Image { image: String, reason: String },
 
     /// A file or a process could not be handled.
     #[error("cannot {action} {path}")]

@@ -65,7 +65,6 @@ struct Stamp {
     on_host: BTreeSet<String>,
 }
 
-/// Unpacked packages.
 #[derive(Debug, Clone)]
 pub struct Packages {
     root: PathBuf,

@@ -60,7 +60,6 @@ impl ProcessSpec {
         self
     }
 
-    /// Adds arguments.
     #[must_use]
     pub fn arguments<Argument: Into<OsString>>(
         mut self,
@@ -84,7 +83,6 @@ impl ProcessSpec {
         self
     }
 
-    /// Starts it.
     pub fn start(self) -> Result<Process> {
         if let Some(parent) = self.log.parent() {
             fs::create_dir_all(parent).context("create", parent)?;

@@ -21,7 +21,6 @@ pub enum Error {
     AuthorityExpired {
         /// The authority's common name.
         name: String,
-        /// When it expired.
         expired_at: jiff::Timestamp,
     },
     /// The intent asks for something that cannot be a certificate.

@@ -74,13 +74,11 @@ impl Intent {
 /// What a certificate may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// Serving TLS.
     Server,
     /// Authenticating a TLS client.
     Client,
     /// Both, as etcd members need towards each other.
     ServerAndClient,
-    /// Signing other certificates.
     Authority,
 }
 

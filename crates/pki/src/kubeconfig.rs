@@ -32,7 +32,6 @@ pub struct Kubeconfig {
 pub enum Trust {
     /// The machine's own authorities.
     System,
-    /// PEM bundle, embedded.
     Embedded(String),
     /// Path of a PEM bundle.
     File(String),
@@ -52,7 +51,6 @@ pub enum Credentials {
         /// Path of the key.
         key: String,
     },
-    /// Bearer token, embedded.
     Token(SecretText),
     /// Path of a bearer token, which the client rereads when it changes.
     TokenFile(String),

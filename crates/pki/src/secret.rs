@@ -71,6 +71,5 @@ impl fmt::Debug for SecretText {
 pub struct KeyPairPem {
     /// The certificate, without the authority's.
     pub certificate: String,
-    /// Its private key.
     pub key: PrivateKeyPem,
 }

@@ -33,7 +33,6 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Every controller.
     pub const ALL: [Self; 10] = [
         Self::HostedControlPlane,
         Self::Cluster,
@@ -120,14 +119,10 @@ pub enum SelectionError {
     },
     /// Everything was taken away again.
     #[error("{text:?} chooses no controller")]
-    Empty {
-        /// What was given.
-        text: String,
-    },
+    Empty { text: String },
 }
 
 impl Selection {
-    /// Every controller.
     pub fn all() -> Self {
         Self(BTreeSet::from(Controller::ALL))
     }

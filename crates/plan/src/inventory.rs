@@ -15,11 +15,9 @@ use crate::hash;
 pub struct ObjectIdentity {
     /// API version with group.
     pub api_version: String,
-    /// Kind.
     pub kind: String,
     /// Namespace; empty for objects of the whole cluster.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
@@ -53,7 +51,6 @@ pub enum Found {
     Absent,
     /// We made it.
     Ours {
-        /// Unique id.
         uid: String,
         /// The applier's annotation: the hash of what was applied last.
         applied: Option<String>,

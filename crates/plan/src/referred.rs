@@ -21,7 +21,6 @@ pub const CORE_API_VERSION: &str = "cluster.x-k8s.io/v1beta2";
 /// An object of a kind whose type is not known, as it was last seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Referred {
-    /// Its metadata.
     pub metadata: ObjectMeta,
     /// Everything else of it.
     pub data: Value,
@@ -41,7 +40,6 @@ pub struct Claim {
 /// Whether an object is claimed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claiming {
-    /// It is ours.
     Held,
     /// It becomes ours with this.
     Needs(Claim),
@@ -50,7 +48,6 @@ pub enum Claiming {
 }
 
 impl Referred {
-    /// Its uid.
     pub fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }

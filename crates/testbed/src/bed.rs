@@ -32,7 +32,6 @@ const SERVE_LIMIT: Duration = Duration::from_mins(2);
 pub struct Options {
     /// Run the controller-manager: garbage collection, ServiceAccounts, Deployments.
     pub controller_manager: bool,
-    /// Run the scheduler.
     pub scheduler: bool,
 }
 

@@ -14,12 +14,7 @@ pub enum Error {
     Pki(#[from] hangar_pki::Error),
     /// The testbed's directory or one of its files could not be written.
     #[error("cannot write {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// No loopback port could be had.
     #[error("no free loopback port: {0}")]
     Port(#[source] std::io::Error),
@@ -32,13 +27,11 @@ pub enum Error {
     /// A program did not become ready in time.
     #[error("{program} was not ready after {seconds} s and last said: {answer}; the end of {}:\n{tail}", log.display())]
     NotReady {
-        /// Its name.
         program: String,
         /// How long we waited.
         seconds: u64,
         /// What it last answered.
         answer: String,
-        /// Its log.
         log: PathBuf,
         /// The last lines of its log.
         tail: String,
@@ -48,7 +41,6 @@ pub enum Error {
     Up {
         /// Who was to start it.
         program: PathBuf,
-        /// What it said.
         words: String,
     },
     /// The API server refused or did not answer a call that the testbed itself made.

@@ -24,7 +24,6 @@ use crate::runtime::OwnRuntime;
 #[derive(Debug)]
 pub struct OneHost {
     program: PathBuf,
-    /// Its flags.
     environment: [String; 2],
     kubeconfig: PathBuf,
     runtime: OwnRuntime,

@@ -30,7 +30,6 @@ impl Port {
         reserve().map_err(Error::Port)
     }
 
-    /// Its number.
     pub fn number(&self) -> u16 {
         self.number
     }

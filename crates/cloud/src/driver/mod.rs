@@ -18,9 +18,7 @@ use crate::topology::Topology;
 /// What happened to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It runs.
     Active(Uuid),
-    /// It was stopped.
     Stopped(Uuid),
     /// It cannot be made or died; the words become its fault.
     Failed(Uuid, String),

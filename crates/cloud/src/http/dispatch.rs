@@ -7,7 +7,6 @@ use super::{Spoil, admin, compute, identity, image, network, refuse};
 use crate::model::{Caller, Draw, Refusal};
 use crate::shared::Shared;
 
-/// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     Identity,

@@ -6,7 +6,6 @@ use hyper::body::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

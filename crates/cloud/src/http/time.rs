@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-/// `2026-01-02T03:04:05Z`.
 pub(crate) fn seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Addresses that may be given out, first and last included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// The first.
     pub start: IpAddr,
-    /// The last.
     pub end: IpAddr,
 }
 

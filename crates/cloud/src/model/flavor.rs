@@ -7,16 +7,12 @@ use serde::{Deserialize, Serialize};
 /// A flavor. Servers keep a copy, as Nova's do: a flavor that goes does not change what was made from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flavor {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Processors.
     pub vcpus: u32,
     /// Memory in MiB.
     pub ram: u32,
     /// Root disk in GiB.
     pub disk: u32,
-    /// Extra specs.
     pub extra_specs: BTreeMap<String, String>,
 }

@@ -8,25 +8,20 @@ use uuid::Uuid;
 use super::port::FLOATING_IP;
 use super::{Caller, Draw, Model, NewPort, Refusal, Standard};
 
-/// A floating IP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FloatingIp {
-    /// Its id.
     pub id: Uuid,
     /// Tags and so on; the name is empty.
     #[serde(flatten)]
     pub standard: Standard,
     /// Of which external network.
     pub network: Uuid,
-    /// Which.
     pub address: IpAddr,
     /// The cloud's own port that holds it.
     pub holder: Uuid,
-    /// Where it leads.
     pub port: Option<Uuid>,
     /// To which of that port's addresses.
     pub fixed_address: Option<IpAddr>,
-    /// Through which router.
     pub router: Option<Uuid>,
 }
 

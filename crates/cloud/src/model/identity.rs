@@ -6,26 +6,18 @@ use serde::{Deserialize, Serialize};
 
 /// The only domain.
 pub(crate) const DOMAIN_ID: &str = "default";
-/// Its name.
 pub(crate) const DOMAIN_NAME: &str = "Default";
 
-/// A project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
 }
 
-/// A user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Their id.
     pub id: String,
-    /// Their name.
     pub name: String,
-    /// Their password.
     pub password: String,
     /// Ids of their projects; the first is the default.
     pub projects: Vec<String>,
@@ -40,14 +32,10 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// An application credential.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApplicationCredential {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its secret.
     pub secret: String,
     /// Id of its user.
     pub user: String,

@@ -8,13 +8,11 @@ use super::{Draw, Model, Refusal};
 /// A public key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keypair {
-    /// Its name.
     pub name: String,
     /// `ssh` or `x509`.
     pub kind: String,
     /// The key, as in `authorized_keys`.
     pub public_key: String,
-    /// Since when.
     pub created: Timestamp,
     /// In order of creation.
     pub serial: u64,

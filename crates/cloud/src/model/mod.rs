@@ -64,16 +64,13 @@ pub struct Model {
     /// and are not in the state file, so that passwords are not either.
     #[serde(skip)]
     pub projects: BTreeMap<String, Project>,
-    /// Users by id.
     #[serde(skip)]
     pub users: BTreeMap<String, User>,
     /// Application credentials by id.
     #[serde(skip)]
     pub application_credentials: BTreeMap<String, ApplicationCredential>,
-    /// Images by id.
     #[serde(skip)]
     pub images: BTreeMap<Uuid, Image>,
-    /// Flavors by id.
     #[serde(skip)]
     pub flavors: BTreeMap<String, Flavor>,
     /// Zones; the first is the default.
@@ -85,27 +82,19 @@ pub struct Model {
     /// How long after its creation a server takes the ports that it was given; at once where it is not set.
     #[serde(skip)]
     pub binding_delay: Option<SignedDuration>,
-    /// Limits by project.
     pub quotas: BTreeMap<String, Quota>,
     /// Tokens by their secret.
     pub tokens: BTreeMap<String, Token>,
-    /// Networks.
     pub networks: BTreeMap<Uuid, Network>,
-    /// Subnets.
     pub subnets: BTreeMap<Uuid, Subnet>,
-    /// Routers.
     pub routers: BTreeMap<Uuid, Router>,
     /// Ports, those of routers and floating IPs included.
     pub ports: BTreeMap<Uuid, Port>,
-    /// Security groups.
     pub security_groups: BTreeMap<Uuid, SecurityGroup>,
-    /// Their rules.
     pub security_rules: BTreeMap<Uuid, SecurityRule>,
-    /// Floating IPs.
     pub floating_ips: BTreeMap<Uuid, FloatingIp>,
     /// Keypairs by user and name.
     pub keypairs: BTreeMap<String, BTreeMap<String, Keypair>>,
-    /// Server groups.
     pub server_groups: BTreeMap<Uuid, ServerGroup>,
     /// Servers, those that are being deleted included.
     pub servers: BTreeMap<Uuid, Server>,

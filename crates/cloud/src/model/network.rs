@@ -5,10 +5,8 @@ use uuid::Uuid;
 
 use super::{Caller, Draw, Model, Refusal, Standard};
 
-/// A network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Its id.
     pub id: Uuid,
     /// Name, tags and so on.
     #[serde(flatten)]
@@ -19,9 +17,7 @@ pub struct Network {
     pub shared: bool,
     /// Whether routers may have their gateway in it.
     pub external: bool,
-    /// Largest packet.
     pub mtu: u32,
-    /// What ports inherit.
     pub port_security_enabled: bool,
 }
 
@@ -34,7 +30,6 @@ pub struct NewNetwork {
     pub admin_state_up: bool,
     /// Largest packet; the external network's where it is not given.
     pub mtu: Option<u32>,
-    /// What ports inherit.
     pub port_security_enabled: bool,
 }
 

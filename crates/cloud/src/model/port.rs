@@ -23,9 +23,7 @@ pub(crate) const FLOATING_IP: &str = "network:floatingip";
 /// An address of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixedIp {
-    /// Of which subnet.
     pub subnet: Uuid,
-    /// Which.
     pub address: IpAddr,
 }
 
@@ -40,19 +38,14 @@ pub struct Pair {
     pub mac: Option<String>,
 }
 
-/// A port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
-    /// Its id.
     pub id: Uuid,
     /// Name, tags and so on.
     #[serde(flatten)]
     pub standard: Standard,
-    /// Of which network.
     pub network: Uuid,
-    /// Hardware address.
     pub mac: [u8; 6],
-    /// Addresses.
     pub fixed_ips: Vec<FixedIp>,
     /// Whether it carries packets.
     pub admin_state_up: bool,
@@ -60,9 +53,7 @@ pub struct Port {
     pub device_id: String,
     /// What kind of thing that is.
     pub device_owner: String,
-    /// Security groups.
     pub security_groups: BTreeSet<Uuid>,
-    /// Further addresses.
     pub allowed_address_pairs: Vec<Pair>,
     /// Whether security groups and spoofing rules apply.
     pub port_security_enabled: bool,
@@ -94,7 +85,6 @@ impl Port {
 pub struct NewPort {
     /// Name, tags and so on.
     pub standard: Standard,
-    /// Of which network.
     pub network: Uuid,
     /// Hardware address, where one is wanted.
     pub mac: Option<[u8; 6]>,
@@ -102,13 +92,11 @@ pub struct NewPort {
     pub fixed_ips: Option<Vec<(Option<Uuid>, Option<IpAddr>)>>,
     /// Whether it carries packets.
     pub admin_state_up: bool,
-    /// What uses it.
     pub device_id: String,
     /// What kind of thing that is.
     pub device_owner: String,
     /// Security groups; the project's `default` where nothing is said.
     pub security_groups: Option<BTreeSet<Uuid>>,
-    /// Further addresses.
     pub allowed_address_pairs: Vec<Pair>,
     /// As the network has it where nothing is said.
     pub port_security_enabled: Option<bool>,

@@ -7,7 +7,6 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// HTTP status.
     pub status: u16,
     /// Name of the exception, as Neutron's clients see it.
     pub kind: String,
@@ -36,17 +35,14 @@ impl Refusal {
         Self::bad(format!("Invalid input for {name}. Reason: {reason}."))
     }
 
-    /// 403.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(403, "PolicyNotAuthorized", message)
     }
 
-    /// 404.
     pub fn not_found(kind: &str, message: impl Into<String>) -> Self {
         Self::new(404, kind, message)
     }
 
-    /// 409.
     pub fn conflict(kind: &str, message: impl Into<String>) -> Self {
         Self::new(409, kind, message)
     }

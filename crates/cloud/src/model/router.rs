@@ -12,7 +12,6 @@ use super::{Caller, Draw, Model, NewPort, Refusal, Standard};
 /// A router's way out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gateway {
-    /// Which external network.
     pub network: Uuid,
     /// The port that holds its address there.
     pub port: Uuid,
@@ -20,17 +19,14 @@ pub struct Gateway {
     pub enable_snat: bool,
 }
 
-/// A router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Router {
-    /// Its id.
     pub id: Uuid,
     /// Name, tags and so on.
     #[serde(flatten)]
     pub standard: Standard,
     /// Whether it carries packets.
     pub admin_state_up: bool,
-    /// Its way out.
     pub gateway: Option<Gateway>,
 }
 

@@ -8,10 +8,8 @@ use super::{Caller, Draw, Model, NewSecurityRule, Refusal, Standard};
 /// The group that each project has.
 pub(crate) const DEFAULT: &str = "default";
 
-/// A security group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityGroup {
-    /// Its id.
     pub id: Uuid,
     /// Name, tags and so on.
     #[serde(flatten)]
@@ -66,7 +64,6 @@ impl Model {
         Ok(())
     }
 
-    /// A project's `default` group.
     pub fn default_security_group(&self, project: &str) -> Option<Uuid> {
         let mut groups = self.security_groups.values();
         groups

@@ -6,15 +6,12 @@ use uuid::Uuid;
 
 use super::{Caller, Draw, Model, Refusal, Standard};
 
-/// A rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityRule {
-    /// Its id.
     pub id: Uuid,
     /// Description and so on.
     #[serde(flatten)]
     pub standard: Standard,
-    /// Of which group.
     pub group: Uuid,
     /// Towards the machine, or away from it.
     pub ingress: bool,

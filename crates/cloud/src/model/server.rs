@@ -20,11 +20,8 @@ pub(crate) const COMPUTE: &str = "compute:";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Status {
-    /// Being made.
     Build,
-    /// It runs.
     Active,
-    /// It was stopped.
     Shutoff,
     /// It is being started again.
     Reboot,
@@ -35,24 +32,16 @@ pub enum Status {
 /// Why a server is in error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFault {
-    /// The words.
     pub message: String,
-    /// Since when.
     pub created: Timestamp,
 }
 
-/// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its id.
     pub id: Uuid,
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
-    /// Whose it is.
     pub project: String,
-    /// Who made it.
     pub user: String,
     /// What became of it.
     pub status: Status,
@@ -70,7 +59,6 @@ pub struct Server {
     pub image: Uuid,
     /// That image's properties at the time.
     pub image_properties: BTreeMap<String, String>,
-    /// Its size.
     pub flavor: Flavor,
     /// Its ports, in order.
     pub ports: Vec<Uuid>,
@@ -79,9 +67,7 @@ pub struct Server {
     /// When it takes the others; `None` once it has.
     #[serde(default)]
     pub binds_at: Option<Timestamp>,
-    /// Metadata.
     pub metadata: BTreeMap<String, String>,
-    /// Tags.
     pub tags: BTreeSet<String>,
     /// User data, in base64 as it was given.
     pub user_data: Option<String>,
@@ -89,9 +75,7 @@ pub struct Server {
     pub config_drive: bool,
     /// Name and text of its key.
     pub key: Option<(String, String)>,
-    /// Its zone.
     pub zone: String,
-    /// Its server group.
     pub group: Option<Uuid>,
     /// When it was asked for.
     pub created: Timestamp,
@@ -106,7 +90,6 @@ pub struct Server {
 /// A port that a server shall have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedPort {
-    /// This one.
     Existing(String),
     /// A new one in this network, perhaps with this address.
     InNetwork(String, Option<IpAddr>),

@@ -5,16 +5,11 @@ use uuid::Uuid;
 
 use super::{Caller, Draw, Model, Refusal};
 
-/// A server group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerGroup {
-    /// Its id.
     pub id: Uuid,
-    /// Its name.
     pub name: String,
-    /// Whose it is.
     pub project: String,
-    /// Who made it.
     pub user: String,
     /// `affinity`, `anti-affinity`, `soft-affinity` or `soft-anti-affinity`.
     pub policy: String,

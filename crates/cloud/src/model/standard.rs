@@ -14,15 +14,12 @@ pub struct Standard {
     pub project: String,
     /// Its name; names need not be unique.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Tags.
     pub tags: BTreeSet<String>,
     /// When it was made.
     pub created: Timestamp,
     /// When it last changed.
     pub updated: Timestamp,
-    /// Counts its changes.
     pub revision: u64,
 }
 

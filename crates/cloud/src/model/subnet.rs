@@ -9,31 +9,24 @@ use uuid::Uuid;
 use super::address::{Pool, first_host, pools_without};
 use super::{Caller, Draw, Model, Refusal, Standard};
 
-/// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subnet {
-    /// Its id.
     pub id: Uuid,
     /// Name, tags and so on.
     #[serde(flatten)]
     pub standard: Standard,
-    /// Of which network.
     pub network: Uuid,
-    /// The range.
     pub cidr: IpNet,
-    /// The way out.
     pub gateway: Option<IpAddr>,
     /// What is given out.
     pub pools: Vec<Pool>,
     /// Name servers for machines.
     pub name_servers: Vec<IpAddr>,
-    /// Routes for machines.
     pub host_routes: Vec<(IpNet, IpAddr)>,
     /// Whether machines are told their addresses. They have them anyway.
     pub enable_dhcp: bool,
     /// How IPv6 addresses come about.
     pub ipv6_address_mode: Option<String>,
-    /// Who announces routers.
     pub ipv6_ra_mode: Option<String>,
 }
 
@@ -42,9 +35,7 @@ pub struct Subnet {
 pub enum WantedGateway {
     /// The first address of the range: what nobody asked otherwise.
     First,
-    /// None at all.
     None,
-    /// This one.
     At(IpAddr),
 }
 
@@ -64,23 +55,17 @@ impl WantedGateway {
 pub struct NewSubnet {
     /// Name, tags and so on.
     pub standard: Standard,
-    /// Of which network.
     pub network: Uuid,
-    /// The range.
     pub cidr: IpNet,
-    /// The way out.
     pub gateway: WantedGateway,
     /// What is given out: everything else where nothing is said.
     pub pools: Option<Vec<Pool>>,
-    /// Name servers.
     pub name_servers: Vec<IpAddr>,
-    /// Routes.
     pub host_routes: Vec<(IpNet, IpAddr)>,
     /// Whether machines are told their addresses.
     pub enable_dhcp: bool,
     /// How IPv6 addresses come about.
     pub ipv6_address_mode: Option<String>,
-    /// Who announces routers.
     pub ipv6_ra_mode: Option<String>,
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::identity::{DOMAIN_ID, DOMAIN_NAME};
 use super::{Caller, Draw, Model, Refusal, User};
 
-/// A token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// Id of the user.
@@ -18,9 +17,7 @@ pub struct Token {
     pub project: Option<String>,
     /// How it was had.
     pub methods: Vec<String>,
-    /// Since when.
     pub issued: Timestamp,
-    /// Until when.
     pub expires: Timestamp,
     /// Names the token in logs without giving it away.
     pub audit: String,
@@ -31,9 +28,7 @@ pub struct Token {
 /// A thing named by id, or by name within a domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Its id.
     pub id: Option<String>,
-    /// Its name.
     pub name: Option<String>,
     /// Domain of the name, by id or name.
     pub domain: Option<String>,
@@ -55,11 +50,9 @@ impl Named {
 /// How somebody shows who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// User and password.
     Password(Named, String),
     /// An application credential, by id or by name and user, and its secret.
     ApplicationCredential(Option<String>, Option<String>, Named, String),
-    /// Another token.
     Token(String),
 }
 
@@ -68,9 +61,7 @@ pub enum Proof {
 pub enum Scope {
     /// Whatever fits: the user's default project.
     Default,
-    /// Nothing.
     Unscoped,
-    /// A project.
     Project(Named),
 }
 

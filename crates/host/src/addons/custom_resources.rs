@@ -19,16 +19,10 @@ const PREFIX: &str = "gateway.networking.k8s.io_";
 pub enum CustomResourcesError {
     /// A file or directory of the set could not be read.
     #[error("cannot read {}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A file of the set is not what it should be.
     #[error("{} is not a custom resource definition: {why}", path.display())]
     Content {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

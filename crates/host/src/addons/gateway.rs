@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::{AddonOptions, load_balancer, pod};
 
-/// The Gateway's namespace.
 pub const NAMESPACE: &str = "hangar-gateway";
 
 /// The name of the Gateway and of its class.

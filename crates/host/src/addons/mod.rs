@@ -49,7 +49,6 @@ pub struct AddonOptions {
     pub resolver: Ipv4Addr,
     /// The addresses that Services of type LoadBalancer get.
     pub load_balancer: LoadBalancerOptions,
-    /// The images.
     pub images: Images,
     /// The Gateway, if one is wanted. Its custom resources ([`gateway_api`]) are applied before the objects.
     pub gateway: Option<GatewayOptions>,
@@ -58,9 +57,7 @@ pub struct AddonOptions {
 /// An API server's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApiServer {
-    /// The address.
     pub host: Ipv4Addr,
-    /// The port.
     pub port: u16,
 }
 
@@ -75,7 +72,6 @@ impl ApiServer {
 pub struct LoadBalancerOptions {
     /// The machine's link that answers for them.
     pub link: String,
-    /// The lowest.
     pub first: Ipv4Addr,
     /// The highest. [`GatewayOptions::address`] lies outside of the two.
     pub last: Ipv4Addr,

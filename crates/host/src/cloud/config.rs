@@ -32,13 +32,9 @@ const FLAVORS: [(&str, u32, u32); 3] = [("small", 2, 2048), ("medium", 2, 4096),
 pub struct Access {
     /// `auth_url` of a `clouds.yaml`.
     pub auth_url: String,
-    /// The user.
     pub username: String,
-    /// Their password.
     pub password: String,
-    /// Their project.
     pub project: String,
-    /// The region.
     pub region: String,
     /// The network that leads outside.
     pub external_network: String,

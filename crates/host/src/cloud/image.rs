@@ -39,7 +39,6 @@ evictionHard:
 /// Where the pieces are.
 pub(super) struct Sources<'a> {
     pub(super) parts: &'a Parts,
-    /// Where programs stay.
     pub(super) kept: Programs<'a>,
     pub(super) packages: &'a Packages,
     pub(super) cloud_init: &'a Packages,

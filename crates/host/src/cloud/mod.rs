@@ -46,7 +46,6 @@ use crate::steps::{Done, blocking};
 /// What the cloud is made from.
 #[derive(Debug, Clone)]
 pub struct CloudOptions {
-    /// Packages for machines.
     pub packages: Packages,
     /// Addresses on the private network.
     pub addresses: Addresses,

@@ -25,9 +25,7 @@ pub const ETCD_DATA: &str = "/var/lib/etcd";
 pub struct Options {
     /// The machine's address.
     pub address: Ipv4Addr,
-    /// The Kubernetes set.
     pub kubernetes: Set,
-    /// The etcd set.
     pub etcd: Set,
     /// What each was started with; another value starts it again.
     pub seals: BTreeMap<Component, String>,
@@ -70,7 +68,6 @@ impl Component {
         format!("{}.yaml", self.name())
     }
 
-    /// Its image.
     pub fn image(self, kubernetes: Set, etcd: Set) -> Upstream {
         match self {
             Self::Etcd => Upstream::Etcd(etcd),
@@ -80,7 +77,6 @@ impl Component {
         }
     }
 
-    /// Its manifest.
     pub fn manifest(self, options: &Options) -> Value {
         let mut pod = match self {
             Self::Etcd => etcd(options),

@@ -16,7 +16,6 @@ pub const NETWORK_PATH: &str = "/etc/cni/net.d/10-hangar.conflist";
 /// Where containerd listens.
 pub const RUNTIME_SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// Its configuration.
 pub fn configuration() -> Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -37,17 +37,13 @@ pub const PROVISIONER: &str = "provisioner";
 pub struct Options<'a> {
     /// Where programs come from.
     pub parts: &'a Parts,
-    /// Where they stay.
     pub kept: &'a Programs<'a>,
     /// What is laid over /usr.
     pub packages: &'a Packages,
-    /// The Kubernetes set.
     pub kubernetes: Set,
     /// The environment's files.
     pub layout: &'a Layout,
-    /// The private network.
     pub fabric: &'a Fabric,
-    /// Addresses on it.
     pub addresses: Addresses,
     /// Our own program, for the provisioner.
     pub own: &'a OwnProgram,

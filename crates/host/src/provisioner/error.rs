@@ -14,20 +14,10 @@ pub enum Error {
     Kit(#[from] hangar_kit::Error),
     /// A directory could not be made, read or removed.
     #[error("cannot {action} {}", path.display())]
-    Directory {
-        /// What was tried.
-        action: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Directory { action: &'static str, path: PathBuf, source: io::Error },
     /// The claim asks for a class that is not there (yet).
     #[error("storage class {name} is not known")]
-    NoClass {
-        /// Its name.
-        name: String,
-    },
+    NoClass { name: String },
 }
 
 impl Failure for Error {

@@ -23,7 +23,6 @@ pub const PORT: u16 = 53;
 /// What the resolver answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolverOptions {
-    /// Where it listens.
     pub address: Ipv4Addr,
     /// The port, [`PORT`] except in tests.
     pub port: u16,
@@ -38,7 +37,6 @@ pub struct ResolverOptions {
 pub struct Wildcard {
     /// Every name below this one, at any depth, but not this one itself.
     pub domain: String,
-    /// Where they lead.
     pub address: Ipv4Addr,
 }
 

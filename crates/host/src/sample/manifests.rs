@@ -16,7 +16,6 @@ const TEMPLATE: &str = include_str!("cluster.yaml");
 pub struct Sample {
     /// The Cluster's name.
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
     /// The Kubernetes version of control plane and workers.
     pub version: String,
@@ -28,7 +27,6 @@ pub struct Sample {
     pub password: String,
     /// The project that owns what is made.
     pub project: String,
-    /// The region.
     pub region: String,
     /// The network that leads outside.
     pub external_network: String,

@@ -25,7 +25,6 @@ use crate::one_host::{OneHost, UpOptions};
 use crate::resolver::{self, ResolverOptions, Wildcard};
 use crate::steps::{Done, blocking};
 
-/// The service.
 const KUBELET: &str = "kubelet";
 
 /// What the steps before have made.

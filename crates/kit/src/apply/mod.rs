@@ -38,7 +38,6 @@ pub const APPLIED_ANNOTATION_PREFIX: &str = "applied.hangar.cluster.x-k8s.io/";
 pub enum Applied<K> {
     /// It was so already; nothing was sent.
     Unchanged,
-    /// It exists now.
     Created(K),
     /// It is changed now.
     Changed(K),

@@ -50,7 +50,6 @@ pub const STRIKES: [Strike; 2] = [Strike::AfterAnswer, Strike::BeforeAnswer];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("armed at \"{point}\" ({strike:?}), which never happened; seen: {seen}")]
 pub struct NeverFired {
-    /// The armed point.
     pub point: CallPoint,
     /// How it would have struck.
     pub strike: Strike,

@@ -15,9 +15,7 @@ use crate::leadership::Leadership;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} stopped: {why}")]
 pub struct Stopped {
-    /// Which call.
     pub call: String,
-    /// Why.
     pub why: &'static str,
     /// False when it was never sent: then it had no effect, and there is no answer to wonder about.
     pub was_sent: bool,

@@ -8,23 +8,15 @@ use kube::client::Body;
 /// What a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Reads one object.
     Get,
-    /// Reads a collection.
     List,
-    /// Follows a collection.
     Watch,
-    /// Makes an object.
     Create,
-    /// Replaces an object.
     Update,
     /// Changes an object by a merge or JSON patch.
     Patch,
-    /// Server-side apply.
     Apply,
-    /// Deletes an object.
     Delete,
-    /// Deletes a collection.
     DeleteCollection,
     /// Anything that is not about objects: health, version, discovery.
     Other,
@@ -56,11 +48,9 @@ impl Verb {
 /// One call, named so that the same call has the same name in every run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call {
-    /// What it does.
     pub verb: Verb,
     /// To which resource: `configmaps`, `deployments.apps`, `deployments.apps/status`. The path for [`Verb::Other`].
     pub resource: String,
-    /// In which namespace.
     pub namespace: Option<String>,
     /// To which object; the body's name for a create, none for collections.
     pub name: Option<String>,

@@ -26,9 +26,7 @@ use super::{Answer, Call, CallGate, Delivery, Stopped, Verb};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: no answer within {limit:?}")]
 pub struct TimedOut {
-    /// Which call.
     pub call: String,
-    /// The limit.
     pub limit: Duration,
 }
 
@@ -36,7 +34,6 @@ pub struct TimedOut {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: the answer is larger than {}", size(*limit))]
 pub struct TooLarge {
-    /// Which call.
     pub call: String,
     /// The limit in bytes.
     pub limit: usize,

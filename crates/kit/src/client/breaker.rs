@@ -34,13 +34,11 @@ pub enum Health {
     Unknown,
     /// The last call was answered.
     Answering,
-    /// Calls fail.
     Failing {
         /// Unreachable calls in a row.
         failures: u32,
         /// What the last one said.
         why: String,
-        /// Since when.
         since: Instant,
         /// Not called before this moment.
         retry_at: Option<Instant>,

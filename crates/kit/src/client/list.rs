@@ -17,10 +17,8 @@ pub struct Bounds {
 /// A collection that is larger than its bounds. Reaches callers as `kube::Error::Service`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooMany {
-    /// More objects.
     #[error("there are more than {0}")]
     Items(usize),
-    /// More pages.
     #[error("the list has more than {0} pages")]
     Pages(usize),
 }

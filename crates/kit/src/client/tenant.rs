@@ -29,7 +29,6 @@ use crate::{
 
 /// Where connection data of a tenant comes from.
 pub struct Connection {
-    /// Address and credentials.
     pub config: Config,
     /// Changes whenever the data does: a resourceVersion or a hash.
     pub revision: String,

@@ -7,9 +7,7 @@ use crate::ObjectKey;
 /// How one reconcile ended, as a metric sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As planned.
     Done,
-    /// Waiting for something.
     NotYet,
     /// Failed, by category. Panics are `Panic`, overrun deadlines `Deadline`.
     Failed(&'static str),
@@ -30,7 +28,6 @@ pub trait Observer: Send + Sync + 'static {
 pub struct Load {
     /// Those that wait for a worker.
     pub ready: usize,
-    /// Those in work.
     pub running: usize,
     /// Those of them that are in work for so long that they no longer count as workers.
     pub slow: usize,

@@ -39,8 +39,10 @@ impl std::fmt::Debug for Candidate {
 #[derive(Debug)]
 pub(super) enum Attempt {
     /// We hold the lease; the call that wrote it was sent at this moment.
-    Held { observation: Observation, sent_at: Instant },
-    /// Somebody else does.
+    Held {
+        observation: Observation,
+        sent_at: Instant,
+    },
     Taken(Observation),
 }
 

@@ -40,9 +40,7 @@ pub enum WorkState<T> {
     None,
     /// It waits for its predecessor to end, or for room.
     Waiting,
-    /// It runs.
     Running {
-        /// Since when.
         since: Instant,
         /// What it last reported: where to resume, once a pass has recorded it.
         progress: Option<String>,

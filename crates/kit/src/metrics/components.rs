@@ -24,7 +24,6 @@ where
     Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS))
 }
 
-/// A controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ControllerLabels {
     /// Name of the controller.
@@ -54,7 +53,6 @@ pub struct ErrorLabels {
 pub struct ReconcileMetrics {
     /// Reconciles that ended, by result.
     pub total: Family<ReconcileLabels, Counter>,
-    /// Errors, by category.
     pub errors: Family<ErrorLabels, Counter>,
     /// How long reconciles took.
     pub seconds: SecondsFamily<ControllerLabels>,
@@ -132,7 +130,6 @@ pub struct CallLabels {
 /// Calls to API servers.
 #[derive(Clone, Debug)]
 pub struct CallMetrics {
-    /// Calls that ended.
     pub total: Family<CallLabels, Counter>,
 }
 
@@ -218,7 +215,6 @@ impl WebhookMetrics {
 /// A certificate in our care.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CertificateLabels {
-    /// What the certificate is for.
     pub certificate: String,
 }
 

@@ -48,7 +48,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers everything.
     pub fn new() -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::ProcessCollector));

@@ -24,9 +24,7 @@ pub const SLOW: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// In all, not counting slow ones.
     pub at_once: usize,
-    /// Of one share.
     pub per_share: usize,
-    /// Of one namespace.
     pub per_namespace: usize,
 }
 

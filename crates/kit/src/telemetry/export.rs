@@ -35,7 +35,6 @@ pub(super) fn traces(endpoint: &str) -> Result<(SdkTracerProvider, ExportLayer),
     Ok((provider, layer.boxed()))
 }
 
-/// The provider of meters.
 pub(super) fn metrics(endpoint: &str) -> Result<SdkMeterProvider, Error> {
     let exporter = MetricExporter::builder()
         .with_tonic()

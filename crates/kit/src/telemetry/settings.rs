@@ -12,9 +12,7 @@ pub enum Error {
     /// A variable has a value that we cannot use.
     #[error("{variable}={value:?}: {reason}")]
     Variable {
-        /// The variable.
         variable: &'static str,
-        /// Its value.
         value: String,
         /// What would be right.
         reason: String,
@@ -22,7 +20,6 @@ pub enum Error {
     /// The exporter refused its settings.
     #[error("the export of {signal} cannot start: {reason}")]
     Exporter {
-        /// `traces` or `metrics`.
         signal: &'static str,
         /// What the SDK said, which names the variable.
         reason: String,
@@ -35,9 +32,7 @@ pub enum Error {
 /// Logs and export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TelemetrySettings {
-    /// `LOG_LEVEL`.
     pub level: LogLevel,
-    /// `LOG_FORMAT`.
     pub format: LogFormat,
     /// The `OTEL_*` variables.
     pub otlp: OtlpSettings,
@@ -96,13 +91,11 @@ impl FromStr for LogLevel {
     }
 }
 
-/// `LOG_FORMAT`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object per line.
     #[default]
     Json,
-    /// For people.
     Text,
 }
 
@@ -134,9 +127,7 @@ impl FromStr for LogFormat {
 /// Where traces and metrics are exported to; nothing where they are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtlpSettings {
-    /// Endpoint for traces.
     pub traces: Option<String>,
-    /// Endpoint for metrics.
     pub metrics: Option<String>,
 }
 

@@ -174,12 +174,10 @@ impl Lease {
         let _ = tokio::time::timeout(limit, self.0.watch.synced()).await;
     }
 
-    /// All Nodes.
     pub fn all(&self) -> Read<Arc<Kept<NodeFacts>>> {
         self.0.watch.all()
     }
 
-    /// The Node of this name.
     pub fn get(&self, name: &str) -> Read<Arc<Kept<NodeFacts>>> {
         self.0.watch.get(&ObjectKey::cluster(name))
     }

@@ -27,9 +27,7 @@ use crate::ObjectKey;
 /// A kept object or what was made of it, with what the store needs to know.
 #[derive(Clone, Debug)]
 pub struct Kept<F> {
-    /// Its name.
     pub key: ObjectKey,
-    /// Its uid.
     pub uid: String,
     /// Its version when it was seen.
     pub resource_version: String,
@@ -46,11 +44,9 @@ pub struct Kept<F> {
 /// One owner reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its kind.
     pub kind: String,
     /// Its name; its namespace is that of the owned object.
     pub name: String,
-    /// Its uid.
     pub uid: String,
     /// True for the one owner that manages the object.
     pub is_controller: bool,
@@ -107,7 +103,6 @@ impl<F> Kept<F> {
 /// One object's difference, from whatever source.
 #[derive(Debug)]
 pub struct Change<F> {
-    /// Whose.
     pub key: ObjectKey,
     /// How it was last seen, none if it is new.
     pub before: Option<Arc<Kept<F>>>,
@@ -146,11 +141,9 @@ impl<F> Change<F> {
 /// Counters of one watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchStats {
-    /// Objects kept now.
     pub objects: usize,
     /// Events taken from the watch.
     pub events: u64,
-    /// Lists completed.
     pub lists: u64,
     /// Objects that a list showed to be gone without a deletion seen.
     pub vanished: u64,

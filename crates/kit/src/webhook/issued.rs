@@ -33,14 +33,15 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// The Secret as last seen.
 #[derive(Clone, Debug)]
 pub(super) enum Stored {
-    /// Not read yet.
     Unknown,
     /// It does not exist.
     Absent,
     /// It cannot be used.
     Broken(Arc<Secret>),
-    /// It can.
-    Usable { material: Arc<Material>, resource_version: String },
+    Usable {
+        material: Arc<Material>,
+        resource_version: String,
+    },
 }
 
 /// A certificate that Hangar issues for its own webhooks.

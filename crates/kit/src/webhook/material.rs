@@ -31,7 +31,6 @@ const AUTHORITY_KEY: &str = "ca.key";
 /// How long things last. Renewal is due after two thirds of a lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenewalPolicy {
-    /// Lifetime of an authority.
     pub authority_lifetime: Duration,
     /// Lifetime of a serving certificate.
     pub serving_lifetime: Duration,

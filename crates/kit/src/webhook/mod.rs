@@ -43,7 +43,6 @@ pub enum Error {
     Listen {
         /// The address asked for.
         address: std::net::SocketAddr,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -59,19 +58,15 @@ pub enum Error {
     /// Files of the certificate directory cannot be read.
     #[error("cannot read {path}")]
     File {
-        /// Which file.
         path: std::path::PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
-    /// Minting failed.
     #[error("cannot mint the webhook certificate")]
     Mint(#[from] hangar_pki::Error),
     /// The API server refused or did not answer.
     #[error("cannot {what}")]
     Call {
-        /// What was tried.
         what: String,
         /// What the client said.
         #[source]

@@ -16,9 +16,7 @@ pub enum WebhookTarget {
     Service {
         /// Name of the Service.
         name: String,
-        /// Its namespace.
         namespace: String,
-        /// Its port.
         port: u16,
     },
     /// An address that the API server can reach, such as `https://192.0.2.1:9443`; handlers' paths are appended.

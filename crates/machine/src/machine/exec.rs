@@ -17,13 +17,11 @@ use crate::{
 /// A command to run inside.
 #[derive(Debug, Clone, Default)]
 pub struct Exec {
-    /// Program and arguments.
     pub command: Vec<String>,
     /// Variables beside `PATH`, `HOME` and `LANG`.
     pub environment: std::collections::BTreeMap<String, String>,
     /// Where it runs; `/` by default.
     pub directory: Option<std::path::PathBuf>,
-    /// What it reads.
     pub input: Vec<u8>,
 }
 

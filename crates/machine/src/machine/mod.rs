@@ -50,11 +50,9 @@ pub enum MachineState {
 /// A machine as found on disk.
 #[derive(Debug, Clone)]
 pub struct MachineStatus {
-    /// Its name.
     pub name: Name,
     /// What it is doing.
     pub state: MachineState,
-    /// Its links.
     pub nics: Vec<Nic>,
     /// Where its files are.
     pub directory: PathBuf,
@@ -83,7 +81,6 @@ impl Environment {
 }
 
 impl Machine {
-    /// Its name.
     pub fn name(&self) -> &Name {
         &self.name
     }

@@ -37,7 +37,6 @@ pub struct VethEnd {
 pub struct LinkState {
     /// Number of the link in its namespace.
     pub index: u32,
-    /// Its name.
     pub name: String,
     /// Free text that was attached to it.
     pub alias: Option<String>,
@@ -68,7 +67,6 @@ impl Network {
         }
     }
 
-    /// All links.
     pub fn links(&mut self) -> Result<Vec<LinkState>> {
         let answers = self.netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()));
         Ok(answers.doing(|| "list the links")?.iter().filter_map(link_state).collect())

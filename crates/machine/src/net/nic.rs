@@ -11,7 +11,6 @@ use crate::{
     name::{Identity, Name, check_link},
 };
 
-/// A route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Where it leads; `0.0.0.0/0` is the default route.
@@ -53,7 +52,6 @@ pub struct Nic {
     pub attachment: Attachment,
     /// Addresses, each with the prefix of its network.
     pub addresses: Vec<IpNet>,
-    /// Routes through it.
     #[serde(default)]
     pub routes: Vec<Route>,
     /// Hardware address; by default one that follows from the machine's name, so that it survives a restart.

@@ -34,7 +34,6 @@ const LINKS: [(&str, &str); 7] = [
     ("console", "null"),
 ];
 
-/// Mounts /dev.
 pub(super) fn mount() -> Result<()> {
     let dev = Path::new("/dev");
     let safe = MountFlags::NOSUID | MountFlags::NOEXEC;

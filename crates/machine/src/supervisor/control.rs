@@ -105,7 +105,6 @@ pub(super) enum Event {
     Asked { request: Request, reply: Sender<Response> },
 }
 
-/// Answers requests.
 pub(super) fn serve(listener: UnixListener, events: Sender<Event>) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {

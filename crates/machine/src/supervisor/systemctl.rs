@@ -36,7 +36,6 @@ const NOTHING: [&str; 7] =
 #[derive(Default)]
 struct Answer {
     text: String,
-    /// On standard error.
     complaint: String,
     code: u8,
 }

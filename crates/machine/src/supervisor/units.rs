@@ -25,7 +25,6 @@ use crate::{
 /// What a shell answers for a program that cannot be run.
 const NOT_RUN: i32 = 127;
 
-/// All services.
 pub(super) struct Units {
     all: Vec<Unit>,
     reaper: Reaper,

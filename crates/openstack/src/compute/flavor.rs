@@ -7,11 +7,8 @@ use crate::FlavorId;
 /// The size of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Flavor {
-    /// Its id.
     pub id: FlavorId,
-    /// Its name.
     pub name: String,
-    /// Virtual CPUs.
     pub vcpus: u32,
     /// Memory in MiB.
     #[serde(rename = "ram")]

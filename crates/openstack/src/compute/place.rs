@@ -4,11 +4,9 @@ use serde::Deserialize;
 
 use crate::ServerGroupId;
 
-/// A zone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Zone")]
 pub struct AvailabilityZone {
-    /// Its name.
     pub name: String,
     /// Whether servers can be put there now.
     pub is_available: bool,
@@ -36,8 +34,6 @@ impl From<Zone> for AvailabilityZone {
 /// Servers that are kept together or apart.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ServerGroup {
-    /// Its id.
     pub id: ServerGroupId,
-    /// Its name.
     pub name: String,
 }

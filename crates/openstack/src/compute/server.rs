@@ -14,13 +14,10 @@ use crate::{FlavorId, ImageId, NetworkId, PortId, ServerGroupId, ServerId, lenie
 pub enum ServerStatus {
     /// It is being made.
     Build,
-    /// It runs.
     Active,
     /// It failed; [`Server::fault`] says why.
     Error,
-    /// It is stopped.
     Shutoff,
-    /// It is gone.
     Deleted,
     /// It is gone as far as we are concerned; the cloud keeps it for a while.
     SoftDeleted,
@@ -60,7 +57,6 @@ impl fmt::Display for ServerStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressKind {
-    /// Its own.
     #[default]
     Fixed,
     /// Of a floating IP.
@@ -70,10 +66,8 @@ pub enum AddressKind {
 /// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Address {
-    /// The address.
     #[serde(rename = "addr")]
     pub address: IpAddr,
-    /// Whose it is.
     #[serde(default, rename = "OS-EXT-IPS:type")]
     pub kind: AddressKind,
 }
@@ -89,12 +83,9 @@ pub struct Fault {
     pub message: String,
 }
 
-/// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Server {
-    /// Its id.
     pub id: ServerId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
     /// What it is doing.
@@ -105,7 +96,6 @@ pub struct Server {
     /// What was written on it; the owner too.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// Its addresses by the name of the network.
@@ -114,7 +104,6 @@ pub struct Server {
     /// Why it failed, if it did.
     #[serde(default)]
     pub fault: Option<Fault>,
-    /// The zone it is in.
     #[serde(default, rename = "OS-EXT-AZ:availability_zone", deserialize_with = "null_as_default")]
     pub availability_zone: String,
     /// When it was asked for, as Nova writes it.
@@ -137,9 +126,7 @@ pub enum ServerNetwork {
 pub struct ServerCreate {
     /// Its name, and its host name.
     pub name: String,
-    /// The size.
     pub flavor: FlavorId,
-    /// What it boots.
     pub image: ImageId,
     /// What it is connected to, in order.
     pub networks: Vec<ServerNetwork>,
@@ -147,7 +134,6 @@ pub struct ServerCreate {
     pub user_data: Option<UserData>,
     /// What is written on it; the owner too. Each value at most 255 bytes.
     pub metadata: BTreeMap<String, String>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// A key of the user.
     pub key_name: Option<String>,
@@ -221,7 +207,6 @@ impl ServerCreate {
 /// Which servers. Several fields must all match; empty matches all of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerQuery {
-    /// Exactly this name.
     pub name: Option<String>,
     /// With all of these tags.
     pub tags: Vec<String>,

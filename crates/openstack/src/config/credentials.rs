@@ -40,7 +40,6 @@ impl User {
     }
 }
 
-/// Which application credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ApplicationCredential {
     Id(String),

@@ -20,12 +20,10 @@ pub(crate) use credentials::{Credentials, Scope};
 /// Who may reach an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Interface {
-    /// Everybody; the default.
     #[default]
     Public,
     /// The cloud's own network.
     Internal,
-    /// Administrators.
     Admin,
 }
 
@@ -65,7 +63,6 @@ pub enum ConfigError {
     /// A key has a value that means nothing.
     #[error("clouds.yaml: {key}: {why}")]
     Invalid {
-        /// Which key.
         key: &'static str,
         /// What would be accepted.
         why: &'static str,

@@ -21,7 +21,6 @@ pub enum Error {
     /// The catalogue has no such service for this region and interface.
     #[error("the catalogue has no {interface} endpoint of {service} in region {region:?}; it has {known}")]
     NoEndpoint {
-        /// Which service.
         service: Service,
         /// In which region; empty for any.
         region: String,
@@ -35,28 +34,13 @@ pub enum Error {
     Refused(Box<Refusal>),
     /// Nothing was sent: no connection.
     #[error("{call}: not sent: {why}")]
-    Unreached {
-        /// Which call.
-        call: Call,
-        /// Why.
-        why: String,
-    },
+    Unreached { call: Call, why: String },
     /// Sent, and no answer came.
     #[error("{call}: the answer was lost: {why}")]
-    Lost {
-        /// Which call.
-        call: Call,
-        /// Why.
-        why: String,
-    },
+    Lost { call: Call, why: String },
     /// No answer within the time limit. The request may have been sent.
     #[error("{call}: no answer within {limit:?}")]
-    TimedOut {
-        /// Which call.
-        call: Call,
-        /// The limit.
-        limit: Duration,
-    },
+    TimedOut { call: Call, limit: Duration },
     /// Nothing was sent: after this answer to an earlier call the session waits. It reads as that answer did, so that
     /// what people are shown stays the same from try to try.
     #[error("{cause}")]
@@ -68,16 +52,10 @@ pub enum Error {
     },
     /// A gate kept it from being sent.
     #[error("{call} stopped: {why}")]
-    Stopped {
-        /// Which call.
-        call: Call,
-        /// Why.
-        why: &'static str,
-    },
+    Stopped { call: Call, why: &'static str },
     /// The service answered with success, in words that we do not understand.
     #[error("{call}: unexpected answer: {why}")]
     Malformed {
-        /// Which call.
         call: Call,
         /// What is wrong with it.
         why: String,

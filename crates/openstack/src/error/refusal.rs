@@ -21,11 +21,9 @@ const MESSAGE_LIMIT: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {message} ({status})")]
 pub struct Refusal {
-    /// To which call.
     pub call: Call,
     /// With which HTTP status.
     pub status: u16,
-    /// What it means.
     pub kind: RefusalKind,
     /// The service's name for it, where it has one: `OverQuota`, `NetworkInUse`, `itemNotFound`.
     pub fault: Option<String>,

@@ -5,13 +5,9 @@ use serde_json::Value;
 /// By what all kinds have. Several fields must all match; empty matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Exactly this id.
     pub id: Option<String>,
-    /// Exactly this name.
     pub name: Option<String>,
-    /// Exactly this description.
     pub description: Option<String>,
-    /// Of this project.
     pub project_id: Option<String>,
     /// With all of these tags.
     pub tags: Vec<String>,
@@ -24,12 +20,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// By name.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// By description.
     pub fn described(description: impl Into<String>) -> Self {
         Self { description: Some(description.into()), ..Self::default() }
     }

@@ -77,7 +77,6 @@ impl NetworkClient {
         self.session.list_where(request, plural, Paging::Links, |item| filter::fits(&wanted, item)).await
     }
 
-    /// Makes one.
     pub async fn create<C: Creation>(&self, body: &C) -> Result<<C::Id as NetworkResource>::Item, Error> {
         let mut request = self.request(
             Verb::Create,
@@ -91,7 +90,6 @@ impl NetworkClient {
         self.session.write(request.body(&json!({ singular: body })), singular).await
     }
 
-    /// Changes one.
     pub async fn update<U: Update>(
         &self,
         id: &U::Id,

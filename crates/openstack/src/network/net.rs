@@ -5,15 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::{Creation, Filter, Query, Update};
 use crate::{NetworkId, SubnetId, lenient::null_as_default};
 
-/// A network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Network {
-    /// Its id.
     pub id: NetworkId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
     /// `ACTIVE`, `BUILD`, `DOWN`, `ERROR`.
@@ -22,7 +18,6 @@ pub struct Network {
     /// Largest packet, if the service says.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// True when routers can have their gateway on it.
@@ -34,7 +29,6 @@ pub struct Network {
     /// Whether its ports are filtered by default.
     #[serde(default, rename = "port_security_enabled")]
     pub is_port_security_enabled: Option<bool>,
-    /// Its subnets.
     #[serde(default, rename = "subnets")]
     pub subnet_ids: Vec<SubnetId>,
     /// The project it belongs to.
@@ -45,7 +39,6 @@ pub struct Network {
 /// Makes a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NetworkCreate {
-    /// Its name.
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
@@ -60,13 +53,10 @@ pub struct NetworkCreate {
 /// Changes a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NetworkUpdate {
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Largest packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Whether its ports are filtered by default.
@@ -74,7 +64,6 @@ pub struct NetworkUpdate {
     pub is_port_security_enabled: Option<bool>,
 }
 
-/// Which networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkQuery {
     /// By what all kinds have.

@@ -10,19 +10,15 @@ use crate::{FloatingIpId, NetworkId, PortId, SecurityGroupId, SubnetId, lenient:
 /// An address a port has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct FixedIp {
-    /// On which subnet.
     pub subnet_id: SubnetId,
-    /// Which address.
     pub ip_address: IpAddr,
 }
 
 /// An address a port shall have. One of both is enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FixedIpRequest {
-    /// On which subnet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<SubnetId>,
-    /// Which address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<IpAddr>,
 }
@@ -37,15 +33,11 @@ pub struct AddressPair {
     pub mac_address: Option<String>,
 }
 
-/// A port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Port {
-    /// Its id.
     pub id: PortId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
     /// The network it is on.
@@ -53,10 +45,8 @@ pub struct Port {
     /// `ACTIVE`, `BUILD`, `DOWN`, `ERROR`, `N/A`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: String,
-    /// Its hardware address.
     #[serde(default, deserialize_with = "null_as_default")]
     pub mac_address: String,
-    /// Its addresses.
     #[serde(default)]
     pub fixed_ips: Vec<FixedIp>,
     /// Who uses it: the id of a server or a router; empty for nobody.
@@ -74,7 +64,6 @@ pub struct Port {
     /// Whether it is filtered.
     #[serde(default, rename = "port_security_enabled")]
     pub is_port_security_enabled: Option<bool>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The project it belongs to.
@@ -85,7 +74,6 @@ pub struct Port {
 /// Makes a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortCreate {
-    /// Its name.
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
@@ -135,10 +123,8 @@ impl PortCreate {
 /// Changes a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortUpdate {
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// All groups that filter it.
@@ -149,12 +135,10 @@ pub struct PortUpdate {
     pub allowed_address_pairs: Option<Vec<AddressPair>>,
 }
 
-/// Which ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQuery {
     /// By what all kinds have.
     pub filter: Filter,
-    /// On this network.
     pub network_id: Option<NetworkId>,
     /// Used by this server or router.
     pub device_id: Option<String>,
@@ -162,10 +146,8 @@ pub struct PortQuery {
     pub device_owner: Option<String>,
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FloatingIp {
-    /// Its id.
     pub id: FloatingIpId,
     /// The address people reach.
     #[serde(rename = "floating_ip_address")]
@@ -179,23 +161,18 @@ pub struct FloatingIp {
     /// The external network it is on.
     #[serde(rename = "floating_network_id")]
     pub network_id: NetworkId,
-    /// `ACTIVE`, `DOWN`, `ERROR`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// Which floating IPs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FloatingIpQuery {
     /// By what all kinds have; floating IPs have no name.
     pub filter: Filter,
-    /// With this address.
     pub address: Option<IpAddr>,
     /// That lead to this port.
     pub port_id: Option<PortId>,

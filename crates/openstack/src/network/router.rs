@@ -10,10 +10,8 @@ use crate::{NetworkId, PortId, RouterId, SubnetId, lenient::null_as_default};
 /// An address of a router on its external network. One of both is enough in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayAddress {
-    /// On which subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<SubnetId>,
-    /// Which address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<IpAddr>,
 }
@@ -28,15 +26,11 @@ pub struct ExternalGateway {
     pub addresses: Vec<GatewayAddress>,
 }
 
-/// A router.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Router {
-    /// Its id.
     pub id: RouterId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
     /// `ACTIVE`, `DOWN`, `ERROR`, `ALLOCATING`.
@@ -45,7 +39,6 @@ pub struct Router {
     /// Its way out, if it has one.
     #[serde(default, rename = "external_gateway_info")]
     pub external_gateway: Option<ExternalGateway>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The project it belongs to.
@@ -56,7 +49,6 @@ pub struct Router {
 /// Makes a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RouterCreate {
-    /// Its name.
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
@@ -70,7 +62,6 @@ pub struct RouterCreate {
 pub enum GatewayUpdate {
     /// It has this one.
     Set(ExternalGateway),
-    /// It has none.
     Remove,
 }
 
@@ -87,13 +78,10 @@ impl Serialize for GatewayUpdate {
 /// Changes a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RouterUpdate {
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its way out.
     #[serde(rename = "external_gateway_info", skip_serializing_if = "Option::is_none")]
     pub external_gateway: Option<GatewayUpdate>,
 }
@@ -103,11 +91,9 @@ pub struct RouterUpdate {
 pub struct RouterInterface {
     /// The router's port there.
     pub port_id: PortId,
-    /// The subnet.
     pub subnet_id: SubnetId,
 }
 
-/// Which routers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouterQuery {
     /// By what all kinds have.

@@ -8,14 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::{Creation, Filter, Query, Update};
 use crate::{SecurityGroupId, SecurityGroupRuleId, lenient::null_as_default};
 
-/// A rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SecurityGroupRule {
-    /// Its id.
     pub id: SecurityGroupRuleId,
-    /// The group it is in.
     pub security_group_id: SecurityGroupId,
-    /// `ingress` or `egress`.
     pub direction: String,
     /// `IPv4` or `IPv6`.
     pub ethertype: String,
@@ -34,7 +30,6 @@ pub struct SecurityGroupRule {
     /// Only from or to ports in this group.
     #[serde(default)]
     pub remote_group_id: Option<SecurityGroupId>,
-    /// Its description.
     #[serde(default)]
     pub description: Option<String>,
 }
@@ -42,18 +37,13 @@ pub struct SecurityGroupRule {
 /// A security group with its rules.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SecurityGroup {
-    /// Its id.
     pub id: SecurityGroupId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
-    /// Its rules.
     #[serde(default, rename = "security_group_rules")]
     pub rules: Vec<SecurityGroupRule>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The project it belongs to.
@@ -64,7 +54,6 @@ pub struct SecurityGroup {
 /// Makes a security group. It is born with two rules that let everything out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecurityGroupCreate {
-    /// Its name.
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
@@ -73,10 +62,8 @@ pub struct SecurityGroupCreate {
 /// Changes a security group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecurityGroupUpdate {
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -84,19 +71,15 @@ pub struct SecurityGroupUpdate {
 /// Makes a rule. An equal one is refused as a conflict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SecurityGroupRuleCreate {
-    /// The group it is in.
     pub security_group_id: SecurityGroupId,
-    /// `ingress` or `egress`.
     pub direction: String,
     /// `IPv4` or `IPv6`.
     pub ethertype: String,
     /// A name or a number; any if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// The first port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_range_min: Option<u16>,
-    /// The last port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_range_max: Option<u16>,
     /// Only from or to this range.
@@ -105,22 +88,18 @@ pub struct SecurityGroupRuleCreate {
     /// Only from or to ports in this group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_group_id: Option<SecurityGroupId>,
-    /// Its description.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// Which security groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityGroupQuery {
     /// By what all kinds have.
     pub filter: Filter,
 }
 
-/// Which rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityGroupRuleQuery {
-    /// In this group.
     pub security_group_id: Option<SecurityGroupId>,
     /// With exactly this description.
     pub description: Option<String>,

@@ -10,39 +10,30 @@ use crate::{NetworkId, SubnetId, lenient::null_as_default};
 /// A range that addresses are given out from, both ends included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationPool {
-    /// The first address.
     pub start: IpAddr,
-    /// The last address.
     pub end: IpAddr,
 }
 
-/// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Subnet {
-    /// Its id.
     pub id: SubnetId,
-    /// Its name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Its description.
     #[serde(default, deserialize_with = "null_as_default")]
     pub description: String,
     /// The network it is on.
     pub network_id: NetworkId,
     /// Its range, as text: `10.6.0.0/24`.
     pub cidr: String,
-    /// 4 or 6.
     pub ip_version: u8,
     /// The address of its gateway, if it has one.
     #[serde(default)]
     pub gateway_ip: Option<IpAddr>,
-    /// Its name servers.
     #[serde(default)]
     pub dns_nameservers: Vec<IpAddr>,
     /// Where addresses are given out from.
     #[serde(default)]
     pub allocation_pools: Vec<AllocationPool>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The project it belongs to.
@@ -53,7 +44,6 @@ pub struct Subnet {
 /// Makes a subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubnetCreate {
-    /// Its name.
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
@@ -61,12 +51,10 @@ pub struct SubnetCreate {
     pub network_id: NetworkId,
     /// Its range, as text.
     pub cidr: String,
-    /// 4 or 6.
     pub ip_version: u8,
     /// The address of its gateway; the first of the range if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway_ip: Option<IpAddr>,
-    /// Its name servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns_nameservers: Vec<IpAddr>,
     /// Where addresses are given out from; everything but the gateway if empty.
@@ -102,10 +90,8 @@ impl SubnetCreate {
 /// Changes a subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubnetUpdate {
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// All its name servers.
@@ -113,12 +99,10 @@ pub struct SubnetUpdate {
     pub dns_nameservers: Option<Vec<IpAddr>>,
 }
 
-/// Which subnets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubnetQuery {
     /// By what all kinds have.
     pub filter: Filter,
-    /// On this network.
     pub network_id: Option<NetworkId>,
     /// 4 or 6; with another one the cloud finds nothing.
     pub ip_version: Option<i64>,

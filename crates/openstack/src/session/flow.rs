@@ -23,7 +23,6 @@ pub(crate) enum Paging {
     None,
     /// Nova and Neutron: `<collection>_links` with a `next`.
     Links,
-    /// Glance: `next`.
     Next,
 }
 

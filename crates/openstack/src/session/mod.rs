@@ -24,13 +24,10 @@ pub const LONGEST_WRITE: Duration = Duration::from_secs(30);
 pub struct Limits {
     /// Making a connection. A write that fails in this time was certainly not sent.
     pub connect: Duration,
-    /// Logging in.
     pub login: Duration,
-    /// Reading one object.
     pub get: Duration,
     /// Reading one page of a list; no page is begun after this time either. A thousand servers take Nova tens of seconds.
     pub list: Duration,
-    /// Writing.
     pub write: Duration,
     /// Making a server or a load balancer, and any change of a router: a busy cloud takes 20 s and then does it.
     pub slow_write: Duration,
@@ -145,17 +142,14 @@ impl Session {
         &self.inner.config
     }
 
-    /// Nova.
     pub fn compute(&self) -> ComputeClient {
         ComputeClient::new(self.clone())
     }
 
-    /// Neutron.
     pub fn network(&self) -> NetworkClient {
         NetworkClient::new(self.clone())
     }
 
-    /// Glance.
     pub fn image(&self) -> ImageClient {
         ImageClient::new(self.clone())
     }

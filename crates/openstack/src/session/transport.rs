@@ -29,11 +29,9 @@ pub(super) struct Response {
 
 /// Why there is none.
 pub(super) enum Failure {
-    /// Nothing was sent.
     Unreached(String),
     /// It may have been sent.
     Disconnected(String),
-    /// Time was over.
     TimedOut,
     /// The answer is longer than allowed; the rest was not read.
     TooLong,

@@ -70,7 +70,6 @@ type Key = (String, String, String, String);
 
 /// What a reference led to.
 struct Identity {
-    /// Of the Secret.
     version: String,
     fingerprint: Fingerprint,
     used: Instant,

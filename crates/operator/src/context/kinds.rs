@@ -70,7 +70,6 @@ impl Kind {
 pub(super) trait Store: Send + Sync {
     /// Uid and version of an object.
     fn version(&self, key: &ObjectKey) -> Option<(String, String)>;
-    /// The object.
     fn object(&self, key: &ObjectKey) -> Read<DynamicObject>;
     /// It was written.
     fn written(&self, object: &DynamicObject);

@@ -38,7 +38,6 @@ use crate::reconcile::WRITE_LIMIT;
 pub struct Parts {
     /// Of the management cluster. Writes are fenced already.
     pub client: Client,
-    /// Whether we lead.
     pub leadership: Arc<dyn Leadership>,
     /// Where controllers, watches and calls are counted.
     pub metrics: Metrics,

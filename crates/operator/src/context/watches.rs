@@ -27,7 +27,6 @@ use super::Kind;
 pub(crate) struct SecretFacts {
     /// Hashes, expiry and the like, written by whoever made the content.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Its labels.
     pub(crate) labels: BTreeMap<String, String>,
 }
 
@@ -84,7 +83,6 @@ fn is<K: Resource<DynamicType = ()>>(group: &str, kind: &str) -> bool {
 }
 
 stores! {
-    /// Every Cluster.
     clusters: Cluster, every;
     /// Every Machine, by cluster.
     machines: Machine, by_cluster;
@@ -100,19 +98,12 @@ stores! {
     openstack_clusters: OpenStackCluster, by_cluster;
     /// Every OpenStackMachine, by cluster.
     openstack_machines: OpenStackMachine, by_cluster;
-    /// ConfigMaps of clusters.
     config_maps: ConfigMap, of_clusters;
-    /// Services of clusters.
     services: Service, of_clusters;
-    /// Pods of clusters.
     pods: Pod, of_clusters;
-    /// StatefulSets of clusters.
     stateful_sets: StatefulSet, of_clusters;
-    /// Deployments of clusters.
     deployments: Deployment, of_clusters;
-    /// PodDisruptionBudgets of clusters.
     pod_disruption_budgets: PodDisruptionBudget, of_clusters;
-    /// NetworkPolicies of clusters.
     network_policies: NetworkPolicy, of_clusters;
 }
 

@@ -62,7 +62,6 @@ impl RunOwn<ControlPlanes> for Box<Mint> {
     }
 }
 
-/// One mint.
 struct Minting<'a> {
     context: &'a Context,
     authorities: &'a Authorities,

@@ -90,7 +90,6 @@ fn cluster_of_secret(change: &Change<SecretFacts>) -> Vec<ObjectKey> {
     }
 }
 
-/// The Clusters whose infrastructure this object is.
 fn clusters_of_infrastructure(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
     let sides = || change.before.iter().chain(&change.after);
     let kind = sides().find_map(|kept| kept.types.as_ref()).map(|types| types.kind.as_str());

@@ -21,7 +21,6 @@ fn version(template: Option<&PodTemplateSpec>) -> Option<String> {
     text(&template?.metadata.as_ref()?.labels, VERSION_LABEL)
 }
 
-/// Facts of a StatefulSet.
 pub(super) fn stateful_set(kept: &Kept<StatefulSet>) -> WorkloadFacts {
     let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
     WorkloadFacts {
@@ -37,7 +36,6 @@ pub(super) fn stateful_set(kept: &Kept<StatefulSet>) -> WorkloadFacts {
     }
 }
 
-/// Facts of a Deployment.
 pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
     let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
     WorkloadFacts {
@@ -59,7 +57,6 @@ pub(super) fn is_of(pod: &Pod, component: Component) -> bool {
     label.is_some_and(|label| label == component.as_str())
 }
 
-/// Facts of a pod.
 pub(super) fn pod(kept: &Kept<Pod>) -> PodFacts {
     let conditions = kept.status.as_ref().and_then(|status| status.conditions.as_ref());
     let holds = |name: &str| {
@@ -114,7 +111,6 @@ fn words(reason: Option<&str>, message: Option<&str>) -> String {
     given.collect::<Vec<_>>().join(": ")
 }
 
-/// Facts of a Service.
 pub(super) fn service(kept: &Kept<Service>) -> ServiceFacts {
     let spec = kept.spec.clone().unwrap_or_default();
     let balancer = kept.status.clone().unwrap_or_default().load_balancer.unwrap_or_default();

@@ -41,7 +41,6 @@ use leading::Leading;
 pub struct Options {
     /// Addresses, logs, namespace and the like.
     pub settings: ManagerSettings,
-    /// Which controllers run.
     pub controllers: Selection,
     /// How the lease is competed for.
     pub lease: LeaseSettings,

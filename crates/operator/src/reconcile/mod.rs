@@ -83,14 +83,12 @@ pub(crate) type Status<E> = <<E as Edge>::Planner as Planner>::Status;
 
 /// What a controller watches and reads.
 pub(crate) trait Edge: Send + Sync + Sized + 'static {
-    /// Which controller.
     const CONTROLLER: Controller;
     /// The field manager of objects that it keeps; it never changes.
     const FIELD_MANAGER: &'static str;
 
     /// The kind it is about.
     type Root: Root;
-    /// Who decides.
     type Planner: Planner<
             Own: RunOwn<Self>,
             Tenant: RunInTenant,
@@ -150,13 +148,11 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
 
 /// A step that only one controller's edge can run.
 pub(crate) trait RunOwn<E: Edge> {
-    /// Runs it.
     fn run(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
 }
 
 /// A step in a tenant.
 pub(crate) trait RunInTenant {
-    /// Runs it.
     fn run(&self, client: Client) -> impl Future<Output = Outcome> + Send;
 }
 

@@ -42,12 +42,10 @@ impl<'a, E: Edge> Subject<'a, E> {
         self.seen
     }
 
-    /// Its key.
     pub(crate) fn key(&self) -> &ObjectKey {
         &self.seen.key
     }
 
-    /// Its namespace.
     pub(crate) fn namespace(&self) -> &str {
         self.seen.key.namespace_or_empty()
     }

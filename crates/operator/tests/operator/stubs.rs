@@ -310,7 +310,6 @@ impl Providers {
         self.idle.lock().unwrap().insert(kind);
     }
 
-    /// It goes on.
     pub(crate) fn go_on(&self, kind: &'static str) {
         self.idle.lock().unwrap().remove(kind);
     }
@@ -446,7 +445,6 @@ impl Manager {
         .await;
     }
 
-    /// What it called in tenants.
     pub(crate) fn tenant(&self) -> &CallLog {
         &self.tenant
     }

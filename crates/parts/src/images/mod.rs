@@ -36,7 +36,6 @@ pub use upstream::{PAUSE_TAG, Upstream};
 pub enum Source {
     /// A file of this machine; links are followed.
     Path(PathBuf),
-    /// These bytes.
     Bytes(Vec<u8>),
 }
 

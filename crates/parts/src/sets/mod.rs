@@ -47,7 +47,6 @@ pub struct ModuleFiles {
 /// Whether C is needed. Either way the result is static: it must run in any container and any machine root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linkage {
-    /// Pure Go.
     Go,
     /// Needs a C compiler, linked statically.
     C,
@@ -66,9 +65,7 @@ pub struct Recipe {
     pub go_mod: &'static str,
     /// The embedded `go.sum`.
     pub go_sum: &'static str,
-    /// What is built.
     pub programs: &'static [Program],
-    /// What is copied.
     pub files: &'static [ModuleFiles],
     /// Variables the linker sets; `{version}`, `{number}` (no `v`), `{major}` and `{minor}` are filled in.
     pub stamps: &'static [&'static str],

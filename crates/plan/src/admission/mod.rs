@@ -37,7 +37,6 @@ pub const CLEANERS: [&str; 3] = [
 /// What somebody wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// A new object.
     Create,
     /// A change of an object.
     Update,
@@ -48,11 +47,8 @@ pub enum Operation {
 /// Somebody wants to write or delete an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'request> {
-    /// What is wanted.
     pub operation: Operation,
-    /// API group.
     pub group: &'request str,
-    /// Kind.
     pub kind: &'request str,
     /// Namespace of the object.
     pub namespace: &'request str,

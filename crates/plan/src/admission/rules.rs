@@ -12,9 +12,7 @@ type Check = fn(&Request<'_>, &dyn Lookup) -> Answer;
 /// A kind with rules of its own: what is defaulted, what is checked when it is written, and when it is deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// API group.
     pub group: &'static str,
-    /// Kind.
     pub kind: &'static str,
     /// Plural name, for the webhook configuration.
     pub plural: &'static str,

@@ -13,23 +13,18 @@ use crate::referred::{self, Referred};
 /// Everything that decides about a Cluster.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The Cluster.
     pub cluster: Cluster,
     /// The object behind its infrastructure reference, if it has one.
     pub infrastructure: Option<Read<Referred>>,
     /// The object behind its control plane reference, if it has one.
     pub control_plane: Option<Read<Referred>>,
-    /// Its MachineDeployments.
     pub deployments: Read<MachineDeployment>,
-    /// Its MachineSets.
     pub sets: Read<MachineSet>,
-    /// Its Machines.
     pub machines: Read<Machine>,
     /// How its API server answers.
     pub connection: Connection,
     /// Steps that were refused, in the words of who refused.
     pub refusals: BTreeMap<StepId, String>,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -40,9 +35,7 @@ pub struct Probe;
 /// How a tenant's API server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// Nobody asked.
     NotTried,
-    /// It answers.
     Answering,
     /// It does not.
     Failing {
@@ -56,9 +49,7 @@ pub enum Connection {
 /// One of the two objects that a Cluster refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The infrastructure.
     Infrastructure,
-    /// The control plane.
     ControlPlane,
 }
 

@@ -21,7 +21,6 @@ pub use wait::Waited;
 pub enum Verdict {
     /// All is as it should be.
     Ready,
-    /// Something is missing.
     NotReady,
     /// It has said nothing yet.
     Unknown,
@@ -50,11 +49,8 @@ pub struct Node {
     /// What it is to its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// How it is.
     pub verdict: Verdict,
     /// A few words more: versions, counts, addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +58,6 @@ pub struct Node {
     /// Since when it is so, where it says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What it waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Waited>,
     /// What belongs to it.

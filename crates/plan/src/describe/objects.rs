@@ -5,7 +5,6 @@ use serde_json::Value;
 /// What was read: the Cluster and everything around it, in any order and version.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// The Cluster.
     pub cluster: Value,
     /// Its control plane, infrastructure, deployments, sets, machines and theirs.
     pub others: Vec<Value>,

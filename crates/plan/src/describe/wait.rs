@@ -19,11 +19,8 @@ const RAISED: [&str; 7] =
 pub struct Waited {
     /// Which condition says so.
     pub condition: String,
-    /// Its reason.
     pub reason: String,
-    /// Its words.
     pub message: String,
-    /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Who must act, where the words say it.

@@ -68,27 +68,20 @@ pub enum SweepError {
     /// A run did not come to rest.
     #[error("{at} does not come to rest in {limit} steps; the last was {last}")]
     NeverRests {
-        /// Which run.
         at: String,
-        /// The limit given.
         limit: usize,
         /// The last step run.
         last: StepId,
     },
     /// The struck step was not reached again: the harness compared nothing.
     #[error("{at} was never reached")]
-    NeverFired {
-        /// Which run.
-        at: String,
-    },
+    NeverFired { at: String },
     /// A disturbed run ended elsewhere.
     #[error("{at} ends differently\n  undisturbed: {expected}\n  disturbed:   {found}")]
     Differs {
-        /// Which run.
         at: String,
         /// The fault-free end state.
         expected: String,
-        /// The disturbed one.
         found: String,
     },
 }

@@ -75,7 +75,6 @@ pub struct Plan<S, T, O = DynamicObject> {
     pub steps: Frontier<S>,
     /// The status to write, always.
     pub status: T,
-    /// Why, for people.
     pub report: Report,
     /// When to plan again without a change.
     pub wake: Wake,

@@ -11,9 +11,7 @@
 
 use super::{Identified, Outcome, Plan, Step, StepId};
 
-/// The step type of a planner.
 pub type StepOf<P> = Step<<P as Planner>::Own, <P as Planner>::Tenant, <P as Planner>::Cloud>;
-/// The plan type of a planner.
 pub type PlanOf<P> = Plan<StepOf<P>, <P as Planner>::Status, <P as Planner>::Object>;
 
 /// Pure decisions about one kind.
@@ -35,7 +33,6 @@ pub trait Planner: 'static {
 
     /// What to read next; none when a plan can be made from what is there.
     fn wanted(observed: &Self::Observed) -> Option<Self::Wanted>;
-    /// Decides.
     fn plan(observed: &Self::Observed) -> PlanOf<Self>
     where
         Self: Sized;

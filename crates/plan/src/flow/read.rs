@@ -32,7 +32,6 @@ pub enum Read<T> {
     Unknown(Unknown),
     /// It was looked for, successfully, and does not exist.
     Absent,
-    /// Exactly one.
     One(T),
     /// More than one, at least two. Order is that of the source and stable.
     Many(Vec<T>),

@@ -55,9 +55,7 @@ impl From<&conditions::Actor> for Actor {
 /// One decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What was decided.
     pub what: String,
-    /// Why.
     pub why: String,
 }
 
@@ -76,9 +74,7 @@ pub struct Wait {
 /// Why things are as they are. Order is that of planning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was decided.
     pub decisions: Vec<Decision>,
-    /// What is waited for.
     pub waits: Vec<Wait>,
 }
 

@@ -44,7 +44,6 @@ pub enum Ending {
 /// A step that was run, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Which step.
     pub step: StepId,
     /// What became of it.
     pub outcome: Outcome,
@@ -59,7 +58,6 @@ impl fmt::Display for Ran {
 /// What to do next in a pass.
 #[derive(Debug, PartialEq)]
 pub enum Next<'a, S> {
-    /// Run this step.
     Run(&'a S),
     /// Do not run this step: fold what became of it the last time.
     Recall(&'a S, Outcome),

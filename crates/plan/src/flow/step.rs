@@ -36,7 +36,6 @@ impl fmt::Display for StepId {
 
 /// What has a stable identity.
 pub trait Identified {
-    /// Its identity.
     fn id(&self) -> StepId;
 }
 
@@ -50,7 +49,6 @@ impl Identified for Never {
     }
 }
 
-/// One call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<Own = Never, Tenant = Never, Cloud = Never> {
     /// A write to the management cluster.

@@ -21,7 +21,6 @@ use crate::referred::{Claim, Referred};
 pub struct Write {
     /// What it is called.
     pub id: StepId,
-    /// What it does.
     pub action: Action,
 }
 
@@ -31,22 +30,15 @@ pub enum Action {
     /// Merges fields into the object that the plan is about.
     Itself(Value),
     /// Merges fields into another object of the same namespace.
-    Change {
-        /// Which one.
-        target: Target,
-        /// What is merged.
-        fields: Value,
-    },
+    Change { target: Target, fields: Value },
     /// Makes an object that was not there. One that the same owner manages counts as made.
     Create {
-        /// The object.
         object: Box<DynamicObject>,
         /// Whether the controller keeps it as desired from now on: it is then applied with its field manager.
         is_kept: bool,
     },
     /// Deletes exactly the object that was seen.
     Delete {
-        /// Which one.
         target: Target,
         /// Whether it stays until what it owns is gone.
         is_foreground: bool,
@@ -58,9 +50,7 @@ pub enum Action {
 pub struct Target {
     /// Its API group, empty for the core group.
     pub group: String,
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// The one that was seen.
     pub uid: String,
@@ -165,7 +155,6 @@ impl Claim {
 
 /// An object in an observation.
 pub trait Seen {
-    /// Its metadata.
     fn metadata(&self) -> &ObjectMeta;
     /// The same, to be changed.
     fn metadata_mut(&mut self) -> &mut ObjectMeta;

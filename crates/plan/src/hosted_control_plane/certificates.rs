@@ -66,7 +66,6 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
 /// What is wrong, gathered over all materials.
 #[derive(Default)]
 struct Judgement {
-    /// With why.
     unread: Vec<(String, String)>,
     foreign: Vec<String>,
     /// With what is wrong.

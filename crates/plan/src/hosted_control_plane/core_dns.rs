@@ -33,7 +33,6 @@ pub struct CoreDns<'a> {
     pub address: IpAddr,
     /// Where pods reach the API server without its Service.
     pub api_server: &'a Endpoint,
-    /// How many pods.
     pub replicas: i32,
     /// The priority class of the pods.
     pub priority_class: &'a str,

@@ -15,14 +15,12 @@ use super::names::EPOCH_ANNOTATION;
 /// A way of rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Epoch {
-    /// The first.
     One,
 }
 
 /// What is recorded on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// Nothing yet.
     Nothing,
     /// An epoch that this Hangar can render.
     Known(Epoch),

@@ -104,7 +104,6 @@ pub(super) struct Reach {
     pub(super) agents: Result<Endpoint, Waiting>,
     /// Pods of the tenant: what stands behind its `kubernetes` Service.
     pub(super) targets: Vec<IpAddr>,
-    /// The port of the targets.
     pub(super) target_port: i32,
 }
 

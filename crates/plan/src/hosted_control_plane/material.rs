@@ -24,9 +24,7 @@ pub enum Material {
     EncryptionConfiguration,
     /// What the API server serves with.
     ApiServer,
-    /// What the API server is to kubelets.
     ApiServerKubeletClient,
-    /// What the API server is to etcd.
     ApiServerEtcdClient,
     /// What the API server is to aggregated APIs.
     FrontProxyClient,
@@ -142,7 +140,6 @@ pub mod keys {
     pub const CERTIFICATE: &str = "tls.crt";
     /// Private key in PEM.
     pub const PRIVATE_KEY: &str = "tls.key";
-    /// The kubeconfig.
     pub const KUBECONFIG: &str = hangar_api::names::SECRET_VALUE_KEY;
     /// The configuration of encryption at rest, in YAML or JSON.
     pub const ENCRYPTION: &str = "encryption.yaml";
@@ -151,13 +148,11 @@ pub mod keys {
 /// What a certificate may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// Serving TLS.
     Server,
     /// Authenticating a TLS client.
     Client,
     /// Both, as etcd members need towards each other.
     ServerAndClient,
-    /// Signing other certificates.
     Authority,
 }
 
@@ -181,7 +176,6 @@ pub struct CertificateIntent {
 /// The authority that signs, as it was seen: if another is there when signing, nothing is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
-    /// Which authority.
     pub material: Material,
     /// Its Secret, in the control plane's namespace.
     pub secret: String,
@@ -198,7 +192,6 @@ pub enum Content {
     Certificate {
         /// What it must be.
         intent: CertificateIntent,
-        /// Who signs.
         issuer: Issuer,
     },
     /// An RSA key pair for tokens: the public key under [`keys::CERTIFICATE`] (the contract's name for it), the private
@@ -211,7 +204,6 @@ pub enum Content {
     Kubeconfig {
         /// What the client certificate must be.
         intent: CertificateIntent,
-        /// Who signs.
         issuer: Issuer,
         /// Whom the client trusts: one or more certificates in PEM.
         trust: String,

@@ -14,7 +14,6 @@ use crate::admission::FieldError;
 /// As many members as there may ever be.
 pub(super) const MOST_MEMBERS: i32 = 5;
 
-/// Who bootstrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Membership {
@@ -44,7 +43,6 @@ impl Membership {
         })
     }
 
-    /// Records it.
     pub(super) fn record(self) -> Step {
         let Self { generation, members } = self;
         let value = serde_json::json!({"generation": generation, "members": members}).to_string();

@@ -107,7 +107,6 @@ pub mod addons {
 /// What could not be read tells nobody when it can be.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
-/// What a plan of a hosted control plane is.
 pub type Plan = flow::Plan<Step, HostedControlPlaneStatus>;
 
 /// What has to be read.

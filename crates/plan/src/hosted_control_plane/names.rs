@@ -55,13 +55,10 @@ pub const CLUSTER_NAME_LIMIT: usize = 47;
 /// Parts of a control plane: values of [`COMPONENT_LABEL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// etcd.
     Etcd,
     /// The API server, with the tunnel's server beside it.
     ApiServer,
-    /// The controller manager.
     ControllerManager,
-    /// The scheduler.
     Scheduler,
     /// Keys, certificates and kubeconfigs.
     Credentials,
@@ -104,7 +101,6 @@ impl Names {
         })
     }
 
-    /// The Cluster.
     pub fn cluster(&self) -> &str {
         &self.cluster
     }
@@ -119,7 +115,6 @@ impl Names {
         &self.namespace
     }
 
-    /// The Secret of a material.
     pub fn secret(&self, material: Material) -> String {
         let owner = if material.is_of_contract() { &self.cluster } else { &self.identity };
         format!("{owner}-{}", material.suffix())

@@ -27,7 +27,6 @@ const GROUP: &str = "controlplane.cluster.x-k8s.io";
 /// of our names, is never changed and never deleted.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The clock.
     pub now: Timestamp,
     /// The object itself, as the watch shows it.
     pub control_plane: HostedControlPlane,
@@ -39,11 +38,9 @@ pub struct Observed {
     pub secrets: BTreeMap<Material, Read<SecretFacts>>,
     /// etcd's StatefulSet.
     pub etcd: Read<WorkloadFacts>,
-    /// etcd's pods.
     pub etcd_pods: Read<PodFacts>,
     /// The API server's Deployment.
     pub api_server: Read<WorkloadFacts>,
-    /// The API server's pods.
     pub api_server_pods: Read<PodFacts>,
     /// The controller manager's Deployment.
     pub controller_manager: Read<WorkloadFacts>,
@@ -101,7 +98,6 @@ impl Observed {
 /// What a plan needs of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Name.
     pub name: String,
     /// Whether the whole Cluster is paused.
     pub is_paused: bool,
@@ -150,7 +146,6 @@ impl ClusterFacts {
 pub struct InfrastructureFacts {
     /// API version, in which it was read by the contract.
     pub api_version: String,
-    /// Kind.
     pub kind: String,
     /// Name; the namespace is the control plane's.
     pub name: String,
@@ -245,7 +240,6 @@ impl SecretFacts {
 /// What a plan needs of a Deployment or StatefulSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadFacts {
-    /// Unique id.
     pub uid: String,
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -253,7 +247,6 @@ pub struct WorkloadFacts {
     pub is_observed: bool,
     /// Pods wanted, of its spec.
     pub desired: i32,
-    /// Pods that exist.
     pub existing: i32,
     /// Pods of the latest template.
     pub updated: i32,
@@ -278,15 +271,12 @@ impl WorkloadFacts {
 /// What a plan needs of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Name.
     pub name: String,
-    /// Unique id.
     pub uid: String,
     /// Whether it is being deleted.
     pub is_deleting: bool,
     /// Condition `PodReadyToStartContainers`: its sandbox and volumes are there.
     pub is_ready_to_start: bool,
-    /// Condition `Ready`.
     pub is_ready: bool,
     /// The label [`names::VERSION_LABEL`].
     pub version: Option<String>,
@@ -299,7 +289,6 @@ pub struct PodFacts {
 /// What a plan needs of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFacts {
-    /// Unique id.
     pub uid: String,
     /// Whether it is being deleted.
     pub is_deleting: bool,

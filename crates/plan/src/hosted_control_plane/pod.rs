@@ -160,7 +160,6 @@ impl Files {
         self
     }
 
-    /// The volume.
     pub(super) fn volume(self, name: &str) -> Value {
         json!({"name": name, "projected": {"defaultMode": SECRET_MODE, "sources": self.0}})
     }

@@ -22,7 +22,6 @@ pub(super) fn role(namespace: &str, name: &str, rules: &Value) -> DynamicObject 
     tenant((VERSION, "Role"), Some(namespace), name, &[], json!({"rules": rules}))
 }
 
-/// Binds a cluster role.
 pub fn cluster_role_binding(name: &str, role: &str, subjects: &[Value]) -> DynamicObject {
     let content = json!({
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},

@@ -26,7 +26,6 @@ pub enum TenantStep {
     },
     /// Deletes an object of ours that is no longer wanted.
     Delete {
-        /// Which one.
         object: ObjectIdentity,
         /// Its uid: a precondition.
         uid: String,
@@ -119,7 +118,6 @@ impl ObjectIdentity {
 /// A Secret to mint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mint {
-    /// What it holds.
     pub material: Material,
     /// The Secret without its data: name, namespace, type, labels, owner. The edge adds `data` and the annotations of
     /// [`super::SecretFacts::annotations`].
@@ -128,14 +126,12 @@ pub struct Mint {
     pub content: Content,
     /// Hash of `content`, for [`super::SecretFacts::intent`].
     pub intent: String,
-    /// Why now.
     pub why: MintReason,
 }
 
 /// Why something is minted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MintReason {
-    /// There is none.
     Missing,
     /// Something else is needed now: names, lifetime or server.
     Changed,

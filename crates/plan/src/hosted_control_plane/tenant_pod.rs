@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::object::tenant;
 
-/// A ConfigMap.
 pub fn config_map(namespace: &str, name: &str, data: &[(&str, String)]) -> DynamicObject {
     let data: BTreeMap<&str, &String> = data.iter().map(|(key, text)| (*key, text)).collect();
     tenant(("v1", "ConfigMap"), Some(namespace), name, &[], json!({"data": data}))

@@ -38,11 +38,8 @@ const DEFAULT_VOLUME: &str = "8Gi";
 /// How long certificates live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// The kubernetes authority.
     pub cluster_authority: Duration,
-    /// The other authorities.
     pub other_authorities: Duration,
-    /// Everything they sign.
     pub leaves: Duration,
 }
 
@@ -51,17 +48,13 @@ pub struct Lifetimes {
 pub struct Validated<'observed> {
     /// The way of rendering.
     pub epoch: Epoch,
-    /// Names of everything.
     pub names: Names,
     /// The control plane's own name.
     pub name: String,
     /// The control plane's uid, which owns everything.
     pub uid: String,
-    /// Kubernetes version wanted.
     pub version: KubernetesVersion,
-    /// API server pods.
     pub replicas: i32,
-    /// etcd members wanted.
     pub wanted_members: i32,
     /// What etcd was bootstrapped with, once it was.
     pub bootstrapped: Option<Membership>,
@@ -73,7 +66,6 @@ pub struct Validated<'observed> {
     pub pod_ranges: Vec<IpNet>,
     /// Ranges of services: one, or one per family.
     pub service_ranges: Vec<IpNet>,
-    /// Domain of services.
     pub domain: String,
     /// The address of the `kubernetes` Service.
     pub kubernetes_address: IpAddr,
@@ -85,7 +77,6 @@ pub struct Validated<'observed> {
     pub exposure: ExposureType,
     /// How long certificates live.
     pub lifetimes: Lifetimes,
-    /// Everything else.
     pub settings: &'observed HostedControlPlaneSettings,
 }
 

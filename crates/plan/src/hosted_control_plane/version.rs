@@ -35,7 +35,6 @@ impl KubernetesVersion {
         })
     }
 
-    /// The minor.
     pub fn minor(&self) -> u32 {
         self.minor
     }

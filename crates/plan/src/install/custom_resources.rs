@@ -10,7 +10,6 @@ use crate::controllers::Controller;
 
 /// Who put a CRD there: a CRD without this label belongs to somebody else and is never overwritten.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-/// Ours.
 pub const MANAGED_BY: &str = "hangar";
 
 /// The names of the CRDs that the chosen controllers own.

@@ -29,7 +29,6 @@ pub const DEFAULT_NAMESPACE: &str = "hangar-system";
 
 /// The ports of the manager's container.
 pub mod ports {
-    /// `/metrics`
     pub const METRICS: u16 = 8080;
     /// `/healthz` and `/readyz`
     pub const HEALTH: u16 = 8081;
@@ -58,13 +57,10 @@ pub struct Options {
 /// An installation that could not be written down.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// As JSON.
     #[error("an object cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// A CRD.
     #[error("a CRD cannot be written")]
     CustomResource(#[from] hangar_api::crd::yaml::Error),
-    /// As YAML.
     #[error("an object cannot be written as YAML")]
     Yaml(#[from] serde_saphyr::ser::Error),
 }

@@ -17,7 +17,6 @@ use crate::admission::{CLEANERS, RULES, Rules};
 pub const WEBHOOK_LABEL: &str = "hangar.cluster.x-k8s.io/webhook";
 /// The Service in front of the managers' webhook ports.
 pub const WEBHOOK_SERVICE: &str = "hangar-webhook";
-/// The port of that Service.
 pub(super) const WEBHOOK_SERVICE_PORT: u16 = 443;
 /// Where objects get their defaults.
 pub const MUTATING_PATH: &str = "/mutate";

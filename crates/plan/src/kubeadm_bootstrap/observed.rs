@@ -19,7 +19,6 @@ pub const NOT_READ: &str = "not read";
 pub struct KeyOfSecret {
     /// Name of the Secret.
     pub name: String,
-    /// The key in it.
     pub key: String,
 }
 
@@ -32,7 +31,6 @@ impl From<&SecretKey> for KeyOfSecret {
 /// What matters of the Machine that owns the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineFacts {
-    /// Its name.
     pub name: String,
     /// Kubernetes version, with or without a leading `v`.
     pub version: Option<String>,
@@ -49,7 +47,6 @@ pub struct MachineFacts {
 /// What matters of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Its name.
     pub name: String,
     /// Whether its controllers are stopped.
     pub is_paused: bool,
@@ -64,9 +61,7 @@ pub struct ClusterFacts {
 /// What is known of the data Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSecret {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
     /// Whether the configuration owns it.
     pub is_ours: bool,
@@ -79,9 +74,7 @@ pub struct DataSecret {
 /// Everything a plan looks at. Later parts are read only from a certain [`Stage`] on and are `Unknown` before.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The configuration.
     pub config: KubeadmConfig,
-    /// Now.
     pub now: Timestamp,
     /// Random, in case a token is made.
     pub fresh_secret: TokenSecret,
@@ -124,15 +117,9 @@ pub enum Wanted {
     /// The authority, the contents of files and the token: everything that data is made from.
     Inputs,
     /// The token that the data has, in the tenant.
-    Token {
-        /// Its id.
-        id: String,
-    },
+    Token { id: String },
     /// The token as the data Secret has it: the tenant's is gone.
-    RecordedToken {
-        /// The data Secret.
-        secret: String,
-    },
+    RecordedToken { secret: String },
 }
 
 impl Observed {

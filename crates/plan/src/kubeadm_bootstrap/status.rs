@@ -117,10 +117,11 @@ impl Wait {
 pub(super) enum Data {
     /// Paused or not ours: what was said stays.
     Untouched,
-    /// Not there yet.
     Waiting(Wait),
     /// There, with what is odd about it.
-    Available { remark: Option<String> },
+    Available {
+        remark: Option<String>,
+    },
 }
 
 /// The status to write.

@@ -19,7 +19,6 @@ pub enum TokenStep {
     Extend {
         /// The token's id.
         id: String,
-        /// Its new end.
         expires: Timestamp,
     },
     /// Removes the token.

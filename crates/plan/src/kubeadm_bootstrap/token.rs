@@ -66,9 +66,7 @@ impl fmt::Debug for TokenSecret {
 /// A token, as it is or as it shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The public half.
     pub id: String,
-    /// The other half.
     pub secret: TokenSecret,
     /// The KubeadmConfig it is for.
     pub config_uid: String,
@@ -147,7 +145,6 @@ pub fn secret_name(id: &str) -> String {
     format!("bootstrap-token-{id}")
 }
 
-/// A token's Secret.
 pub fn object(token: &Token) -> Secret {
     let mut data = BTreeMap::from([
         ("token-id", token.id.clone()),

@@ -20,9 +20,7 @@ use crate::flow::StepId;
 /// The name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodKey {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -35,9 +33,7 @@ impl fmt::Display for PodKey {
 /// What is kept of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Its name.
     pub key: PodKey,
-    /// Its uid.
     pub uid: String,
     /// Whether a kubelet made it from a file.
     pub is_mirror: bool,
@@ -80,7 +76,6 @@ impl From<Pod> for PodFacts {
 /// A pod that does not leave, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// The pod.
     pub pod: PodKey,
     /// In the words of who refused.
     pub why: String,
@@ -91,11 +86,9 @@ pub struct Blocked {
 pub struct Drain {
     /// To be asked to leave, with their uid.
     pub evict: Vec<(PodKey, String)>,
-    /// Leaving.
     pub leaving: Vec<PodKey>,
     /// To end by themselves.
     pub awaited: Vec<PodKey>,
-    /// Refused.
     pub blocked: Vec<Blocked>,
 }
 

@@ -36,19 +36,13 @@ const OUR_DOMAIN: &str = "cluster.x-k8s.io";
 /// What is kept of a Node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeFacts {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
     /// Its version when it was read: patches of its taints depend on it.
     pub resource_version: String,
-    /// Its server.
     pub provider_id: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its taints.
     pub taints: Vec<Taint>,
     /// Whether it takes no pods.
     pub is_cordoned: bool,
@@ -56,7 +50,6 @@ pub struct NodeFacts {
     pub conditions: BTreeMap<String, (String, String, String)>,
     /// When each condition's status last changed, by type.
     pub transitions: BTreeMap<String, Timestamp>,
-    /// Its addresses.
     pub addresses: Vec<NodeAddress>,
     /// What it says about itself.
     pub info: Option<NodeSystemInfo>,
@@ -150,9 +143,7 @@ pub enum NodeView {
     NotLooked,
     /// It could not be asked: why.
     Unreachable(String),
-    /// There is none.
     Absent,
-    /// This one.
     Found(Box<NodeFacts>),
     /// Several with the same server: their names.
     Several(Vec<String>),
@@ -222,9 +213,7 @@ pub(super) fn is_uninitialized(node: &NodeFacts) -> bool {
 pub struct NodePatch {
     /// The version that this was decided from.
     pub resource_version: String,
-    /// Labels.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Annotations.
     pub annotations: BTreeMap<String, Option<String>>,
     /// All taints, where they change.
     pub taints: Option<Vec<Taint>>,

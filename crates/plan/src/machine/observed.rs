@@ -13,9 +13,7 @@ use crate::referred::{self, Referred};
 /// Everything that decides about a Machine.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The Machine.
     pub machine: Machine,
-    /// Its Cluster.
     pub cluster: Read<Cluster>,
     /// The object behind its bootstrap reference, if it has one.
     pub bootstrap: Option<Read<Referred>>,
@@ -35,16 +33,13 @@ pub struct Observed {
     pub pods: Read<PodFacts>,
     /// Steps that were refused, in the words of who refused.
     pub refusals: BTreeMap<StepId, String>,
-    /// The time.
     pub now: Timestamp,
 }
 
 /// One of the two objects that a Machine refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The bootstrap configuration.
     Bootstrap,
-    /// The server.
     Infrastructure,
 }
 
@@ -63,17 +58,13 @@ impl Part {
 pub enum Look {
     /// The Node with this provider id.
     FindNode {
-        /// The provider id.
         provider_id: String,
     },
-    /// One Node.
     Node {
-        /// Its name.
         name: String,
     },
     /// One Node and the pods on it.
     NodeAndPods {
-        /// Its name.
         name: String,
     },
 }

@@ -11,20 +11,11 @@ pub type Step = flow::Step<Never, NodeStep>;
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeStep {
     /// Labels, annotations and taints of the Node.
-    Patch {
-        /// The Node.
-        name: String,
-        /// What changes.
-        patch: NodePatch,
-    },
+    Patch { name: String, patch: NodePatch },
     /// No more pods for the Node.
-    Cordon {
-        /// The Node.
-        name: String,
-    },
+    Cordon { name: String },
     /// Asks a pod to leave.
     Evict {
-        /// The pod.
         pod: PodKey,
         /// The one that was seen.
         uid: String,
@@ -33,7 +24,6 @@ pub enum NodeStep {
     },
     /// Deletes the Node.
     Delete {
-        /// The Node.
         name: String,
         /// The one that was seen.
         uid: String,

@@ -13,9 +13,7 @@ use crate::referred;
 /// Everything that decides about a MachineDeployment.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The deployment.
     pub deployment: MachineDeployment,
-    /// Its Cluster.
     pub cluster: Read<Cluster>,
     /// All MachineSets of the cluster in its namespace.
     pub sets: Read<MachineSet>,
@@ -23,7 +21,6 @@ pub struct Observed {
     pub machines: Read<Machine>,
     /// Steps that were refused, in the words of who refused.
     pub refusals: BTreeMap<StepId, String>,
-    /// The time.
     pub now: Timestamp,
 }
 

@@ -24,18 +24,15 @@ pub struct Limits {
 /// The Machines of one set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Asked of it.
     pub wanted: i32,
     /// There, including those that are being deleted.
     pub existing: i32,
-    /// Available.
     pub available: i32,
 }
 
 /// What to ask of the sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intents {
-    /// Of the current one.
     pub current: i32,
     /// Of the others, in their order.
     pub others: Vec<i32>,

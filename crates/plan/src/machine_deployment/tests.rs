@@ -79,7 +79,6 @@ struct Model {
     broken: i32,
     /// On their way: they will work.
     coming: i32,
-    /// Being deleted.
     going: i32,
 }
 

@@ -12,7 +12,6 @@ use super::{Clones, Observed, Template, desired};
 use crate::flow::Read;
 use crate::referred;
 
-/// The kind that a template is of.
 pub fn kind(template_kind: &str) -> Option<&str> {
     template_kind.strip_suffix("Template").filter(|kind| !kind.is_empty())
 }

@@ -79,7 +79,6 @@ pub(super) fn free(
     Ok(None)
 }
 
-/// The name of the Machine in a slot of a set.
 pub fn machine_name(set: &MachineSet, slot: u32) -> Result<String, NamingError> {
     let uid = set.metadata.uid.as_deref().unwrap_or_default();
     let name = set.metadata.name.as_deref().unwrap_or_default();

@@ -13,9 +13,7 @@ use crate::referred;
 /// Everything that decides about a MachineSet.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The set.
     pub set: MachineSet,
-    /// Its Cluster.
     pub cluster: Read<Cluster>,
     /// The MachineDeployment that manages it, if one does and is known.
     pub deployment: Option<MachineDeployment>,
@@ -29,7 +27,6 @@ pub struct Observed {
     pub clones: BTreeMap<String, Clones>,
     /// Steps that were refused, in the words of who refused.
     pub refusals: BTreeMap<StepId, String>,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -38,7 +35,6 @@ pub struct Observed {
 pub struct Template {
     /// The API version that it was read in, and that its clones are written in.
     pub api_version: String,
-    /// Its metadata.
     pub metadata: ObjectMeta,
     /// Everything but its metadata.
     pub data: Value,
@@ -49,7 +45,6 @@ pub struct Template {
 pub struct Clones {
     /// Its bootstrap configuration, if it refers to one.
     pub bootstrap: Option<Read<()>>,
-    /// Its server.
     pub infrastructure: Read<()>,
 }
 

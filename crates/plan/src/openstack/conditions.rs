@@ -8,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 /// One condition, with how bad it is when it does not hold.
 #[derive(Clone, Debug)]
 pub struct Noted {
-    /// The condition.
     pub finding: Finding,
     /// How bad it is.
     pub severity: Severity,
@@ -17,7 +16,6 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// It holds.
     pub fn holds(type_: &str, reason: &str) -> Self {
         Self { finding: Finding::holds(type_, reason), severity: Severity::Info, is_essential: true }
     }

@@ -44,7 +44,6 @@ pub enum Access<T> {
     NotAsked,
     /// It cannot be asked.
     Trouble(CloudTrouble),
-    /// What it said.
     Facts(T),
 }
 
@@ -66,57 +65,39 @@ impl<T> Access<T> {
     }
 }
 
-/// A network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its tags.
     pub tags: Vec<String>,
 }
 
-/// A subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subnet {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The network it is on.
     pub network_id: String,
-    /// Its range.
     pub cidr: String,
-    /// 4 or 6.
     pub ip_version: u8,
     /// Its name servers, in order.
     pub dns_nameservers: Vec<String>,
-    /// Its tags.
     pub tags: Vec<String>,
 }
 
-/// A router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Router {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its tags.
     pub tags: Vec<String>,
     /// The external network it leads to.
     pub gateway_network_id: Option<String>,
-    /// Its addresses there.
     pub gateway_addresses: Vec<String>,
 }
 
-/// A port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The network it is on.
     pub network_id: String,
@@ -126,14 +107,12 @@ pub struct Port {
     pub device_id: String,
     /// What uses it; empty for nobody.
     pub device_owner: String,
-    /// Its tags.
     pub tags: Vec<String>,
 }
 
 /// What a rule of a security group says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupRule {
-    /// `ingress` or `egress`.
     pub direction: String,
     /// `IPv4` or `IPv6`.
     pub ether_type: String,
@@ -219,69 +198,52 @@ fn one_protocol(name: &str, is_six: bool) -> Option<String> {
 /// A rule that exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownRule {
-    /// Its id.
     pub id: String,
-    /// What it says.
     pub rule: GroupRule,
 }
 
 /// A security group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its tags.
     pub tags: Vec<String>,
-    /// Its rules.
     pub rules: Vec<KnownRule>,
 }
 
 /// An availability zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name.
     pub name: String,
     /// Whether servers can be put there now.
     pub is_available: bool,
 }
 
-/// An image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Its status; `active` when it can be used.
     pub status: String,
 }
 
-/// A flavor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flavor {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
 }
 
 /// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The address.
     pub address: String,
     /// Whether it leads to the server and is not its own.
     pub is_floating: bool,
 }
 
-/// A server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Its status, as Nova spells it.
     pub status: String,

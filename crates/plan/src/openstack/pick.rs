@@ -7,7 +7,6 @@ use crate::flow::Read;
 pub enum Picked<T> {
     /// Nothing may be concluded.
     Unknown(String),
-    /// There is none.
     None,
     /// This is the one; the others are too many.
     One(T, Vec<T>),

@@ -24,7 +24,6 @@ pub enum ControlPlane {
 /// What matters of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Its name.
     pub name: String,
     /// Whether its controllers are stopped.
     pub is_paused: bool,
@@ -58,9 +57,7 @@ pub struct CloudFacts {
 /// Everything a plan looks at.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The object.
     pub object: OpenStackCluster,
-    /// Now.
     pub now: Timestamp,
     /// Random, in case an owner id is minted.
     pub fresh_owner_id: String,
@@ -91,7 +88,6 @@ pub enum Stage {
     Copied(String),
     /// Put the owner id and the finalizer on the object.
     Claim,
-    /// Make and keep.
     Keep,
     /// Take away what was made.
     Delete,

@@ -18,12 +18,10 @@ use crate::openstack::{Group, GroupRule, KnownRule, Noted, Picked, pick};
 
 const TYPE: &str = "SecurityGroupsReady";
 
-/// Whose group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Machines of the control plane.
     ControlPlane,
-    /// Workers.
     Worker,
 }
 

@@ -12,7 +12,6 @@ pub type Step = flow::Step<Never, Never, NetworkStep>;
 pub enum NetworkStep {
     /// Makes the network.
     CreateNetwork {
-        /// Its name.
         name: String,
         /// Its MTU, where one is asked for.
         mtu: Option<u32>,
@@ -21,13 +20,10 @@ pub enum NetworkStep {
     },
     /// Makes the subnet.
     CreateSubnet {
-        /// Its name.
         name: String,
         /// The network it is on.
         network_id: String,
-        /// Its range.
         cidr: String,
-        /// Its name servers.
         dns_nameservers: Vec<String>,
         /// Where addresses are given out from.
         allocation_pools: Vec<(String, String)>,
@@ -36,16 +32,12 @@ pub enum NetworkStep {
     SetNameServers {
         /// The subnet's name.
         name: String,
-        /// Its id.
         id: String,
-        /// All name servers.
         dns_nameservers: Vec<String>,
     },
     /// Makes the router.
     CreateRouter {
-        /// Its name.
         name: String,
-        /// The external network.
         gateway_network_id: String,
         /// Addresses asked for there: subnet id and address.
         gateway_addresses: Vec<(Option<String>, Option<String>)>,
@@ -54,34 +46,22 @@ pub enum NetworkStep {
     AddInterface {
         /// The router's name.
         name: String,
-        /// The router.
         router_id: String,
-        /// The subnet.
         subnet_id: String,
     },
     /// Takes the router off a subnet.
     RemoveInterface {
         /// The router's name.
         name: String,
-        /// The router.
         router_id: String,
-        /// The subnet.
         subnet_id: String,
     },
     /// Makes a security group.
-    CreateGroup {
-        /// Whose.
-        role: Role,
-        /// Its name.
-        name: String,
-    },
+    CreateGroup { role: Role, name: String },
     /// Makes a rule.
     CreateRule {
-        /// In whose group.
         role: Role,
-        /// The group.
         group_id: String,
-        /// The rule.
         rule: GroupRule,
         /// What it says, in words that are the same in every run.
         label: String,
@@ -90,7 +70,6 @@ pub enum NetworkStep {
     },
     /// Deletes a rule.
     DeleteRule {
-        /// In whose group.
         role: Role,
         /// The rule's id.
         id: String,
@@ -98,23 +77,12 @@ pub enum NetworkStep {
         label: String,
     },
     /// Sets the tags of an object.
-    Tag {
-        /// Which kind.
-        kind: Kind,
-        /// Its name.
-        name: String,
-        /// Its id.
-        id: String,
-        /// All tags.
-        tags: Vec<String>,
-    },
+    Tag { kind: Kind, name: String, id: String, tags: Vec<String> },
     /// Deletes an object.
     Delete {
-        /// Which kind.
         kind: Kind,
         /// Its name; one that is too many has a number besides.
         name: String,
-        /// Its id.
         id: String,
     },
 }
@@ -122,13 +90,9 @@ pub enum NetworkStep {
 /// Kinds of cloud objects that are made here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A network.
     Network,
-    /// A subnet.
     Subnet,
-    /// A router.
     Router,
-    /// A security group.
     Group,
 }
 

@@ -35,7 +35,6 @@ pub struct MachineFacts {
 /// What matters of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Its name.
     pub name: String,
     /// Whether its controllers are stopped.
     pub is_paused: bool,
@@ -87,9 +86,7 @@ pub struct CloudFacts {
 /// What a new server needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preflight {
-    /// The image.
     pub image: Read<Image>,
-    /// The flavor.
     pub flavor: Read<Flavor>,
     /// The server group, its id; absent also when none is asked for.
     pub server_group: Read<String>,
@@ -117,9 +114,7 @@ impl Default for Preflight {
 /// Everything a plan looks at.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The object.
     pub object: OpenStackMachine,
-    /// Now.
     pub now: Timestamp,
     /// Random, in case an owner id is minted.
     pub fresh_owner_id: String,
@@ -127,7 +122,6 @@ pub struct Observed {
     pub copied_from: Option<String>,
     /// The Machine that owns the object.
     pub machine: Read<MachineFacts>,
-    /// Its Cluster.
     pub cluster: Read<ClusterFacts>,
     /// The OpenStackCluster.
     pub infrastructure: Read<InfrastructureFacts>,
@@ -148,7 +142,6 @@ pub enum Stage {
     Foreign,
     /// Something must happen elsewhere first.
     Wait {
-        /// In one word.
         reason: &'static str,
         /// What is waited for.
         on: &'static str,
@@ -163,7 +156,6 @@ pub enum Stage {
     PortsChanged(String),
     /// Put the owner id and the finalizer on the object.
     Claim,
-    /// Make and keep.
     Keep,
     /// Take away what was made.
     Delete,

@@ -13,30 +13,25 @@ pub struct WantedFixedIp {
     pub subnet: Option<SubnetParam>,
     /// On this subnet, which is known.
     pub subnet_id: Option<String>,
-    /// Which address.
     pub ip_address: Option<String>,
 }
 
 /// A port that a machine shall have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WantedPort {
-    /// Its name.
     pub name: String,
     /// Words of the user before our mark.
     pub description: Option<String>,
     /// Its network, as the specification names it; the cluster's when none.
     pub network: Option<NetworkParam>,
-    /// Its addresses.
     pub fixed_ips: Vec<WantedFixedIp>,
     /// Its groups, as the specification names them.
     pub security_groups: Vec<SecurityGroupParam>,
     /// Whether the managed group of the role is used.
     pub uses_managed_group: bool,
-    /// Its tags.
     pub tags: Vec<String>,
     /// What it may send besides.
     pub allowed_address_pairs: Vec<AddressPair>,
-    /// Its hardware address.
     pub mac_address: Option<String>,
     /// Whether it is up.
     pub admin_state_up: Option<bool>,

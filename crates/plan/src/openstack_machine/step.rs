@@ -14,15 +14,11 @@ pub type Step = flow::Step<Never, Never, ServerStep>;
 /// One call to the cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerStep {
-    /// Makes a port.
     CreatePort(Box<ResolvedPort>),
     /// Sets the tags of a port.
     TagPort {
-        /// Its name.
         name: String,
-        /// Its id.
         id: String,
-        /// All tags.
         tags: Vec<String>,
     },
     /// Makes the server on its ports.
@@ -31,14 +27,12 @@ pub enum ServerStep {
     DeleteServer {
         /// Its name; one that is too many has a number besides.
         name: String,
-        /// Its id.
         id: String,
     },
     /// Deletes a port.
     DeletePort {
         /// Its name; one that is too many has a number besides.
         name: String,
-        /// Its id.
         id: String,
     },
 }
@@ -46,11 +40,8 @@ pub enum ServerStep {
 /// A server to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewServer {
-    /// Its name.
     pub name: String,
-    /// What it boots.
     pub image_id: String,
-    /// Its size.
     pub flavor_id: String,
     /// The group it is kept with or apart from.
     pub server_group_id: Option<String>,
@@ -60,7 +51,6 @@ pub struct NewServer {
     pub user_data: UserData,
     /// What is written on it, besides the owner.
     pub metadata: BTreeMap<String, String>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// The key that may log in.
     pub key_name: Option<String>,

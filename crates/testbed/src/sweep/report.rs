@@ -7,7 +7,6 @@ use hangar_kit::call::fault::{CallPoint, NeverFired, Strike};
 /// One kill: after which call, and whether its answer was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The call.
     pub point: CallPoint,
     /// What its caller saw.
     pub strike: Strike,
@@ -26,7 +25,6 @@ pub enum Failure {
     /// The manager that came after the kill ended elsewhere.
     #[error("after {case} the end is different\nexpected: {expected}\nfound: {found}")]
     Differs {
-        /// The kill.
         case: Box<Case>,
         /// The end without faults.
         expected: String,
@@ -39,27 +37,21 @@ pub enum Failure {
     /// The manager never came to rest.
     #[error("in {during} the manager never came to rest; {calls} calls, writes: {seen}")]
     Restless {
-        /// Which run.
         during: String,
         /// How many calls it made.
         calls: usize,
-        /// Its writes.
         seen: String,
     },
     /// The manager ended although nobody killed it.
     #[error("in {during} the manager ended: {how}")]
     Ended {
-        /// Which run.
         during: String,
         /// What became of it.
         how: String,
     },
     /// A run that was not struck rests where it must not end.
     #[error("without a strike the manager does not reach its end; it rests at: {found}")]
-    Unfinished {
-        /// Where it rests.
-        found: String,
-    },
+    Unfinished { found: String },
     /// The run without faults made no write.
     #[error("the run without faults made no write: there is nothing to strike")]
     NothingToStrike,
@@ -87,7 +79,6 @@ pub struct Report {
     pub chosen: usize,
     /// The cases that were tried, in order.
     pub tried: Vec<Case>,
-    /// What failed.
     pub failures: Vec<(Case, Failure)>,
     /// Repeated writes that did not come again.
     pub unreached: Vec<Case>,

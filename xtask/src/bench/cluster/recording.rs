@@ -30,7 +30,6 @@ const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
 
 /// Manifests, each as one text for kubectl.
 pub(super) struct Recording {
-    /// Everything but Deployments.
     pub(super) ground: String,
     pub(super) api_server: String,
     pub(super) controllers: String,

@@ -90,7 +90,6 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Begins now.
     pub(super) fn begin() -> Self {
         Self { start: Instant::now(), marks: Vec::new() }
     }

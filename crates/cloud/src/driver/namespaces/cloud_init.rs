@@ -86,7 +86,6 @@ cloud-init modules --mode=config
 exec cloud-init modules --mode=final
 ";
 
-/// Its settings.
 pub fn files() -> Vec<FileContent> {
     let file = |path: &str, content: &str| FileContent {
         path: path.into(),

@@ -22,7 +22,6 @@ pub(super) fn router(id: Uuid) -> hangar_machine::Result<Name> {
     Name::new(format!("{ROUTER}{id}"))
 }
 
-/// A server's machine.
 pub(super) fn server(id: Uuid) -> hangar_machine::Result<Name> {
     Name::new(format!("{SERVER}{id}"))
 }

@@ -28,7 +28,6 @@ pub struct ProcessConfig {
     pub listen: SocketAddr,
     /// Where the process records itself.
     pub record: PathBuf,
-    /// The cloud.
     pub cloud: Config,
     /// What stands behind it.
     pub driver: Settings,
@@ -39,27 +38,16 @@ pub struct ProcessConfig {
 pub enum ProcessError {
     /// Its configuration cannot be read.
     #[error("configuration {path}: {why}")]
-    Configuration {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
+    Configuration { path: PathBuf, why: String },
     /// Another process serves already.
     #[error("another process serves this cloud: {0} is locked")]
     Busy(PathBuf),
     /// Its record cannot be written.
     #[error("cannot write {path}: {source}")]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Record { path: PathBuf, source: io::Error },
     /// Machines or networks of the host.
     #[error(transparent)]
     Machine(#[from] hangar_machine::Error),
-    /// The API.
     #[error(transparent)]
     Cloud(#[from] crate::Error),
 }

@@ -16,9 +16,7 @@ use crate::topology::Router;
 
 /// A link of a router.
 struct Leg {
-    /// Its name inside.
     name: String,
-    /// Its other end.
     port: String,
     attachment: Attachment,
     mac: [u8; 6],

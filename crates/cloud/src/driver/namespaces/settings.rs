@@ -42,7 +42,6 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Its file.
     pub program: PathBuf,
     /// Where its libraries are, as `LD_LIBRARY_PATH` has it.
     #[serde(default)]

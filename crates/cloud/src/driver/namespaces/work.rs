@@ -25,7 +25,6 @@ use crate::topology::Topology;
 
 /// What is kept between passes.
 pub(super) struct Kept {
-    /// The metadata services.
     pub(super) services: Services,
     /// Rules by namespace: the kernel's number of the namespace, and the text.
     pub(super) rules: BTreeMap<PathBuf, (u64, String)>,

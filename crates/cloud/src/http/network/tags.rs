@@ -9,7 +9,6 @@ use super::super::reply::Reply;
 use super::no_such_resource;
 use crate::model::{Refusal, Standard};
 
-/// Longest tag.
 const LONGEST: usize = 255;
 
 pub(super) fn answer(

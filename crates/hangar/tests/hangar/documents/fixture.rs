@@ -11,7 +11,6 @@ pub(super) struct Fixture {
     pub(super) file: String,
     /// The YAML that is applied.
     pub(super) text: String,
-    /// What it says.
     pub(super) object: Value,
 }
 

@@ -172,7 +172,6 @@ impl Fixture {
         self.definitions().create(&PostParams::default(), &definition).await.expect("created");
     }
 
-    /// Widgets in one of the versions.
     pub(super) fn widgets(&self, version: &str) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk(&self.group(), version, "Widget");
         Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::from_gvk(&kind))

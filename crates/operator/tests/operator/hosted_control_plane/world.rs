@@ -173,7 +173,6 @@ pub(crate) struct Manager {
     metrics: Metrics,
     /// Calls to the management cluster.
     pub(crate) calls: CallLog,
-    /// Calls to tenants.
     pub(crate) tenant_calls: CallLog,
 }
 
@@ -254,7 +253,6 @@ pub(crate) fn spec() -> Value {
     json!({"version": "v1.34.11", "replicas": 1, "etcd": {"replicas": 1}})
 }
 
-/// Texts of a Secret.
 pub(crate) fn texts(secret: &k8s_openapi::api::core::v1::Secret) -> BTreeMap<String, String> {
     let data = secret.data.clone().unwrap_or_default();
     data.into_iter().map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap())).collect()

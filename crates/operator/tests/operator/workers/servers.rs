@@ -11,7 +11,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::cloud::{clouds_yaml, infrastructure, inventory, managed, start, status_of};
 use super::world::{Running, World, eventually, owner};
 
-/// Both controllers.
 pub(super) const BOTH: &str = "openstack-cluster,openstack-machine";
 
 pub(super) fn worker() -> Value {
