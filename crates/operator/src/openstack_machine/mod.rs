@@ -6,7 +6,6 @@
 //! What is decided, and when, is in `hangar_plan::openstack_machine`.
 
 mod observe;
-mod run;
 mod watch;
 
 use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};

@@ -1,31 +1,19 @@
-//! One OpenStack server that becomes a node: its ports, the server itself, and its end.
+//! One OpenStack server that becomes a node. How it is made, watched and deleted is in [`crate::openstack::server`].
 //!
 //! Invariants
-//! - Before anything is created everything it needs is found: image, flavor, networks, subnets, groups, server group,
-//!   key, user data of a length that Nova takes. What is missing is reported together.
-//! - Ports come first, with names that follow from the machine's and the owner id in their description; the server is
-//!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
-//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created (`request`).
-//!   Should there be two all the same, the one that a port is bound to is kept.
-//! - A server is ready when it is ACTIVE and all its ports are bound to it.
 //! - A server that was there and is gone is not made again: its node is gone with its disk. The Machine's owner decides.
 //! - Which ports a machine has cannot be changed: their names are recorded before the server is made, and as long as
 //!   `spec.ports` gives others nothing is made and nothing is deleted. So no port is left behind.
 //! - A failed server is told with Nova's own words and left to the Machine's owner; nothing is terminal here.
-//! - Deleting takes the server, waits until it is gone, then the ports; only what carries our owner id.
 
-mod delete;
 mod fold;
 mod observed;
-mod ports;
-mod preflight;
-mod request;
 mod server;
 mod status;
-mod step;
-
 #[cfg(test)]
 mod tests;
+mod unsupported;
+mod wanted;
 
 use std::time::Duration;
 
@@ -37,21 +25,14 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use fold::fold;
-pub use observed::{
-    CloudFacts, ClusterFacts, InfrastructureFacts, MachineFacts, Observed, PortFacts, Preflight, Stage,
-    UserData, Wanted,
-};
-pub use ports::{WantedFixedIp, WantedPort, wanted_ports};
-pub use preflight::MAXIMUM_USER_DATA;
-pub use step::{NewServer, ServerStep, Step};
+pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
 use crate::flow::{Never, Outcome, Plan, Planner, Wake};
+use crate::openstack::server::{ServerFacts, ServerStep, Step};
 use crate::openstack::{self, Access, CloudTrouble, Subject};
 
 /// The one that tools look at.
 const TYPE: &str = "InstanceReady";
-/// A server is being made or deleted.
-const BUSY: Duration = Duration::from_secs(2);
 /// Something must change that we do not watch.
 const POLL: Duration = Duration::from_secs(15);
 
@@ -106,8 +87,8 @@ pub fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
             draft.step(openstack::release(&observed.object.metadata, OPENSTACK_MACHINE_FINALIZER));
         }
         Stage::Claim => draft.claim(),
-        Stage::Delete => draft.with_cloud(delete::draft),
-        Stage::Keep => draft.with_cloud(server::draft),
+        Stage::Delete => draft.with_cloud(server::delete),
+        Stage::Keep => draft.with_cloud(server::keep),
     }
     draft.finish()
 }
@@ -118,7 +99,7 @@ type Draft<'a> = openstack::Draft<'a, Observed>;
 impl Subject for Observed {
     type Step = Step;
     type Status = OpenStackMachineStatus;
-    type Facts = CloudFacts;
+    type Facts = ServerFacts;
 
     /// A server that runs is looked at now and then: it may be stopped or deleted by others.
     const RESYNC: Duration = Duration::from_secs(2 * 60);
@@ -138,7 +119,7 @@ impl Subject for Observed {
         self.object.status.as_ref()
     }
 
-    fn cloud(&self) -> &Access<CloudFacts> {
+    fn cloud(&self) -> &Access<ServerFacts> {
         &self.cloud
     }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::super::*;
 use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
+use crate::openstack::server::{NewServer, PortFacts, Preflight, UserData};
 use crate::openstack::{
     Address, Flavor, Group, Image, Network, Port, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
     server_requested,
@@ -137,7 +138,7 @@ impl Cloud {
     /// True unless it is called ready without one of its ports.
     pub(super) fn is_ready_with_its_ports(&self) -> bool {
         let is_bound = |port: &Port| self.servers.iter().any(|server| server.id == port.device_id);
-        let wanted = wanted_ports("worker-a", &self.object.spec, &InfrastructureFacts::default());
+        let wanted = self.observe().wanted_server().ports;
         let has = |name: &str| self.ports.iter().any(|port| port.name == name && is_bound(port));
         let conditions = plan(&self.observe()).status.conditions;
         let is_ready = conditions.iter().any(|found| found.r#type == "Ready" && found.status == "True");
@@ -284,16 +285,15 @@ impl World for Cloud {
                 tags: vec!["cluster-tag".to_owned()],
                 ..InfrastructureFacts::default()
             }),
-            user_data: Read::One(UserData(vec![b'X'; self.data_length])),
             cloud: Access::NotAsked,
             trouble: None,
         };
-        let wanted = wanted_ports("worker-a", &self.object.spec, &InfrastructureFacts::default());
+        let wanted = observed.wanted_server().ports;
         let ports = wanted.iter().map(|port| {
             let read = Read::found(self.ports.iter().filter(|known| known.name == port.name).cloned());
             (port.name.clone(), read)
         });
-        observed.cloud = Access::Facts(CloudFacts {
+        observed.cloud = Access::Facts(ServerFacts {
             servers: Read::found(self.servers.clone()),
             ports: ports.collect(),
             preflight: None,
@@ -315,12 +315,14 @@ impl World for Cloud {
                 .map(|port| PortFacts {
                     network: self.find("network", network.clone()),
                     subnets: port
+                        .given
                         .fixed_ips
                         .iter()
                         .filter(|fixed| fixed.subnet.is_some())
                         .map(|_| self.find("subnet", subnet.clone()))
                         .collect(),
                     groups: port
+                        .given
                         .security_groups
                         .iter()
                         .map(|_| self.find("group", group("storage")))
@@ -334,6 +336,7 @@ impl World for Cloud {
                 .iter()
                 .map(|_| self.find("group", group("extra")))
                 .collect(),
+            user_data: Read::One(UserData(vec![b'X'; self.data_length])),
         };
         observed.cloud.facts_mut().unwrap().preflight = Some(preflight);
         observed
