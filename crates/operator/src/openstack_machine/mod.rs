@@ -11,7 +11,7 @@ mod watch;
 use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::openstack_machine::{Observed, OpenStackMachinePlanner, Wanted};
+use hangar_plan::openstack_machine::{Observed, Wanted};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ impl Edge for OpenStackMachines {
     const FIELD_MANAGER: &'static str = "hangar-openstack-machine";
 
     type Root = OpenStackMachine;
-    type Planner = OpenStackMachinePlanner;
+    type Observed = Observed;
     type Scratch = Begun;
 
     fn watch(watches: &Watches) -> &Watch<OpenStackMachine> {

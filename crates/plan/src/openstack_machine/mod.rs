@@ -24,10 +24,9 @@ use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 
-pub use fold::fold;
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Wake};
+use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
 use crate::openstack::server::{ServerFacts, ServerStep, Step};
 use crate::openstack::{self, Access, CloudTrouble, Subject};
 
@@ -36,11 +35,7 @@ const TYPE: &str = "InstanceReady";
 /// Something must change that we do not watch.
 const POLL: Duration = Duration::from_secs(15);
 
-/// Decides about OpenStackMachines.
-pub struct OpenStackMachinePlanner;
-
-impl Planner for OpenStackMachinePlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Wanted;
     type Own = Never;
     type Tenant = Never;
@@ -48,49 +43,68 @@ impl Planner for OpenStackMachinePlanner {
     type Status = OpenStackMachineStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Wanted> {
-        observed.wanted()
+    fn wanted(&self) -> Option<Wanted> {
+        match (&self.cloud, self.stage()) {
+            (Access::NotAsked, Stage::Keep) => {
+                // It is said once a server runs, failed or is gone, and never before one is made.
+                let is_over = self.object.status.as_ref().is_some_and(|status| status.ready.is_some());
+                Some(Wanted::Servers { is_deleting: false, is_live: !is_over })
+            }
+            (Access::NotAsked, Stage::Delete) => Some(Wanted::Servers { is_deleting: true, is_live: true }),
+            (Access::Facts(facts), Stage::Keep) if facts.lacks_preflight() && !self.was_made() => {
+                Some(Wanted::Preflight)
+            }
+            _ => None,
+        }
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-        plan(observed)
+    fn plan(&self) -> Plan<Step, OpenStackMachineStatus> {
+        let mut draft = Draft::new(self);
+        match self.stage() {
+            Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
+            Stage::Wait { reason, on } => {
+                let actor = Actor::Controller("Cluster API".to_owned());
+                draft.wait(TYPE, reason, actor, on);
+                draft.wake = Wake::OnChange;
+            }
+            Stage::Unknown(why) => draft.unknown(TYPE, &why),
+            Stage::Unsupported(fields) => {
+                let why = fields.join("; ");
+                draft.broken(TYPE, "InvalidMachineSpec", "a specification that can be honoured", &why);
+            }
+            Stage::Copied(other) => draft.copied(&other),
+            Stage::PortsChanged(names) => draft.broken(
+                TYPE,
+                "PortsChanged",
+                &format!("spec.ports to be what it was; the ports that were made are called {names}"),
+                "ports are made once, and would not be found again by other names",
+            ),
+            Stage::Release => {
+                draft.step(openstack::release(&self.object.metadata, OPENSTACK_MACHINE_FINALIZER));
+            }
+            Stage::Claim => draft.claim(),
+            Stage::Delete => draft.with_cloud(server::delete),
+            Stage::Keep => draft.with_cloud(server::keep),
+        }
+        draft.finish()
     }
 
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        if let Some(id) = outcome.made() {
+            self.trouble = None;
+            fold::done(self, step, id);
+        } else {
+            let reason = match step {
+                Step::Cloud(step) => step.reason(),
+                Step::Write(_) => "ObjectNotWritten",
+                Step::Own(never) | Step::Tenant(never) => match *never {},
+            };
+            self.trouble = Some(CloudTrouble::of_step(reason, &step.id(), outcome));
+        }
+        if let (true, Some(facts)) = (outcome.ends_the_pass(), self.cloud.facts_mut()) {
+            facts.forget(&format!("the answer to {} was lost", step.id()));
+        }
     }
-}
-
-/// What to do about one OpenStackMachine.
-pub fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-    let mut draft = Draft::new(observed);
-    match observed.stage() {
-        Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
-        Stage::Wait { reason, on } => {
-            let actor = Actor::Controller("Cluster API".to_owned());
-            draft.wait(TYPE, reason, actor, on);
-            draft.wake = Wake::OnChange;
-        }
-        Stage::Unknown(why) => draft.unknown(TYPE, &why),
-        Stage::Unsupported(fields) => {
-            let why = fields.join("; ");
-            draft.broken(TYPE, "InvalidMachineSpec", "a specification that can be honoured", &why);
-        }
-        Stage::Copied(other) => draft.copied(&other),
-        Stage::PortsChanged(names) => draft.broken(
-            TYPE,
-            "PortsChanged",
-            &format!("spec.ports to be what it was; the ports that were made are called {names}"),
-            "ports are made once, and would not be found again by other names",
-        ),
-        Stage::Release => {
-            draft.step(openstack::release(&observed.object.metadata, OPENSTACK_MACHINE_FINALIZER));
-        }
-        Stage::Claim => draft.claim(),
-        Stage::Delete => draft.with_cloud(server::delete),
-        Stage::Keep => draft.with_cloud(server::keep),
-    }
-    draft.finish()
 }
 
 /// A plan in the making.

@@ -116,22 +116,6 @@ pub enum Wanted {
 }
 
 impl Observed {
-    /// What to read next before a plan can be made.
-    pub fn wanted(&self) -> Option<Wanted> {
-        match (&self.cloud, self.stage()) {
-            (Access::NotAsked, Stage::Keep) => {
-                // It is said once a server runs, failed or is gone, and never before one is made.
-                let is_over = self.object.status.as_ref().is_some_and(|status| status.ready.is_some());
-                Some(Wanted::Servers { is_deleting: false, is_live: !is_over })
-            }
-            (Access::NotAsked, Stage::Delete) => Some(Wanted::Servers { is_deleting: true, is_live: true }),
-            (Access::Facts(facts), Stage::Keep) if facts.lacks_preflight() && !self.was_made() => {
-                Some(Wanted::Preflight)
-            }
-            _ => None,
-        }
-    }
-
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
         if self.is_paused() {

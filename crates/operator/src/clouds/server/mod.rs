@@ -1,5 +1,5 @@
 //! One server in a cloud, for whatever object wants one: what there is of it, and what a new one needs.
-//! What is decided from it is in `hangar_plan::openstack::server`; its steps become calls in [`run`].
+//! What is decided from it is in `hangar_plan::openstack::server`; its steps become calls in `run`.
 
 mod run;
 

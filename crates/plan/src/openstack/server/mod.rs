@@ -4,7 +4,7 @@
 //! WantedServer, ServerFacts -> Situation -> keep or delete -> Decided { state, steps, .. }
 //! ```
 //!
-//! The user keeps the owner id and the note of a request ([`request`]) on its object, runs the steps, and says the
+//! The user keeps the owner id and the note of a request (`request`) on its object, runs the steps, and says the
 //! [`State`] in its own conditions.
 //!
 //! Invariants
@@ -12,7 +12,7 @@
 //!   key, user data of a length that Nova takes. What is missing is reported together.
 //! - Ports come first, with names that follow from the server's and the owner id in their description; the server is
 //!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
-//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created ([`request`]).
+//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created (`request`).
 //!   Should there be two all the same, the one that a port is bound to is kept.
 //! - A server is ready when it is ACTIVE and all its ports are bound to it. One that was there is not made again.
 //! - Deleting takes the server, waits until it is gone, then the ports; only what carries the owner id.

@@ -140,7 +140,7 @@ impl Cloud {
         let is_bound = |port: &Port| self.servers.iter().any(|server| server.id == port.device_id);
         let wanted = self.observe().wanted_server().ports;
         let has = |name: &str| self.ports.iter().any(|port| port.name == name && is_bound(port));
-        let conditions = plan(&self.observe()).status.conditions;
+        let conditions = self.observe().plan().status.conditions;
         let is_ready = conditions.iter().any(|found| found.r#type == "Ready" && found.status == "True");
         !is_ready || self.is_released || wanted.iter().all(|port| has(&port.name))
     }
@@ -168,7 +168,7 @@ impl Cloud {
             let Next::Run(step) = rounds.next(&steps, &setbacks, observed.now) else { return };
             let outcome = self.run(step);
             tell(step, &outcome);
-            fold(observed, step, &outcome);
+            observed.fold(step, &outcome);
             rounds.ran(step.id(), outcome);
         }
     }
@@ -216,12 +216,12 @@ impl Cloud {
 pub(super) fn claim(observed: &mut Observed) {
     let step = checked(observed).steps.iter().next().cloned().expect("a step");
     assert_eq!(step.id().to_string(), "claim object self");
-    fold(observed, &step, &Outcome::Done);
+    observed.fold(&step, &Outcome::Done);
 }
 
 /// Rules that hold for every plan.
 pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     for step in &plan.steps {
         let needs_claim = !["claim", "release"].contains(&step.id().verb);
         assert!(!needs_claim || observed.owner_id().is_some(), "{step:?} before the claim");
@@ -396,7 +396,7 @@ impl World for Cloud {
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+        observed.fold(step, outcome);
     }
 
     /// Servers are built, those that are going are gone, and a lost request is settled.
