@@ -19,7 +19,6 @@ use hangar_api::names;
 use kube::core::DynamicObject;
 use serde_json::json;
 
-pub use fold::fold;
 pub use observed::{Connection, Observed, Part, Probe};
 
 use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
@@ -39,11 +38,7 @@ const NAME: &str = "cluster";
 /// One call: writes to the management cluster, and nothing else.
 pub type Step = flow::Step;
 
-/// Decides about Clusters.
-pub struct ClusterPlanner;
-
-impl Planner for ClusterPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Probe;
     type Own = Never;
     type Tenant = Never;
@@ -51,51 +46,52 @@ impl Planner for ClusterPlanner {
     type Status = ClusterStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Probe> {
-        observed.wanted()
+    fn wanted(&self) -> Option<Probe> {
+        let is_due = self.connection == Connection::NotTried
+            && self.is_control_plane_initialized()
+            && !self.is_deleting();
+        is_due.then_some(Probe)
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, ClusterStatus> {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about a Cluster, and what to say.
-pub fn plan(observed: &Observed) -> Plan<Step, ClusterStatus> {
-    let mut plan = Plan::default();
-    if let Some(until) = referred::paused(&observed.cluster.metadata, Some(&observed.cluster)) {
-        plan.status = status::paused(observed, until);
-        return plan;
-    }
-    if observed.is_deleting() {
-        let stage = delete::next(observed);
-        plan.report.waits.push(stage.wait());
-        plan.status = status::deleting(observed, &stage);
-        plan.steps.extend(stage.steps.into_iter().map(Step::Write));
-        plan.wake = Wake::after(observed.now, MISSING_INTERVAL);
-        return plan;
-    }
-    let finalizers = observed.cluster.metadata.finalizers.as_deref().unwrap_or_default();
-    if finalizers.iter().any(|finalizer| finalizer == names::CLUSTER_FINALIZER) {
-        for part in [Part::Infrastructure, Part::ControlPlane] {
-            plan.steps.extend(claim(observed, part).map(Step::Write));
+    fn plan(&self) -> Plan<Step, ClusterStatus> {
+        let mut plan = Plan::default();
+        if let Some(until) = referred::paused(&self.cluster.metadata, Some(&self.cluster)) {
+            plan.status = status::paused(self, until);
+            return plan;
         }
-        if let endpoint::Choice::Set(endpoint) = endpoint::choose(observed) {
-            plan.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
-            let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
-            plan.steps.push(Write::itself(StepId::new("set", "endpoint", NAME), fields).into());
+        if self.is_deleting() {
+            let stage = delete::next(self);
+            plan.report.waits.push(stage.wait());
+            plan.status = status::deleting(self, &stage);
+            plan.steps.extend(stage.steps.into_iter().map(Step::Write));
+            plan.wake = Wake::after(self.now, MISSING_INTERVAL);
+            return plan;
         }
-    } else {
-        let metadata = &observed.cluster.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::CLUSTER_FINALIZER, NAME).into());
+        let finalizers = self.cluster.metadata.finalizers.as_deref().unwrap_or_default();
+        if finalizers.iter().any(|finalizer| finalizer == names::CLUSTER_FINALIZER) {
+            for part in [Part::Infrastructure, Part::ControlPlane] {
+                plan.steps.extend(claim(self, part).map(Step::Write));
+            }
+            if let endpoint::Choice::Set(endpoint) = endpoint::choose(self) {
+                plan.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
+                let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+                plan.steps.push(Write::itself(StepId::new("set", "endpoint", NAME), fields).into());
+            }
+        } else {
+            let metadata = &self.cluster.metadata;
+            plan.steps.push(Write::add_finalizer(metadata, names::CLUSTER_FINALIZER, NAME).into());
+        }
+        plan.status = status::normal(self);
+        plan.wake = wake(self);
+        plan
     }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if outcome.is_success() {
+            self.written(step.write());
+        }
+    }
 }
 
 fn claim(observed: &Observed, part: Part) -> Option<Write> {

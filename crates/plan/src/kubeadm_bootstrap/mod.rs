@@ -33,7 +33,6 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
 
-pub use fold::fold;
 pub use observed::{
     ClusterFacts, DataSecret, KeyOfSecret, MachineFacts, NOT_READ, Observed, Stage, Wanted, keys_of_secrets,
 };
@@ -43,7 +42,7 @@ pub use token::{
     secret_name,
 };
 
-use crate::flow::{Actor, Frontier, Never, Outcome, Plan, Planner, Read, Report, Wake};
+use crate::flow::{Actor, Frontier, Identified as _, Never, Outcome, Plan, Planner, Read, Report, Wake};
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
 const POLL: Duration = Duration::from_secs(30);
@@ -60,11 +59,7 @@ fn poll(observed: &Observed) -> Wake {
     Wake::after(observed.now, if is_early { EARLY_POLL } else { POLL })
 }
 
-/// Decides about KubeadmConfigs.
-pub struct KubeadmPlanner;
-
-impl Planner for KubeadmPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Wanted;
     type Own = Never;
     type Tenant = TokenStep;
@@ -72,33 +67,54 @@ impl Planner for KubeadmPlanner {
     type Status = KubeadmConfigStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Wanted> {
-        observed.wanted()
-    }
-
-    fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about one KubeadmConfig.
-pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
-    let mut drawn = Drawn::default();
-    let finding = match observed.stage() {
-        Stage::Paused | Stage::Leave => status::Data::Untouched,
-        Stage::Wait(wait) => {
-            drawn.wait(&wait, observed);
-            status::Data::Waiting(wait)
+    fn wanted(&self) -> Option<Wanted> {
+        let is_unread = |read: &Read<Token>| *read == Read::unknown(NOT_READ);
+        match self.stage() {
+            Stage::Render => is_unread(&self.token).then_some(Wanted::Inputs),
+            Stage::Care(data) => {
+                let id = data.token_id?;
+                if is_unread(&self.token) {
+                    return Some(Wanted::Token { id });
+                }
+                let is_lost = self.token.is_absent() && is_unread(&data.recorded_token);
+                is_lost.then_some(Wanted::RecordedToken { secret: data.name })
+            }
+            Stage::Paused | Stage::Leave | Stage::Wait(_) => None,
         }
-        Stage::Render => drawn.render(observed),
-        Stage::Care(data) => drawn.care(observed, &data),
-    };
-    let status = status::status(observed, &finding);
-    Plan { objects: Vec::new(), steps: drawn.steps, status, report: drawn.report, wake: drawn.wake }
+    }
+
+    fn plan(&self) -> Plan<Step, KubeadmConfigStatus> {
+        let mut drawn = Drawn::default();
+        let finding = match self.stage() {
+            Stage::Paused | Stage::Leave => status::Data::Untouched,
+            Stage::Wait(wait) => {
+                drawn.wait(&wait, self);
+                status::Data::Waiting(wait)
+            }
+            Stage::Render => drawn.render(self),
+            Stage::Care(data) => drawn.care(self, &data),
+        };
+        let status = status::status(self, &finding);
+        Plan { objects: Vec::new(), steps: drawn.steps, status, report: drawn.report, wake: drawn.wake }
+    }
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        if outcome.is_success() {
+            self.trouble = None;
+            match step {
+                Step::Write(write) => self.written(write),
+                Step::Tenant(step) => self.done_in_tenant(step),
+                Step::Own(never) | Step::Cloud(never) => match *never {},
+            }
+            return;
+        }
+        let words = outcome.trouble().map_or_else(|| outcome.to_string(), str::to_owned);
+        self.trouble = Some(format!("{}: {words}", step.id()));
+        if outcome.ends_the_pass() {
+            self.token = Read::unknown(&words);
+            self.data_secret = Read::unknown(&words);
+        }
+    }
 }
 
 /// What a plan is put together from.

@@ -27,7 +27,6 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 pub use drain::{PodFacts, PodKey};
-pub use fold::fold;
 pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
@@ -47,11 +46,7 @@ const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 /// What the object is called in step names.
 const NAME: &str = "machine";
 
-/// Decides about Machines.
-pub struct MachinePlanner;
-
-impl Planner for MachinePlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Look;
     type Own = Never;
     type Tenant = NodeStep;
@@ -59,44 +54,46 @@ impl Planner for MachinePlanner {
     type Status = MachineStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Look> {
-        if observed.node == NodeView::NotLooked { look(observed) } else { None }
+    fn wanted(&self) -> Option<Look> {
+        if self.node == NodeView::NotLooked { look(self) } else { None }
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
-        plan(observed)
+    fn plan(&self) -> Plan<Step, MachineStatus> {
+        let mut plan = Plan::default();
+        if let Some(until) = self.is_paused() {
+            plan.status = status::paused(self, until);
+            return plan;
+        }
+        if self.is_deleting() {
+            let stage = delete::next(self);
+            plan.report.waits.push(stage.wait());
+            plan.wake = stage.wake(self.now);
+            plan.status = status::deleting(self, &stage);
+            plan.steps.extend(stage.steps);
+            return plan;
+        }
+        let finalizers = self.machine.metadata.finalizers.as_deref().unwrap_or_default();
+        if finalizers.iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER) {
+            provision(self, &mut plan);
+        } else {
+            let metadata = &self.machine.metadata;
+            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_FINALIZER, NAME).into());
+        }
+        plan.status = status::normal(self);
+        plan.wake = wake(self);
+        plan
     }
 
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if outcome.is_success() {
+            match step {
+                Step::Write(write) => self.written(write),
+                Step::Tenant(step) => self.done_in_tenant(step),
+                Step::Own(never) | Step::Cloud(never) => match *never {},
+            }
+        }
     }
-}
-
-/// What to do about a Machine, and what to say.
-pub fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
-    let mut plan = Plan::default();
-    if let Some(until) = observed.is_paused() {
-        plan.status = status::paused(observed, until);
-        return plan;
-    }
-    if observed.is_deleting() {
-        let stage = delete::next(observed);
-        plan.report.waits.push(stage.wait());
-        plan.wake = stage.wake(observed.now);
-        plan.status = status::deleting(observed, &stage);
-        plan.steps.extend(stage.steps);
-        return plan;
-    }
-    let finalizers = observed.machine.metadata.finalizers.as_deref().unwrap_or_default();
-    if finalizers.iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER) {
-        provision(observed, &mut plan);
-    } else {
-        let metadata = &observed.machine.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_FINALIZER, NAME).into());
-    }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
 }
 
 fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {

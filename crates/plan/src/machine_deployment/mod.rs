@@ -21,7 +21,6 @@ use hangar_api::names;
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
 
-pub use fold::fold;
 pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
@@ -42,11 +41,7 @@ const NAME: &str = "machine-deployment";
 pub type Step = flow::Step;
 type DeploymentPlan = Plan<Step, MachineDeploymentStatus, MachineSet>;
 
-/// Decides about MachineDeployments.
-pub struct MachineDeploymentPlanner;
-
-impl Planner for MachineDeploymentPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Never;
     type Own = Never;
     type Tenant = Never;
@@ -54,60 +49,56 @@ impl Planner for MachineDeploymentPlanner {
     type Status = MachineDeploymentStatus;
     type Object = MachineSet;
 
-    fn wanted(_: &Observed) -> Option<Never> {
-        None
-    }
-
-    fn plan(observed: &Observed) -> DeploymentPlan {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about a MachineDeployment, and what to say. The objects are the current set, where it is ours to keep.
-pub fn plan(observed: &Observed) -> DeploymentPlan {
-    let mut plan = Plan::default();
-    let cluster = observed.cluster.iter().next();
-    let until = referred::paused(&observed.deployment.metadata, cluster);
-    let until = until.or_else(|| {
-        (observed.is_paused_by_itself() && !observed.is_deleting()).then_some("spec.paused to be unset")
-    });
-    if let Some(until) = until {
-        plan.status = status::paused(observed, until);
-        return plan;
-    }
-    if observed.cluster.is_unknown() {
-        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-        plan.status = status::normal(observed);
-        plan.wake = wake(observed);
-        return plan;
-    }
-    let finalizers = observed.deployment.metadata.finalizers.as_deref().unwrap_or_default();
-    let has_finalizer = finalizers.iter().any(|finalizer| finalizer == names::MACHINE_DEPLOYMENT_FINALIZER);
-    if observed.is_deleting() {
-        if has_finalizer && !observed.sets.is_unknown() {
-            delete_all(observed, &mut plan);
+    /// The objects are the current set, where it is ours to keep.
+    fn plan(&self) -> DeploymentPlan {
+        let mut plan = Plan::default();
+        let cluster = self.cluster.iter().next();
+        let until = referred::paused(&self.deployment.metadata, cluster);
+        let until = until.or_else(|| {
+            (self.is_paused_by_itself() && !self.is_deleting()).then_some("spec.paused to be unset")
+        });
+        if let Some(until) = until {
+            plan.status = status::paused(self, until);
+            return plan;
         }
-    } else if !has_finalizer {
-        let metadata = &observed.deployment.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
-    } else if !observed.sets.is_unknown() && !is_cluster_going(observed) {
-        let deployment = &observed.deployment;
-        let name = &deployment.spec.cluster_name;
-        if let Some(claim) =
-            cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
-        {
-            plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+        if self.cluster.is_unknown() {
+            // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+            plan.status = status::normal(self);
+            plan.wake = wake(self);
+            return plan;
         }
-        adopt(observed, &mut plan);
-        roll(observed, &mut plan);
+        let finalizers = self.deployment.metadata.finalizers.as_deref().unwrap_or_default();
+        let has_finalizer =
+            finalizers.iter().any(|finalizer| finalizer == names::MACHINE_DEPLOYMENT_FINALIZER);
+        if self.is_deleting() {
+            if has_finalizer && !self.sets.is_unknown() {
+                delete_all(self, &mut plan);
+            }
+        } else if !has_finalizer {
+            let metadata = &self.deployment.metadata;
+            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
+        } else if !self.sets.is_unknown() && !is_cluster_going(self) {
+            let deployment = &self.deployment;
+            let name = &deployment.spec.cluster_name;
+            if let Some(claim) =
+                cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
+            {
+                plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+            }
+            adopt(self, &mut plan);
+            roll(self, &mut plan);
+        }
+        plan.status = status::normal(self);
+        plan.wake = wake(self);
+        plan
     }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if let Some(uid) = outcome.made() {
+            self.written(step.write(), uid);
+        }
+    }
 }
 
 /// A Cluster that is going deletes us next; a rollout in between would only make Machines to be deleted.

@@ -28,7 +28,6 @@ use kube::core::{Selector, SelectorExt as _};
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
-pub use fold::fold;
 pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
@@ -48,11 +47,7 @@ const NAME: &str = "machine-set";
 pub type Step = flow::Step;
 type SetPlan = Plan<Step, MachineSetStatus, Machine>;
 
-/// Decides about MachineSets.
-pub struct MachineSetPlanner;
-
-impl Planner for MachineSetPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Never;
     type Own = Never;
     type Tenant = Never;
@@ -60,58 +55,53 @@ impl Planner for MachineSetPlanner {
     type Status = MachineSetStatus;
     type Object = Machine;
 
-    fn wanted(_: &Observed) -> Option<Never> {
-        None
-    }
-
-    fn plan(observed: &Observed) -> SetPlan {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about a MachineSet, and what to say. The objects are the Machines that exist, with what a change of the
-/// template changes in place.
-pub fn plan(observed: &Observed) -> SetPlan {
-    let mut plan = Plan::default();
-    let cluster = observed.cluster.iter().next();
-    if let Some(until) = referred::paused(&observed.set.metadata, cluster) {
-        plan.status = status::paused(observed, until);
-        return plan;
-    }
-    if observed.cluster.is_unknown() {
-        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-        plan.status = status::normal(observed);
-        plan.wake = wake(observed);
-        return plan;
-    }
-    let finalizers = observed.set.metadata.finalizers.as_deref().unwrap_or_default();
-    let has_finalizer = finalizers.iter().any(|finalizer| finalizer == names::MACHINE_SET_FINALIZER);
-    if observed.is_deleting() {
-        if has_finalizer {
-            delete_all(observed, &mut plan);
+    /// The objects are the Machines that exist, with what a change of the template changes in place.
+    fn plan(&self) -> SetPlan {
+        let mut plan = Plan::default();
+        let cluster = self.cluster.iter().next();
+        if let Some(until) = referred::paused(&self.set.metadata, cluster) {
+            plan.status = status::paused(self, until);
+            return plan;
         }
-    } else if has_finalizer {
-        if let (Some(cluster), set) = (cluster, &observed.set)
-            && let Some(claim) = referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
-        {
-            plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+        if self.cluster.is_unknown() {
+            // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+            plan.status = status::normal(self);
+            plan.wake = wake(self);
+            return plan;
         }
-        own_templates(observed, &mut plan);
-        adopt(observed, &mut plan);
-        scale(observed, &mut plan);
-        complete(observed, &mut plan);
-        plan.objects = desired::in_place(observed);
-    } else {
-        let metadata = &observed.set.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
+        let finalizers = self.set.metadata.finalizers.as_deref().unwrap_or_default();
+        let has_finalizer = finalizers.iter().any(|finalizer| finalizer == names::MACHINE_SET_FINALIZER);
+        if self.is_deleting() {
+            if has_finalizer {
+                delete_all(self, &mut plan);
+            }
+        } else if has_finalizer {
+            if let (Some(cluster), set) = (cluster, &self.set)
+                && let Some(claim) =
+                    referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
+            {
+                plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+            }
+            own_templates(self, &mut plan);
+            adopt(self, &mut plan);
+            scale(self, &mut plan);
+            complete(self, &mut plan);
+            plan.objects = desired::in_place(self);
+        } else {
+            let metadata = &self.set.metadata;
+            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
+        }
+        plan.status = status::normal(self);
+        plan.wake = wake(self);
+        plan
     }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if let Some(uid) = outcome.made() {
+            self.written(step.write(), uid);
+        }
+    }
 }
 
 fn delete_all(observed: &Observed, plan: &mut SetPlan) {
