@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::{self, Attributes};
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{create, no_such_resource, show, standard};
+use crate::http::{Attributes, Call, Reply, attributes, network_list};
 use crate::model::{Model, NewSecurityRule, Refusal, SecurityRule};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -21,10 +18,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
             let rule = call.model.security_rule(&call.caller, id)?;
             Ok(show(call, "security_group_rule", view(call.model, rule)))
         }
-        ("DELETE", [id]) => {
-            call.model.delete_security_rule(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_security_rule(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
