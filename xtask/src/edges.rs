@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Which of our crates each may import. A crate that is not listed here does not build a release.
 const INTERNAL: &[(&str, &[&str])] = &[
-    ("hangar-api", &[]),
+    ("hangar-api", &["hangar-wire"]),
     ("hangar-cloud", &["hangar-machine"]),
     ("hangar-machine", &[]),
     ("hangar-openstack", &[]),
@@ -28,6 +28,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ),
     ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
+    ("hangar-wire", &[]),
     ("xtask", &["hangar-parts"]),
 ];
 
