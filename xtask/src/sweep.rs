@@ -61,6 +61,10 @@ impl Suite {
         let mut command = Command::new("cargo");
         command.args(["test", "--locked", "--no-fail-fast", "--package", self.package]).args(self.target);
         command.arg("--").args(self.words).args(arguments).env("HANGAR_SWEEP", "all");
+        if self.target == ["--test=operator"] {
+            // Its tests wait for their turn with one of several API servers.
+            command.arg("--test-threads=64");
+        }
         command
     }
 
