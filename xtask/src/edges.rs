@@ -29,7 +29,8 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("hangar-wire", &[]),
-    ("xtask", &["hangar-parts"]),
+    ("hangar-bench", &["hangar-parts"]),
+    ("xtask", &["hangar-bench", "hangar-parts"]),
 ];
 
 /// Crates that do I/O, and who may import them. Everybody else is pure or gets them through these.

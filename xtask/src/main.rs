@@ -1,6 +1,5 @@
 //! Developer commands: `cargo xtask <command>`.
 
-mod bench;
 mod book;
 mod edges;
 mod installed;
@@ -36,7 +35,7 @@ enum Command {
     Book,
     Edges(edges::Edges),
     Sweep(sweep::Sweep),
-    Bench(bench::Bench),
+    Bench(hangar_bench::Bench),
 }
 
 fn main() -> ExitCode {

@@ -1,0 +1,90 @@
+//! Watches as processes of kubectl, each event with the moment of its arrival.
+
+use std::io::BufReader;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Deserializer, Value};
+
+use crate::kubectl::Kubectl;
+
+/// A watch is there after a start, a handshake and a list. It says nothing about it where nothing is there to be listed.
+const BEGINNING: Duration = Duration::from_secs(2);
+
+/// An object of a watch is there, or changed.
+pub(super) struct Event {
+    pub(super) at: Instant,
+    pub(super) watch: &'static str,
+    pub(super) object: Value,
+}
+
+/// Ends its processes when it is dropped.
+pub(super) struct Watches {
+    sender: Sender<anyhow::Result<Event>>,
+    events: Receiver<anyhow::Result<Event>>,
+    processes: Vec<Child>,
+}
+
+impl Watches {
+    pub(super) fn new() -> Self {
+        let (sender, events) = mpsc::channel();
+        Self { sender, events, processes: Vec::new() }
+    }
+
+    /// Begins a watch; `arguments` say of what.
+    pub(super) fn add(
+        &mut self,
+        watch: &'static str,
+        kubectl: &Kubectl,
+        arguments: &[&str],
+    ) -> anyhow::Result<()> {
+        let mut command =
+            kubectl.command(&["get", watch, "--watch", "--output-watch-events", "--output=json"]);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().context("kubectl get --watch")?;
+        let output = process.stdout.take().context("the watch has no output")?;
+        self.processes.push(process);
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            for event in Deserializer::from_reader(BufReader::new(output)).into_iter::<Value>() {
+                let Ok(mut event) = event else { break };
+                // The end of an earlier one of the same name.
+                if event["type"] == "DELETED" {
+                    continue;
+                }
+                let event = Event { at: Instant::now(), watch, object: event["object"].take() };
+                if sender.send(Ok(event)).is_err() {
+                    return;
+                }
+            }
+            // Else the end of a watch would look like a world in which nothing happens.
+            let _ = sender.send(Err(anyhow!("the watch of {watch} ended")));
+        });
+        Ok(())
+    }
+
+    /// Waits until watches that were added are there.
+    pub(super) fn wait_until_there() {
+        thread::sleep(BEGINNING);
+    }
+
+    /// The next event, in the order of arrival.
+    pub(super) fn next(&self, deadline: Instant) -> anyhow::Result<Event> {
+        match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(event) => event,
+            Err(_) => bail!("nothing happens any more"),
+        }
+    }
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
