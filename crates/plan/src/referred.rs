@@ -168,15 +168,20 @@ pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
     controller(metadata).is_some_and(|owner| owner.uid == uid)
 }
 
-/// Who stopped reconciliation of an object: the Cluster, or the object's own annotation.
+/// What ends the pause of an object, if somebody paused it or its Cluster.
 pub fn paused(metadata: &ObjectMeta, cluster: Option<&Cluster>) -> Option<&'static str> {
-    let is_annotated = |metadata: &ObjectMeta| {
-        metadata.annotations.iter().flatten().any(|(name, _)| name == names::PAUSED_ANNOTATION)
-    };
-    if cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)) {
+    paused_by(metadata, cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)))
+}
+
+/// See [`paused`].
+pub fn paused_by(metadata: &ObjectMeta, is_cluster_paused: bool) -> Option<&'static str> {
+    let mut annotations = metadata.annotations.iter().flatten();
+    if is_cluster_paused {
         return Some("spec.paused of the Cluster to be unset");
     }
-    is_annotated(metadata).then_some("the annotation cluster.x-k8s.io/paused to be removed")
+    annotations
+        .any(|(name, _)| name == names::PAUSED_ANNOTATION)
+        .then_some("the annotation cluster.x-k8s.io/paused to be removed")
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
-use super::Status;
+use super::{Finding, Status};
+use crate::cluster::legacy_condition::LegacyCondition;
 
 /// An object that has conditions.
 pub trait HasConditions {
@@ -14,6 +15,24 @@ pub trait HasConditions {
     fn conditions(&self) -> &[Condition];
     /// Its conditions, to be changed by [`super::set()`].
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
+}
+
+/// A status that findings are written into, in whichever shape its contract has.
+pub trait Conditioned: Clone + Default {
+    /// The condition of a type.
+    fn condition(&self, type_: &str) -> Option<Condition>;
+    /// Makes a condition of a finding.
+    fn write(&mut self, finding: &Finding, generation: Option<i64>, now: Timestamp);
+    /// Takes a condition away.
+    fn forget(&mut self, type_: &str);
+    /// Says which generation all of it is about, where there is a field for it.
+    fn observe(&mut self, generation: Option<i64>) {
+        let _ = generation;
+    }
+    /// The list of the older contract's shape, where there is one beside the other.
+    fn older(&mut self) -> Option<&mut Vec<LegacyCondition>> {
+        None
+    }
 }
 
 /// The condition of a type.

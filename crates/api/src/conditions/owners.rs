@@ -1,9 +1,11 @@
 //! The statuses that have conditions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
 
-use super::HasConditions;
-use crate::{addons, bootstrap, cluster, controlplane};
+use super::{Conditioned, Finding, HasConditions, Severity, get, remove, set, set_severity};
+use crate::cluster::legacy_condition::LegacyCondition;
+use crate::{addons, bootstrap, cluster, controlplane, infrastructure};
 
 impl HasConditions for Vec<Condition> {
     fn conditions(&self) -> &[Condition] {
@@ -48,4 +50,66 @@ optional_conditions!(
     cluster::v1beta2::MachineHealthCheckStatus,
     cluster::v1beta2::MachineSetStatus,
     cluster::v1beta2::MachineStatus,
+);
+
+/// Statuses of the v1beta2 contract's shape; some have the older shape beside it.
+macro_rules! conditioned {
+    ($($status:ty $(, $older:ident)?);* $(;)?) => {
+        $(impl Conditioned for $status {
+            fn condition(&self, type_: &str) -> Option<Condition> {
+                get(self, type_).cloned()
+            }
+
+            fn write(&mut self, finding: &Finding, generation: Option<i64>, now: Timestamp) {
+                set(self, finding, generation, now);
+            }
+
+            fn forget(&mut self, type_: &str) {
+                remove(self, type_);
+            }
+
+            fn observe(&mut self, generation: Option<i64>) {
+                self.observed_generation = generation;
+            }
+            $(
+                fn older(&mut self) -> Option<&mut Vec<LegacyCondition>> {
+                    let older = self.$older.get_or_insert_default().v1beta1.get_or_insert_default();
+                    Some(older.conditions.get_or_insert_default())
+                }
+            )?
+        })*
+    };
+}
+
+conditioned!(
+    bootstrap::v1beta2::KubeadmConfigStatus;
+    controlplane::v1alpha1::HostedControlPlaneStatus;
+    cluster::v1beta2::ClusterStatus, deprecated;
+    cluster::v1beta2::MachineDeploymentStatus, deprecated;
+    cluster::v1beta2::MachineSetStatus, deprecated;
+    cluster::v1beta2::MachineStatus, deprecated;
+);
+
+/// Statuses of the v1beta1 contract's shape.
+macro_rules! older_conditioned {
+    ($($status:ty),* $(,)?) => {
+        $(impl Conditioned for $status {
+            fn condition(&self, type_: &str) -> Option<Condition> {
+                self.conditions.iter().find(|condition| condition.r#type == type_).map(LegacyCondition::newer)
+            }
+
+            fn write(&mut self, finding: &Finding, _: Option<i64>, now: Timestamp) {
+                set_severity(&mut self.conditions, finding, Severity::of(finding), now);
+            }
+
+            fn forget(&mut self, type_: &str) {
+                self.conditions.retain(|condition| condition.r#type != type_);
+            }
+        })*
+    };
+}
+
+older_conditioned!(
+    infrastructure::v1beta1::OpenStackClusterStatus,
+    infrastructure::v1beta1::OpenStackMachineStatus,
 );

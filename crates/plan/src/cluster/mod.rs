@@ -4,6 +4,7 @@
 //! (`status.initialization`). Deletion is a chain of stages (`delete`), derived anew from what still exists, so
 //! nothing is remembered: workers, then the control plane, then the infrastructure, then the finalizer.
 
+pub(crate) mod conditions;
 mod delete;
 mod endpoint;
 mod fold;
@@ -14,15 +15,16 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::ClusterStatus;
+use hangar_api::cluster::v1beta2::{Cluster, ClusterStatus};
 use hangar_api::names;
+use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::json;
 
 pub use fold::fold;
 pub use observed::{Connection, Observed, Part, Probe};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Write};
 use crate::referred::{self, Claiming};
 
 /// A look at the tenant's API server once a minute: it is the only sign of a cluster that nobody uses.
@@ -66,36 +68,64 @@ impl Planner for ClusterPlanner {
 
 /// What to do about a Cluster, and what to say.
 pub fn plan(observed: &Observed) -> Plan<Step, ClusterStatus> {
-    let mut plan = Plan::default();
-    if let Some(until) = referred::paused(&observed.cluster.metadata, Some(&observed.cluster)) {
-        plan.status = status::paused(observed, until);
-        return plan;
+    let mut draft = Draft::new(observed);
+    if draft.is_paused(referred::paused(draft.metadata(), Some(&observed.cluster))) {
+        return draft.finish();
     }
-    if observed.is_deleting() {
-        let stage = delete::next(observed);
-        plan.report.waits.push(stage.wait());
-        plan.status = status::deleting(observed, &stage);
-        plan.steps.extend(stage.steps.into_iter().map(Step::Write));
-        plan.wake = Wake::after(observed.now, MISSING_INTERVAL);
-        return plan;
+    if draft.is_deleting() {
+        delete::draft(&mut draft);
+        draft.again(MISSING_INTERVAL);
+    } else {
+        draft.say(conditions::deleting::NOT_DELETING);
+        keep(&mut draft);
     }
-    let finalizers = observed.cluster.metadata.finalizers.as_deref().unwrap_or_default();
-    if finalizers.iter().any(|finalizer| finalizer == names::CLUSTER_FINALIZER) {
+    status::draft(&mut draft);
+    draft.finish()
+}
+
+type Draft<'a> = flow::Draft<'a, ClusterPlanner>;
+
+impl Subject for Observed {
+    type Root = Cluster;
+    const OLDER: &'static [(&'static str, &'static str)] = &[
+        (conditions::available::TYPE, "Ready"),
+        (conditions::infrastructure_ready::TYPE, "InfrastructureReady"),
+        (conditions::control_plane_available::TYPE, "ControlPlaneReady"),
+        (conditions::control_plane_initialized::TYPE, "ControlPlaneInitialized"),
+    ];
+
+    fn root(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+fn keep(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    if draft.has_finalizer(names::CLUSTER_FINALIZER) {
         for part in [Part::Infrastructure, Part::ControlPlane] {
-            plan.steps.extend(claim(observed, part).map(Step::Write));
+            draft.steps.extend(claim(observed, part).map(Step::Write));
         }
         if let endpoint::Choice::Set(endpoint) = endpoint::choose(observed) {
-            plan.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
+            draft.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
             let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
-            plan.steps.push(Write::itself(StepId::new("set", "endpoint", NAME), fields).into());
+            draft.step(Write::itself(StepId::new("set", "endpoint", NAME), fields));
         }
     } else {
-        let metadata = &observed.cluster.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::CLUSTER_FINALIZER, NAME).into());
+        draft.step(Write::add_finalizer(draft.metadata(), names::CLUSTER_FINALIZER, NAME));
     }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
+    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
+    if is_missing(Part::Infrastructure) || is_missing(Part::ControlPlane) {
+        draft.again(MISSING_INTERVAL);
+    }
+    match observed.connection {
+        Connection::NotTried => {}
+        Connection::Answering => draft.again(PROBE_INTERVAL),
+        Connection::Failing { .. } => draft.again(FAILING_INTERVAL),
+    }
 }
 
 fn claim(observed: &Observed, part: Part) -> Option<Write> {
@@ -114,19 +144,4 @@ fn claim(observed: &Observed, part: Part) -> Option<Write> {
         }
         Claiming::Held | Claiming::Taken(_) => None,
     }
-}
-
-fn wake(observed: &Observed) -> Wake {
-    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
-    let missing = if is_missing(Part::Infrastructure) || is_missing(Part::ControlPlane) {
-        Wake::after(observed.now, MISSING_INTERVAL)
-    } else {
-        Wake::OnChange
-    };
-    let probe = match observed.connection {
-        Connection::NotTried => Wake::OnChange,
-        Connection::Answering => Wake::after(observed.now, PROBE_INTERVAL),
-        Connection::Failing { .. } => Wake::after(observed.now, FAILING_INTERVAL),
-    };
-    missing.sooner(probe)
 }

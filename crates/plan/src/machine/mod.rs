@@ -8,6 +8,7 @@
 //! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
 //! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.
 
+pub(crate) mod conditions;
 mod delete;
 pub mod drain;
 mod fold;
@@ -20,9 +21,10 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::MachineStatus;
+use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
+use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::json;
 
@@ -32,7 +34,7 @@ pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Wake, Write};
 use crate::referred::{self, Claiming, Referred};
 
 /// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
@@ -74,37 +76,52 @@ impl Planner for MachinePlanner {
 
 /// What to do about a Machine, and what to say.
 pub fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
-    let mut plan = Plan::default();
-    if let Some(until) = observed.is_paused() {
-        plan.status = status::paused(observed, until);
-        return plan;
+    let mut draft = Draft::new(observed);
+    if draft.is_paused(observed.is_paused()) {
+        return draft.finish();
     }
-    if observed.is_deleting() {
-        let stage = delete::next(observed);
-        plan.report.waits.push(stage.wait());
-        plan.wake = stage.wake(observed.now);
-        plan.status = status::deleting(observed, &stage);
-        plan.steps.extend(stage.steps);
-        return plan;
-    }
-    let finalizers = observed.machine.metadata.finalizers.as_deref().unwrap_or_default();
-    if finalizers.iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER) {
-        provision(observed, &mut plan);
+    if draft.is_deleting() {
+        delete::draft(&mut draft);
     } else {
-        let metadata = &observed.machine.metadata;
-        plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_FINALIZER, NAME).into());
+        draft.say(conditions::deleting::NOT_DELETING);
+        if draft.has_finalizer(names::MACHINE_FINALIZER) {
+            provision(&mut draft);
+        } else {
+            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
+        }
+        draft.wake_at(wake(observed));
     }
-    plan.status = status::normal(observed);
-    plan.wake = wake(observed);
-    plan
+    status::draft(&mut draft);
+    draft.finish()
 }
 
-fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
+type Draft<'a> = flow::Draft<'a, MachinePlanner>;
+
+impl Subject for Observed {
+    type Root = Machine;
+    const OLDER: &'static [(&'static str, &'static str)] = &[
+        (conditions::ready::TYPE, "Ready"),
+        (conditions::bootstrap_config_ready::TYPE, "BootstrapReady"),
+        (conditions::infrastructure_ready::TYPE, "InfrastructureReady"),
+        (conditions::node_healthy::TYPE, "NodeHealthy"),
+    ];
+
+    fn root(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+fn provision(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let Some(cluster) = observed.the_cluster() else { return };
     let metadata = &observed.machine.metadata;
     let name = &observed.machine.spec.cluster_name;
     if let Some(claim) = referred::claim_for_cluster(metadata, cluster, name) {
-        plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+        draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
     }
     let owner = referred::owner("Machine", metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
@@ -117,14 +134,14 @@ fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
         if let Claiming::Needs(claim) = object.claiming(&owner, name, Some("MachineSet")) {
             let (id, target) =
                 (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
-            plan.steps.push(Write::claim(id, target, &claim).into());
+            draft.step(Write::claim(id, target, &claim));
         }
     }
-    plan.steps.extend(note(observed));
+    draft.steps.extend(note(observed));
     if let NodeView::Found(node) = &observed.node
         && let Some(patch) = node::patch(node, &observed.machine)
     {
-        plan.steps.push(Step::Tenant(NodeStep::Patch { name: node.name.clone(), patch }));
+        draft.steps.push(Step::Tenant(NodeStep::Patch { name: node.name.clone(), patch }));
     }
 }
 

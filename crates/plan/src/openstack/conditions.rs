@@ -1,9 +1,8 @@
 //! Conditions of the v1beta1 infrastructure kinds, collected before they are written.
 
 use hangar_api::cluster::legacy_condition::LegacyCondition;
-use hangar_api::conditions::{Actor, Finding, Severity, Status, Waiting, mirror, set_severity};
+use hangar_api::conditions::{Finding, Severity, Status, Waiting, set_severity};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// One condition, with how bad it is when it does not hold.
 #[derive(Clone, Debug)]
@@ -17,24 +16,32 @@ pub struct Noted {
 
 impl Noted {
     pub fn holds(type_: &str, reason: &str) -> Self {
-        Self { finding: Finding::holds(type_, reason), severity: Severity::Info, is_essential: true }
+        Self {
+            finding: Finding::loose(type_, Status::True, reason, None),
+            severity: Severity::Info,
+            is_essential: true,
+        }
     }
 
     /// It does not hold yet, in the normal course of things.
     pub fn waits(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self { finding: Finding::fails(type_, reason, waiting), severity: Severity::Info, is_essential: true }
+        Self {
+            finding: Finding::loose(type_, Status::False, reason, Some(waiting)),
+            severity: Severity::Info,
+            is_essential: true,
+        }
     }
 
     /// It does not hold; it may go away by itself.
     pub fn warns(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        let finding = Finding::fails(type_, reason, waiting);
+        let finding = Finding::loose(type_, Status::False, reason, Some(waiting));
         Self { finding, severity: Severity::Warning, is_essential: true }
     }
 
     /// It does not hold; somebody has to step in.
     pub fn fails(type_: &str, reason: &str, waiting: &Waiting) -> Self {
         Self {
-            finding: Finding::fails(type_, reason, waiting),
+            finding: Finding::loose(type_, Status::False, reason, Some(waiting)),
             severity: Severity::Error,
             is_essential: true,
         }
@@ -42,7 +49,7 @@ impl Noted {
 
     /// Nobody can tell.
     pub fn unknown(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        let finding = Finding::unknown(type_, reason, waiting);
+        let finding = Finding::loose(type_, Status::Unknown, reason, Some(waiting));
         Self { finding, severity: Severity::Warning, is_essential: true }
     }
 
@@ -63,23 +70,11 @@ impl Noted {
 pub fn ready_last(conditions: &mut Vec<LegacyCondition>, noted: Vec<Noted>, now: Timestamp) {
     let blocker = noted.iter().find(|noted| noted.is_essential && !noted.is_good()).cloned();
     for Noted { finding, severity, .. } in noted {
-        set_severity(conditions, finding, severity, now);
+        set_severity(conditions, &finding, severity, now);
     }
     let (ready, severity) = match blocker {
-        None => (Finding::holds("Ready", "Ready"), Severity::Info),
-        Some(blocker) => (as_ready(&blocker.finding, now), blocker.severity),
+        None => (Finding::loose("Ready", Status::True, "Ready", None), Severity::Info),
+        Some(blocker) => (blocker.finding.about("Ready"), blocker.severity),
     };
-    set_severity(conditions, ready, severity, now);
-}
-
-fn as_ready(finding: &Finding, now: Timestamp) -> Finding {
-    let condition = Condition {
-        type_: finding.type_().to_owned(),
-        status: finding.status().as_str().to_owned(),
-        reason: finding.reason().to_owned(),
-        message: finding.message().to_owned(),
-        last_transition_time: Time(now),
-        observed_generation: None,
-    };
-    mirror(Some(&condition), "Ready", &Waiting::new(Actor::Hangar, finding.type_()))
+    set_severity(conditions, &ready, severity, now);
 }

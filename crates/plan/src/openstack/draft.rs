@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use hangar_api::cluster::legacy_condition::LegacyCondition;
-use hangar_api::conditions::{Actor, Finding, Severity, Waiting, set_severity};
+use hangar_api::conditions::{Actor, Finding, Severity, Status, Waiting, set_severity};
 use jiff::Timestamp;
 
 use super::{Access, CloudTrouble, Noted, OWNER_ID_ANNOTATION, ready_last};
@@ -104,8 +104,9 @@ impl<'a, S: Subject> Draft<'a, S> {
 
     /// Somebody else has to act first, and it will be seen.
     pub(crate) fn wait(&mut self, type_: &str, reason: &str, actor: Actor, on: &str) {
-        self.report.wait(on, None, flow::Actor::from(&actor));
-        self.noted.push(Noted::waits(type_, reason, &Waiting::new(actor, on)));
+        let waiting = Waiting::new(actor, on);
+        self.report.wait(waiting.clone());
+        self.noted.push(Noted::waits(type_, reason, &waiting));
     }
 
     /// Something is being done; what went wrong so far is added.
@@ -118,8 +119,8 @@ impl<'a, S: Subject> Draft<'a, S> {
 
     /// The specification, or what it names, has to change.
     pub(crate) fn broken(&mut self, type_: &str, reason: &str, on: &str, why: &str) {
-        self.report.wait(on, None, flow::Actor::ClusterOwner);
         let waiting = Waiting::new(Actor::ClusterOwner, on).because(why);
+        self.report.wait(waiting.clone());
         self.noted.push(Noted::fails(type_, reason, &waiting));
         self.again(S::POLL);
     }
@@ -127,14 +128,14 @@ impl<'a, S: Subject> Draft<'a, S> {
     /// A read failed: nothing is created or deleted from it.
     pub(crate) fn unknown(&mut self, type_: &str, why: &str) {
         let waiting = Waiting::new(Actor::Hangar, "a look at what there is").because(why);
-        self.report.wait(why, None, flow::Actor::Hangar);
+        self.report.wait(waiting.clone());
         self.noted.push(Noted::unknown(type_, "NotYetKnown", &waiting));
         self.again(S::POLL);
     }
 
     fn trouble(&mut self, type_: &str, trouble: &CloudTrouble, on: &str) {
-        self.report.wait(trouble.message.clone(), None, flow::Actor::from(&trouble.actor));
         let waiting = Waiting::new(trouble.actor.clone(), on).because(trouble.message.clone());
+        self.report.wait(waiting.clone());
         self.noted.push(Noted::fails(type_, trouble.reason, &waiting));
         self.again(S::POLL);
     }
@@ -146,7 +147,8 @@ impl<'a, S: Subject> Draft<'a, S> {
         if observed.is_paused() {
             // The older contract has no condition for it that tools know; ours says it all the same.
             let waiting = Waiting::new(Actor::ClusterOwner, "the end of the pause");
-            set_severity(conditions, Finding::raised("Paused", "Paused", &waiting), Severity::Info, now);
+            let paused = Finding::loose("Paused", Status::True, "Paused", Some(&waiting));
+            set_severity(conditions, &paused, Severity::Info, now);
         } else {
             conditions.retain(|condition| condition.r#type != "Paused");
             if !noted.is_empty() {

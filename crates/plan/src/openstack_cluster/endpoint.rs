@@ -20,7 +20,7 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
         let why = "spec.apiServerLoadBalancer is not supported";
         return draft.broken(TYPE, "Unsupported", "spec.apiServerLoadBalancer.enabled to be false", why);
     }
-    let provider = Actor::Controller("the control plane provider".to_owned());
+    let provider = Actor::controller("the control plane provider");
     let is_left_to_others = spec.disable_api_server_floating_ip == Some(true);
     match control_plane.unwrap_or_default() {
         ControlPlane::External => wait(draft, provider),

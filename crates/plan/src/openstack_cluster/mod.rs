@@ -79,7 +79,7 @@ pub fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
         Stage::NoOwner => draft.wait(
             "Ready",
             "WaitingForCluster",
-            Actor::Controller("the controller of Clusters".to_owned()),
+            Actor::controller("the controller of Clusters"),
             "a Cluster that owns this object",
         ),
         Stage::Unknown(why) => draft.unknown("Ready", &why),

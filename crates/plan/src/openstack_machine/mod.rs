@@ -86,7 +86,7 @@ pub fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
     match observed.stage() {
         Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
         Stage::Wait { reason, on } => {
-            let actor = Actor::Controller("Cluster API".to_owned());
+            let actor = Actor::controller("Cluster API");
             draft.wait(TYPE, reason, actor, on);
             draft.wake = Wake::OnChange;
         }
