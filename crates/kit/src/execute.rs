@@ -17,30 +17,30 @@ const TURNS: usize = 8;
 
 /// The effects and reads behind one object's plans.
 pub trait Workbench: Send + Sync {
-    type Planner: Planner;
+    type Observed: Planner;
 
     /// Reads what the stores show.
-    fn observe(&self) -> <Self::Planner as Planner>::Observed;
+    fn observe(&self) -> Self::Observed;
     /// Reads what the plan asks for, and puts it into the observation.
     fn read(
         &self,
-        observed: &mut <Self::Planner as Planner>::Observed,
-        wanted: <Self::Planner as Planner>::Wanted,
+        observed: &mut Self::Observed,
+        wanted: <Self::Observed as Planner>::Wanted,
     ) -> impl Future<Output = ()> + Send;
     /// How long a step may take at the most.
-    fn limit(&self, step: &StepOf<Self::Planner>) -> Duration;
+    fn limit(&self, step: &StepOf<Self::Observed>) -> Duration;
     /// Runs one step.
     fn run(
         &self,
-        observed: &<Self::Planner as Planner>::Observed,
-        step: &StepOf<Self::Planner>,
+        observed: &Self::Observed,
+        step: &StepOf<Self::Observed>,
     ) -> impl Future<Output = Outcome> + Send;
 }
 
 /// What one pass did, and the last plan: its objects, status, report and wake are what to act on.
 pub struct Pass<P: Planner> {
     /// The observation after all folds.
-    pub observed: P::Observed,
+    pub observed: P,
     /// The plan made from it.
     pub plan: PlanOf<P>,
     /// The steps in the order run.
@@ -55,20 +55,20 @@ pub async fn execute<W: Workbench>(
     workbench: &W,
     leadership: &dyn Leadership,
     setbacks: &mut Setbacks,
-) -> Pass<W::Planner> {
+) -> Pass<W::Observed> {
     let mut observed = workbench.observe();
     for _ in 0..TURNS {
-        let Some(wanted) = W::Planner::wanted(&observed) else { break };
+        let Some(wanted) = observed.wanted() else { break };
         workbench.read(&mut observed, wanted).await;
     }
     let mut rounds = Rounds::default();
     loop {
-        let plan = W::Planner::plan(&observed);
+        let plan = observed.plan();
         let now = Timestamp::now();
         let ending = match rounds.next(&plan.steps, setbacks, now) {
             Next::End(ending) => ending,
             Next::Recall(step, outcome) => {
-                W::Planner::fold(&mut observed, step, &outcome);
+                observed.fold(step, &outcome);
                 continue;
             }
             Next::Run(step) => {
@@ -81,7 +81,7 @@ pub async fn execute<W: Workbench>(
                     let run = tokio::time::timeout(limit, workbench.run(&observed, step));
                     let outcome = run.await.unwrap_or(Outcome::Lost);
                     tracing::debug!(step = %id, %outcome, "step");
-                    W::Planner::fold(&mut observed, step, &outcome);
+                    observed.fold(step, &outcome);
                     setbacks.note(&id, &outcome, Timestamp::now(), rand::random_range(-1.0..=1.0));
                     rounds.ran(id, outcome);
                     continue;

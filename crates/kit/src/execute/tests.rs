@@ -44,10 +44,7 @@ fn number(step: &Turn) -> usize {
     }
 }
 
-struct Chain;
-
-impl Planner for Chain {
-    type Observed = Seen;
+impl Planner for Seen {
     type Wanted = usize;
     type Own = TurnOn;
     type Tenant = Never;
@@ -55,25 +52,25 @@ impl Planner for Chain {
     type Status = usize;
     type Object = ();
 
-    fn wanted(seen: &Seen) -> Option<usize> {
-        (seen.reads.len() < seen.wants).then_some(seen.reads.len())
+    fn wanted(&self) -> Option<usize> {
+        (self.reads.len() < self.wants).then_some(self.reads.len())
     }
 
-    fn plan(seen: &Seen) -> Plan<Turn, usize, ()> {
-        let on = &seen.on;
+    fn plan(&self) -> Plan<Turn, usize, ()> {
+        let on = &self.on;
         let ready = (0..on.len()).filter(|n| !on[*n] && (*n < 2 || on[n - 2]));
         let steps: Frontier<Turn> = ready.map(|n| Step::Own(TurnOn(n))).collect();
         Plan { steps, status: on.iter().filter(|on| **on).count(), ..Plan::default() }
     }
 
-    fn fold(seen: &mut Seen, step: &Turn, outcome: &Outcome) {
-        seen.on[number(step)] |= outcome.is_success();
-        seen.refusals.extend(outcome.trouble().map(str::to_owned));
+    fn fold(&mut self, step: &Turn, outcome: &Outcome) {
+        self.on[number(step)] |= outcome.is_success();
+        self.refusals.extend(outcome.trouble().map(str::to_owned));
     }
 }
 
 impl Workbench for Switches {
-    type Planner = Chain;
+    type Observed = Seen;
 
     fn observe(&self) -> Seen {
         let on = self.on.lock().unwrap().clone();
@@ -105,11 +102,11 @@ fn switches(count: usize, script: fn(usize) -> Option<Outcome>) -> Switches {
     Switches { on: Mutex::new(vec![false; count]), script, stuck: None, wants: 0 }
 }
 
-async fn pass(bench: &Switches) -> Pass<Chain> {
+async fn pass(bench: &Switches) -> Pass<Seen> {
     execute(bench, &Always, &mut Setbacks::default()).await
 }
 
-fn names(pass: &Pass<Chain>) -> Vec<String> {
+fn names(pass: &Pass<Seen>) -> Vec<String> {
     pass.ran.iter().map(|ran| ran.step.name.clone()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Finding what a specification names by id or filter.
 
 use hangar_api::infrastructure::v1beta1::{
-    ImageParam, NetworkParam, OpenStackMachineSpec, ResourceFilter, RouterParam, SecurityGroupParam,
-    ServerGroupParam, SubnetFilter, SubnetParam,
+    ImageParam, NetworkParam, ResourceFilter, RouterParam, SecurityGroupParam, ServerGroupParam,
+    SubnetFilter, SubnetParam,
 };
 use hangar_openstack::{
     Error, Filter, FlavorId, ImageQuery, NetworkClient, NetworkId, NetworkQuery, NetworkResource, Query,
@@ -109,13 +109,13 @@ pub(crate) async fn find_image(session: &Session, param: &ImageParam) -> Read<Im
     }
 }
 
-/// The flavor of a machine: by id, else by name among all.
-pub(crate) async fn find_flavor(session: &Session, spec: &OpenStackMachineSpec) -> Read<Flavor> {
-    if let Some(id) = &spec.flavor_id {
-        return read_one(session.compute().flavor(&FlavorId::from(id.as_str())).await, convert::flavor);
+/// A flavor: by id, else by name among all.
+pub(crate) async fn find_flavor(session: &Session, id: Option<&str>, name: Option<&str>) -> Read<Flavor> {
+    if let Some(id) = id {
+        return read_one(session.compute().flavor(&FlavorId::from(id)).await, convert::flavor);
     }
     let all = read_all(session.compute().flavors().await, convert::flavor);
-    all.filter(|flavor| Some(&flavor.name) == spec.flavor.as_ref())
+    all.filter(|flavor| Some(flavor.name.as_str()) == name)
 }
 
 /// The id of a server group.

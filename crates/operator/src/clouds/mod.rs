@@ -15,6 +15,7 @@ mod copies;
 mod find;
 mod gates;
 mod project;
+mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,10 +32,9 @@ use tokio::time::Instant;
 
 pub(crate) use convert::{group, network, port, router, subnet, zone};
 pub(crate) use copies::copied_from;
-pub(crate) use find::{
-    find_flavor, find_group, find_image, find_network, find_router, find_server_group, find_subnet, read_all,
-};
+pub(crate) use find::{find_network, find_router, find_subnet, read_all};
 pub(crate) use project::Project;
+pub(crate) use server::{preflight, server_facts};
 
 use crate::context::Parts;
 use crate::reconcile::CLOUD_LIMIT;

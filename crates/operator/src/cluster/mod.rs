@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use hangar_api::cluster::v1beta2::{Cluster, ClusterStatus};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::{Kept, Watch};
-use hangar_plan::cluster::{ClusterPlanner, Observed, Probe};
+use hangar_plan::cluster::{Observed, Probe};
 use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
@@ -39,7 +39,7 @@ impl Edge for Clusters {
     const FIELD_MANAGER: &'static str = "hangar-cluster";
 
     type Root = Cluster;
-    type Planner = ClusterPlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<Cluster> {

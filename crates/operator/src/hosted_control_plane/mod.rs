@@ -34,7 +34,7 @@ use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
-use hangar_plan::hosted_control_plane::{HostedControlPlanePlanner, Material, Observed, Wanted};
+use hangar_plan::hosted_control_plane::{Material, Observed, Wanted};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -78,7 +78,7 @@ impl Edge for ControlPlanes {
     const FIELD_MANAGER: &'static str = FIELD_MANAGER;
 
     type Root = HostedControlPlane;
-    type Planner = HostedControlPlanePlanner;
+    type Observed = Observed;
     type Scratch = Authorities;
 
     fn watch(watches: &Watches) -> &Watch<HostedControlPlane> {

@@ -15,7 +15,7 @@ use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigStatus};
 use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::kubeadm_bootstrap::{KubeadmPlanner, Observed, Wanted};
+use hangar_plan::kubeadm_bootstrap::{Observed, Wanted};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -35,7 +35,7 @@ impl Edge for KubeadmConfigs {
     const FIELD_MANAGER: &'static str = "hangar-kubeadm-bootstrap";
 
     type Root = KubeadmConfig;
-    type Planner = KubeadmPlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<KubeadmConfig> {

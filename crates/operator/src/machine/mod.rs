@@ -12,7 +12,7 @@ use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::machine::{Look, MachinePlanner, Observed};
+use hangar_plan::machine::{Look, Observed};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -32,7 +32,7 @@ impl Edge for Machines {
     const FIELD_MANAGER: &'static str = "hangar-machine";
 
     type Root = Machine;
-    type Planner = MachinePlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<Machine> {

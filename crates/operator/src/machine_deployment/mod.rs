@@ -10,7 +10,7 @@ use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::Never;
-use hangar_plan::machine_deployment::{MachineDeploymentPlanner, Observed};
+use hangar_plan::machine_deployment::Observed;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
@@ -29,7 +29,7 @@ impl Edge for MachineDeployments {
     const FIELD_MANAGER: &'static str = "hangar-machine-deployment";
 
     type Root = MachineDeployment;
-    type Planner = MachineDeploymentPlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<MachineDeployment> {

@@ -10,7 +10,7 @@ use hangar_api::cluster::v1beta2::{MachineSet, MachineSetStatus};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::Never;
-use hangar_plan::machine_set::{MachineSetPlanner, Observed};
+use hangar_plan::machine_set::Observed;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
@@ -29,7 +29,7 @@ impl Edge for MachineSets {
     const FIELD_MANAGER: &'static str = "hangar-machine-set";
 
     type Root = MachineSet;
-    type Planner = MachineSetPlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<MachineSet> {

@@ -11,7 +11,7 @@ mod watch;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterStatus};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::openstack_cluster::{AskCloud, Observed, OpenStackClusterPlanner};
+use hangar_plan::openstack_cluster::{AskCloud, Observed};
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
@@ -30,7 +30,7 @@ impl Edge for OpenStackClusters {
     const FIELD_MANAGER: &'static str = "hangar-openstack-cluster";
 
     type Root = OpenStackCluster;
-    type Planner = OpenStackClusterPlanner;
+    type Observed = Observed;
     type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<OpenStackCluster> {

@@ -6,13 +6,12 @@
 //! What is decided, and when, is in `hangar_plan::openstack_machine`.
 
 mod observe;
-mod run;
 mod watch;
 
 use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::openstack_machine::{Observed, OpenStackMachinePlanner, Wanted};
+use hangar_plan::openstack_machine::{Observed, Wanted};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -41,7 +40,7 @@ impl Edge for OpenStackMachines {
     const FIELD_MANAGER: &'static str = "hangar-openstack-machine";
 
     type Root = OpenStackMachine;
-    type Planner = OpenStackMachinePlanner;
+    type Observed = Observed;
     type Scratch = Begun;
 
     fn watch(watches: &Watches) -> &Watch<OpenStackMachine> {

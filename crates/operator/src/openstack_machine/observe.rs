@@ -9,23 +9,16 @@ use hangar_api::names::{
 };
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
-use hangar_openstack::Session;
 use hangar_plan::flow::Read;
+use hangar_plan::openstack::server::{Preflight, UserData};
 use hangar_plan::openstack::{Access, CloudTrouble};
-use hangar_plan::openstack_machine::{
-    CloudFacts, ClusterFacts, InfrastructureFacts, MachineFacts, Observed, PortFacts, Preflight, UserData,
-    Wanted, WantedPort, wanted_ports,
-};
+use hangar_plan::openstack_machine::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Wanted};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
-use tokio::time::Instant;
 
 use super::OpenStackMachines;
-use crate::clouds::{
-    self, Project, find_flavor, find_group, find_image, find_network, find_server_group, find_subnet,
-    read_all,
-};
+use crate::clouds::{self, Project};
 use crate::context::Context;
 use crate::reconcile::Subject;
 
@@ -69,7 +62,6 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
             }
         }),
         infrastructure: infrastructure.map(|found| infrastructure_facts(&found, is_control_plane)),
-        user_data: Read::unknown("not read"),
         cloud: Access::NotAsked,
         trouble: None,
     }
@@ -100,8 +92,10 @@ pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mu
     match wanted {
         Wanted::Servers { is_deleting, is_live } => match project(subject.context, observed).await {
             Ok(project) => {
-                let fresher_than = is_live.then_some(subject.scratch.0);
-                observed.cloud = Access::Facts(facts(&project, observed, fresher_than).await);
+                let (server, fresher_than) = (observed.wanted_server(), is_live.then_some(subject.scratch.0));
+                let facts =
+                    clouds::server_facts(&project, &server, observed.recorded_id(), fresher_than).await;
+                observed.cloud = Access::Facts(facts);
                 subject.set_project(project);
             }
             Err(trouble) => {
@@ -111,10 +105,12 @@ pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mu
         },
         Wanted::Preflight => {
             let found = match subject.access() {
-                Some((project, _)) => preflight(project.session(), observed).await,
+                Some((project, _)) => {
+                    let user_data = user_data(subject.context, observed).await;
+                    clouds::preflight(project.session(), &observed.wanted_server(), user_data).await
+                }
                 None => Preflight::default(),
             };
-            observed.user_data = user_data(subject.context, observed).await;
             if let Some(facts) = observed.cloud.facts_mut() {
                 facts.preflight = Some(found);
             }
@@ -135,67 +131,6 @@ async fn project(context: &Context, observed: &Observed) -> Result<Arc<Project>,
             actor: hangar_api::conditions::Actor::ClusterOwner,
         }),
     }
-}
-
-/// What carries our owner id: a server whatever its name, for people rename them, and ports by theirs.
-async fn facts(project: &Project, observed: &Observed, fresher_than: Option<Instant>) -> CloudFacts {
-    let owner_id = observed.owner_id().unwrap_or_default();
-    let recorded = observed.object.status.as_ref().and_then(|status| status.instance_id.as_deref());
-    let (servers, all) = futures::join!(
-        project.servers_of(&owner_id, recorded, fresher_than),
-        project.ports_of(&owner_id, fresher_than)
-    );
-    let named = |name: &str| all.clone().filter(|port| port.name == name);
-    let ports = wanted(observed).into_iter().map(|port| (port.name.clone(), named(&port.name))).collect();
-    CloudFacts { servers, ports, preflight: None }
-}
-
-fn wanted(observed: &Observed) -> Vec<WantedPort> {
-    let infrastructure = observed.infrastructure.iter().next().cloned().unwrap_or_default();
-    wanted_ports(&observed.server_name(), &observed.object.spec, &infrastructure)
-}
-
-/// Everything a new server needs.
-async fn preflight(session: &Session, observed: &Observed) -> Preflight {
-    let spec = &observed.object.spec;
-    let client = session.network();
-    let group = async {
-        match &spec.server_group {
-            Some(param) => find_server_group(session, param).await,
-            None => Read::Absent,
-        }
-    };
-    let key = async {
-        match spec.ssh_key_name.as_deref().filter(|name| !name.is_empty()) {
-            Some(name) => {
-                read_all(session.compute().has_key_pair(name).await.map(|has| vec![has]), |has| has)
-            }
-            None => Read::Absent,
-        }
-    };
-    let (image, flavor, server_group, key) =
-        futures::join!(find_image(session, &spec.image), find_flavor(session, spec), group, key);
-    let mut found = Preflight { image, flavor, server_group, key, ..Preflight::default() };
-    for param in &spec.security_groups {
-        found.groups.push(find_group(&client, param).await);
-    }
-    for port in wanted(observed) {
-        let network = match &port.network {
-            Some(param) => find_network(&client, param, None).await,
-            None => Read::Absent,
-        };
-        let network_id = network.iter().next().map(|network| network.id.clone());
-        let mut subnets = Vec::new();
-        for param in port.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref()) {
-            subnets.push(find_subnet(&client, param, network_id.as_deref()).await);
-        }
-        let mut groups = Vec::new();
-        for param in &port.security_groups {
-            groups.push(find_group(&client, param).await);
-        }
-        found.wanted.push(PortFacts { network, subnets, groups });
-    }
-    found
 }
 
 async fn user_data(context: &Context, observed: &Observed) -> Read<UserData> {

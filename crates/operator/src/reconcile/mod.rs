@@ -77,9 +77,8 @@ impl<K> Root for K where
 {
 }
 
-pub(crate) type Observed<E> = <<E as Edge>::Planner as Planner>::Observed;
-pub(crate) type Wanted<E> = <<E as Edge>::Planner as Planner>::Wanted;
-pub(crate) type Status<E> = <<E as Edge>::Planner as Planner>::Status;
+pub(crate) type Wanted<E> = <<E as Edge>::Observed as Planner>::Wanted;
+pub(crate) type Status<E> = <<E as Edge>::Observed as Planner>::Status;
 
 /// What a controller watches and reads.
 pub(crate) trait Edge: Send + Sync + Sized + 'static {
@@ -89,7 +88,8 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
 
     /// The kind it is about.
     type Root: Root;
-    type Planner: Planner<
+    /// What its plans are made from.
+    type Observed: Planner<
             Own: RunOwn<Self>,
             Tenant: RunInTenant,
             Cloud: RunInCloud,
@@ -104,12 +104,12 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
     /// What was said last.
     fn status(root: &Self::Root) -> Option<&Status<Self>>;
     /// Reads what the stores show.
-    fn observe(&self, context: &Context, root: &Kept<Self::Root>) -> Observed<Self>;
+    fn observe(&self, context: &Context, root: &Kept<Self::Root>) -> Self::Observed;
     /// Reads what the plan asks for.
     fn read(
         &self,
         subject: &Subject<'_, Self>,
-        observed: &mut Observed<Self>,
+        observed: &mut Self::Observed,
         wanted: Wanted<Self>,
     ) -> impl Future<Output = ()> + Send;
 
@@ -122,7 +122,7 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
     fn tenant(
         &self,
         _context: &Context,
-        _observed: &Observed<Self>,
+        _observed: &Self::Observed,
     ) -> impl Future<Output = Result<Client, Error>> + Send {
         let why = "the object belongs to no tenant".to_owned();
         let (tenant, retry_after) = (String::new(), Duration::ZERO);
@@ -135,7 +135,7 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
     }
 
     /// The pass is over: what it learned may be kept.
-    fn remember(&self, _subject: &Subject<'_, Self>, _observed: &Observed<Self>, _ending: Ending) {}
+    fn remember(&self, _subject: &Subject<'_, Self>, _observed: &Self::Observed, _ending: Ending) {}
 
     /// When something that it remembers has to be read again.
     fn due_in(&self, _key: &ObjectKey) -> Option<Duration> {
@@ -268,7 +268,7 @@ impl<E: Edge> Reconcile for Reconciler<E> {
 
 impl<E: Edge> Reconciler<E> {
     /// Applies the objects of the last plan, in order. One that fails stops no other; the status then tells why.
-    async fn apply(&self, subject: &Subject<'_, E>, pass: &mut Pass<E::Planner>) -> Option<String> {
+    async fn apply(&self, subject: &Subject<'_, E>, pass: &mut Pass<E::Observed>) -> Option<String> {
         if pass.ending != Ending::AtRest {
             return None;
         }
@@ -279,11 +279,11 @@ impl<E: Edge> Reconciler<E> {
             {
                 tracing::warn!(%id, %outcome, "an object was not applied");
                 first.get_or_insert_with(|| format!("{id}: {outcome}"));
-                E::Planner::not_applied(&mut pass.observed, id, &outcome);
+                pass.observed.not_applied(id, &outcome);
             }
         }
         if first.is_some() {
-            pass.plan.status = E::Planner::plan(&pass.observed).status;
+            pass.plan.status = pass.observed.plan().status;
         }
         first
     }
@@ -296,24 +296,24 @@ struct Bench<'a, E: Edge> {
 }
 
 impl<E: Edge> Workbench for Bench<'_, E> {
-    type Planner = E::Planner;
+    type Observed = E::Observed;
 
-    fn observe(&self) -> Observed<E> {
+    fn observe(&self) -> E::Observed {
         self.reconciler.edge.observe(&self.reconciler.context, self.subject.seen())
     }
 
-    async fn read(&self, observed: &mut Observed<E>, wanted: Wanted<E>) {
+    async fn read(&self, observed: &mut E::Observed, wanted: Wanted<E>) {
         self.reconciler.edge.read(self.subject, observed, wanted).await;
     }
 
-    fn limit(&self, step: &StepOf<E::Planner>) -> Duration {
+    fn limit(&self, step: &StepOf<E::Observed>) -> Duration {
         match step {
             Step::Cloud(_) => CLOUD_LIMIT,
             Step::Write(_) | Step::Own(_) | Step::Tenant(_) => WRITE_LIMIT,
         }
     }
 
-    async fn run(&self, observed: &Observed<E>, step: &StepOf<E::Planner>) -> Outcome {
+    async fn run(&self, observed: &E::Observed, step: &StepOf<E::Observed>) -> Outcome {
         let Reconciler { edge, context, applier, .. } = self.reconciler;
         match step {
             Step::Write(write) => write::run(self.subject, applier, write).await,

@@ -1,21 +1,10 @@
 //! What a step made of the observation.
 
-use super::{Observed, Step};
-use crate::flow::{Outcome, Write};
-
-/// Makes the observation what it is after that outcome.
-pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-    let write = step.write();
-    if let Outcome::Refused(refusal) = outcome {
-        observed.refusals.insert(write.id.clone(), refusal.message.clone());
-    }
-    if outcome.is_success() {
-        observed.written(write);
-    }
-}
+use super::Observed;
+use crate::flow::Write;
 
 impl Observed {
-    fn written(&mut self, write: &Write) {
+    pub(super) fn written(&mut self, write: &Write) {
         let now = self.now;
         write.on_itself(&mut self.cluster);
         for part in self.infrastructure.iter_mut().chain(&mut self.control_plane) {

@@ -21,7 +21,6 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::json;
 
-pub use fold::fold;
 pub use observed::{Connection, Observed, Part, Probe};
 
 use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Write};
@@ -41,11 +40,7 @@ const NAME: &str = "cluster";
 /// One call: writes to the management cluster, and nothing else.
 pub type Step = flow::Step;
 
-/// Decides about Clusters.
-pub struct ClusterPlanner;
-
-impl Planner for ClusterPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Probe;
     type Own = Never;
     type Tenant = Never;
@@ -53,37 +48,38 @@ impl Planner for ClusterPlanner {
     type Status = ClusterStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Probe> {
-        observed.wanted()
+    fn wanted(&self) -> Option<Probe> {
+        let is_due = self.connection == Connection::NotTried
+            && self.is_control_plane_initialized()
+            && !self.is_deleting();
+        is_due.then_some(Probe)
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, ClusterStatus> {
-        plan(observed)
+    fn plan(&self) -> Plan<Step, ClusterStatus> {
+        let mut draft = Draft::new(self);
+        if draft.is_paused(referred::paused(draft.metadata(), Some(&self.cluster))) {
+            return draft.finish();
+        }
+        if draft.is_deleting() {
+            delete::draft(&mut draft);
+            draft.again(MISSING_INTERVAL);
+        } else {
+            draft.say(conditions::deleting::NOT_DELETING);
+            keep(&mut draft);
+        }
+        status::draft(&mut draft);
+        draft.finish()
     }
 
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if outcome.is_success() {
+            self.written(step.write());
+        }
     }
 }
 
-/// What to do about a Cluster, and what to say.
-pub fn plan(observed: &Observed) -> Plan<Step, ClusterStatus> {
-    let mut draft = Draft::new(observed);
-    if draft.is_paused(referred::paused(draft.metadata(), Some(&observed.cluster))) {
-        return draft.finish();
-    }
-    if draft.is_deleting() {
-        delete::draft(&mut draft);
-        draft.again(MISSING_INTERVAL);
-    } else {
-        draft.say(conditions::deleting::NOT_DELETING);
-        keep(&mut draft);
-    }
-    status::draft(&mut draft);
-    draft.finish()
-}
-
-type Draft<'a> = flow::Draft<'a, ClusterPlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = Cluster;

@@ -96,14 +96,6 @@ impl Observed {
         self.cluster.metadata.deletion_timestamp.is_some()
     }
 
-    /// What to ask for before a plan can be made.
-    pub(super) fn wanted(&self) -> Option<Probe> {
-        let is_due = self.connection == Connection::NotTried
-            && self.is_control_plane_initialized()
-            && !self.is_deleting();
-        is_due.then_some(Probe)
-    }
-
     /// Whether the API server should answer.
     pub(super) fn is_control_plane_initialized(&self) -> bool {
         let before = self.cluster.status.as_ref().and_then(|status| status.initialization.as_ref());

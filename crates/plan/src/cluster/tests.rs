@@ -95,14 +95,14 @@ fn control_plane(endpoint: Option<&str>, is_initialized: bool) -> Read<Referred>
 }
 
 fn ids(observed: &Observed) -> Vec<String> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap_or_default());
     plan.steps.iter().map(|step| step.id().to_string()).collect()
 }
 
 #[test]
 fn nothing_is_there_yet() {
-    let plan = plan(&observed(cluster(json!({}))));
+    let plan = observed(cluster(json!({}))).plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
 }
@@ -112,7 +112,7 @@ fn the_objects_are_there_and_are_claimed() {
     let mut seen = observed(cluster(json!({})));
     seen.infrastructure = Some(referred(json!({}), json!({}), Contract::V1Beta1));
     seen.control_plane = Some(referred(json!({}), json!({}), Contract::V1Beta2));
-    let plan = plan(&seen);
+    let plan = seen.plan();
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
 }
 
@@ -124,7 +124,7 @@ fn what_belongs_to_another_cluster_is_neither_claimed_nor_used_nor_deleted() {
     seen.infrastructure = Some(infrastructure(Some("api"), true));
     seen.control_plane = Some(control_plane(Some("api"), true));
     assert_eq!(ids(&seen), [""; 0]);
-    let status = plan(&seen).status;
+    let status = seen.plan().status;
     assert_eq!(status.initialization, None);
     let conditions = status.conditions.unwrap();
     for type_ in ["InfrastructureReady", "ControlPlaneAvailable"] {
@@ -159,7 +159,7 @@ fn a_running_cluster() {
         }))
         .unwrap(),
     );
-    let plan = plan(&seen);
+    let plan = seen.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
     assert_eq!(plan.wake, Wake::after(now(), PROBE_INTERVAL));
@@ -171,10 +171,10 @@ fn a_status_that_was_written_is_not_written_again() {
     seen.infrastructure = Some(infrastructure(Some("api"), true));
     seen.control_plane = Some(control_plane(Some("api"), true));
     seen.connection = Connection::Answering;
-    let first = plan(&seen).status;
+    let first = seen.plan().status;
     seen.cluster.status = Some(first.clone());
     seen.now = now() + jiff::SignedDuration::from_hours(1);
-    assert_eq!(plan(&seen).status, first);
+    assert_eq!(seen.plan().status, first);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_cluster_from_a_topology_says_that_it_is_not_built() {
     let mut seen = observed(cluster(json!({"spec": {"infrastructureRef": null, "controlPlaneRef": null,
         "topology": {"classRef": {"name": "class"}, "version": "v1.34.0"}}})));
     (seen.infrastructure, seen.control_plane) = (None, None);
-    let plan = plan(&seen);
+    let plan = seen.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
 }
@@ -194,7 +194,7 @@ fn a_paused_cluster_says_so_and_changes_nothing() {
         json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}, "finalizers": []}}),
         json!({"spec": {"paused": true}, "metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}}),
     ] {
-        let plan = plan(&observed(cluster(more)));
+        let plan = observed(cluster(more)).plan();
         assert!(plan.steps.is_empty());
         let conditions = plan.status.conditions.unwrap();
         assert_eq!(conditions.len(), 1, "{conditions:?}");
@@ -222,7 +222,7 @@ fn whose_endpoint_counts() {
         let mut seen = observed(cluster(json!({"spec": {"controlPlaneEndpoint": own}})));
         seen.infrastructure = Some(infrastructure(published, true));
         seen.control_plane = Some(control_plane(declared, false));
-        let plan = plan(&seen);
+        let plan = seen.plan();
         let set = plan.steps.iter().find_map(|step| match step {
             Step::Write(Write { id, action: Action::Itself(fields) }) if id.kind == "endpoint" => {
                 fields["spec"]["controlPlaneEndpoint"]["host"].as_str()
@@ -255,9 +255,9 @@ fn one_failed_probe_is_no_outage() {
     seen.infrastructure = Some(infrastructure(Some("api"), true));
     seen.control_plane = Some(control_plane(Some("api"), true));
     seen.connection = Connection::Answering;
-    seen.cluster.status = Some(plan(&seen).status);
+    seen.cluster.status = Some(seen.plan().status);
     let status = |seen: &Observed| {
-        let conditions = plan(seen).status.conditions.unwrap();
+        let conditions = seen.plan().status.conditions.unwrap();
         conditions.into_iter().find(|one| one.type_ == "RemoteConnectionProbe").unwrap().status
     };
     seen.connection = Connection::Failing { why: "timeout".to_owned(), is_lasting: false };
@@ -296,7 +296,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
         Read::found([worker("Machine", "owned", Some("MachineSet")), worker("Machine", "single", None)]);
     let mut stages = Vec::new();
     let mut stage = |seen: &Observed| {
-        let conditions = plan(seen).status.conditions.unwrap();
+        let conditions = seen.plan().status.conditions.unwrap();
         let deleting = conditions.into_iter().find(|one| one.type_ == "Deleting").unwrap();
         stages.push(format!("{}: {}\n  {}", deleting.reason, deleting.message, ids(seen).join("\n  ")));
     };

@@ -29,7 +29,7 @@ pub trait Subject {
 
 /// A plan in the making.
 pub struct Draft<'a, P: Planner> {
-    pub observed: &'a P::Observed,
+    pub observed: &'a P,
     pub objects: Vec<P::Object>,
     pub steps: Frontier<StepOf<P>>,
     /// The status so far, without what was said.
@@ -41,10 +41,10 @@ pub struct Draft<'a, P: Planner> {
 
 impl<'a, P> Draft<'a, P>
 where
-    P: Planner<Observed: Subject<Root: HasStatus<Status = P::Status>>, Status: Conditioned>,
+    P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>,
 {
     /// Begins with the status that was written last.
-    pub fn new(observed: &'a P::Observed) -> Self {
+    pub fn new(observed: &'a P) -> Self {
         Self {
             observed,
             objects: Vec::new(),
@@ -86,7 +86,7 @@ where
     /// Says one condition.
     pub fn say(&mut self, finding: impl Into<Finding>) {
         let finding = finding.into();
-        let kind = <P::Observed as Subject>::Root::kind(&());
+        let kind = P::Root::kind(&());
         debug_assert!(is_declared(&kind, &finding), "not declared for {kind}: {finding:?}");
         if let Some(waiting) = finding.waiting() {
             self.report.wait(waiting.clone());
@@ -145,7 +145,7 @@ where
         for finding in &said {
             status.write(finding, generation, now);
         }
-        for (type_, name) in <P::Observed as Subject>::OLDER {
+        for (type_, name) in P::OLDER {
             let Some(condition) = status.condition(type_) else { continue };
             if let Some(older) = status.older() {
                 set_severity(older, &renamed(&condition, name), conditions::Severity::Info, now);

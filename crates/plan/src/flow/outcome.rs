@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::{Identified, StepId};
+
 /// The result of running one step. Never an error: the next plan sees it and decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -34,6 +36,23 @@ impl Outcome {
     /// True when the step had its effect.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Created(_) | Self::Done)
+    }
+
+    /// The identity of what is new, empty where nothing is; none when the step had no effect.
+    pub fn made(&self) -> Option<&str> {
+        match self {
+            Self::Created(id) => Some(id),
+            Self::Done => Some(""),
+            Self::Refused(_) | Self::Stale | Self::Lost | Self::Failed(_) => None,
+        }
+    }
+
+    /// The step and the words of who refused it.
+    pub fn refusal(&self, step: &impl Identified) -> Option<(StepId, String)> {
+        match self {
+            Self::Refused(refusal) => Some((step.id(), refusal.message.clone())),
+            _ => None,
+        }
     }
 
     /// True when the effect is not known.

@@ -14,10 +14,8 @@ use super::{Identified, Outcome, Plan, Step, StepId};
 pub type StepOf<P> = Step<<P as Planner>::Own, <P as Planner>::Tenant, <P as Planner>::Cloud>;
 pub type PlanOf<P> = Plan<StepOf<P>, <P as Planner>::Status, <P as Planner>::Object>;
 
-/// Pure decisions about one kind.
-pub trait Planner: 'static {
-    /// Everything that decides.
-    type Observed: Send + Sync;
+/// Pure decisions about one kind, made by what was observed of it: everything that decides.
+pub trait Planner: Sized + Send + Sync + 'static {
     /// What has to be read before a plan can be made.
     type Wanted: Send + Sync;
     /// Steps that only this controller's edge can run.
@@ -32,16 +30,14 @@ pub trait Planner: 'static {
     type Object: Send + Sync;
 
     /// What to read next; none when a plan can be made from what is there.
-    fn wanted(observed: &Self::Observed) -> Option<Self::Wanted>;
-    fn plan(observed: &Self::Observed) -> PlanOf<Self>
-    where
-        Self: Sized;
+    fn wanted(&self) -> Option<Self::Wanted> {
+        None
+    }
+    fn plan(&self) -> PlanOf<Self>;
     /// Makes the observation what it is after that outcome.
-    fn fold(observed: &mut Self::Observed, step: &StepOf<Self>, outcome: &Outcome)
-    where
-        Self: Sized;
+    fn fold(&mut self, step: &StepOf<Self>, outcome: &Outcome);
     /// The same for an object of the plan that could not be applied; conditions tell about it.
-    fn not_applied(observed: &mut Self::Observed, object: StepId, outcome: &Outcome) {
-        let _ = (observed, object, outcome);
+    fn not_applied(&mut self, object: StepId, outcome: &Outcome) {
+        let _ = (object, outcome);
     }
 }

@@ -37,6 +37,12 @@ pub enum Read<T> {
     Many(Vec<T>),
 }
 
+impl<T> Default for Read<T> {
+    fn default() -> Self {
+        Self::unknown("not read")
+    }
+}
+
 impl<T> Read<T> {
     /// A read that says nothing, with its reason.
     pub fn unknown(why: impl Into<String>) -> Self {

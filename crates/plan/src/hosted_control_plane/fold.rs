@@ -4,54 +4,16 @@
 //! repeat; one whose answer was lost changes nothing. The executor does not try it again in this pass.
 
 use hangar_api::contract::Endpoint;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 
 use super::material::Content;
 use super::observed::{Observed, SecretFacts, TenantObject, WorkloadFacts};
-use super::step::{Mint, Step, TenantStep};
+use super::step::Mint;
 use super::{ObjectIdentity, names};
-use crate::flow::{Action, Identified as _, Outcome, Read, Write};
+use crate::flow::{Action, Read, Write};
 
 impl Observed {
-    /// Makes the observation what it is after that outcome.
-    ///
-    /// Minting answers [`Outcome::Created`] with the metadata of the Secret, or with no more than the fingerprint of what
-    /// was minted. Applying in the tenant answers [`Outcome::Created`] or [`Outcome::Done`].
-    pub fn fold(&mut self, step: &Step, outcome: &Outcome) {
-        let id = match outcome {
-            Outcome::Created(id) => id.clone(),
-            Outcome::Done => String::new(),
-            Outcome::Stale | Outcome::Lost => return,
-            Outcome::Refused(_) | Outcome::Failed(_) => {
-                self.troubles.extend(outcome.trouble().map(|words| (step.id(), words.to_owned())));
-                return;
-            }
-        };
-        match step {
-            Step::Write(write) => self.written(write),
-            Step::Own(mint) => {
-                let metadata = serde_json::from_str::<ObjectMeta>(&id).ok();
-                let facts = metadata.and_then(|metadata| SecretFacts::of(&metadata));
-                let facts = facts.unwrap_or_else(|| self.minted(mint, id));
-                self.secrets.insert(mint.material, Read::One(facts));
-            }
-            Step::Tenant(TenantStep::Apply { object, uid }) => {
-                let annotations = object.metadata.annotations.as_ref();
-                let applied =
-                    annotations.and_then(|annotations| annotations.get(names::DESIRED_ANNOTATION)).cloned();
-                let uid = uid.clone().unwrap_or(id);
-                let object = ObjectIdentity::of(object);
-                self.in_tenant(object, TenantObject::Ours { uid, applied, is_drifted: false });
-            }
-            Step::Tenant(TenantStep::Delete { object, .. }) => {
-                self.in_tenant(object.clone(), TenantObject::Absent);
-            }
-            Step::Cloud(never) => match *never {},
-        }
-    }
-
-    fn written(&mut self, write: &Write) {
+    pub(super) fn written(&mut self, write: &Write) {
         write.on_itself(&mut self.control_plane);
         match &write.action {
             Action::Change { target, fields } => {
@@ -72,7 +34,7 @@ impl Observed {
         }
     }
 
-    fn minted(&self, mint: &Mint, fingerprint: String) -> SecretFacts {
+    pub(super) fn minted(&self, mint: &Mint, fingerprint: String) -> SecretFacts {
         let before = self.secrets.get(&mint.material).and_then(|read| read.iter().next());
         SecretFacts {
             uid: before.and_then(|facts| facts.uid.clone()),
@@ -83,7 +45,7 @@ impl Observed {
         }
     }
 
-    fn in_tenant(&mut self, object: ObjectIdentity, state: TenantObject) {
+    pub(super) fn in_tenant(&mut self, object: ObjectIdentity, state: TenantObject) {
         if let Read::One(tenant) = &mut self.tenant {
             tenant.objects.insert(object, state);
         }

@@ -59,6 +59,7 @@ use std::time::Duration;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};
 use hangar_api::names::{BLOCK_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 
 pub use epoch::{Epoch, Recorded};
@@ -74,7 +75,7 @@ pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, val
 pub use version::KubernetesVersion;
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Never, Outcome, Planner, Read, StepId, Subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, Subject};
 use crate::referred;
 use conditions::{not_rendered, nothing_done};
 pub(crate) use unsupported::without_effect;
@@ -104,11 +105,7 @@ pub enum Wanted {
     Tenant,
 }
 
-/// Decides about HostedControlPlanes.
-pub struct HostedControlPlanePlanner;
-
-impl Planner for HostedControlPlanePlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Wanted;
     type Own = Box<Mint>;
     type Tenant = TenantStep;
@@ -116,38 +113,63 @@ impl Planner for HostedControlPlanePlanner {
     type Status = HostedControlPlaneStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Wanted> {
-        observed.wanted()
+    fn wanted(&self) -> Option<Wanted> {
+        // A name that nothing can be named after has nothing to be looked for.
+        self.names()?;
+        if self.secrets.is_empty() {
+            return Some(Wanted::Secrets);
+        }
+        (self.tenant == Read::unknown(NOT_ASKED)).then_some(Wanted::Tenant)
     }
 
-    fn plan(observed: &Observed) -> Plan {
-        plan(observed)
+    fn plan(&self) -> Plan {
+        let mut draft = Draft::new(self);
+        status::counters(&mut draft);
+        decide(&mut draft);
+        if self.has_unread() {
+            draft.again(READ_AGAIN);
+        }
+        draft.finish()
     }
 
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        observed.fold(step, outcome);
+    /// Minting answers [`Outcome::Created`] with the metadata of the Secret, or with no more than the fingerprint of what
+    /// was minted. Applying in the tenant answers [`Outcome::Created`] or [`Outcome::Done`].
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        let Some(id) = outcome.made() else {
+            return self.troubles.extend(outcome.trouble().map(|words| (step.id(), words.to_owned())));
+        };
+        match step {
+            Step::Write(write) => self.written(write),
+            Step::Own(mint) => {
+                let metadata = serde_json::from_str::<ObjectMeta>(id).ok();
+                let facts = metadata.and_then(|metadata| SecretFacts::of(&metadata));
+                let facts = facts.unwrap_or_else(|| self.minted(mint, id.to_owned()));
+                self.secrets.insert(mint.material, Read::One(facts));
+            }
+            Step::Tenant(TenantStep::Apply { object, uid }) => {
+                let annotations = object.metadata.annotations.as_ref();
+                let applied =
+                    annotations.and_then(|annotations| annotations.get(names::DESIRED_ANNOTATION)).cloned();
+                let uid = uid.clone().unwrap_or_else(|| id.to_owned());
+                let object = ObjectIdentity::of(object);
+                self.in_tenant(object, TenantObject::Ours { uid, applied, is_drifted: false });
+            }
+            Step::Tenant(TenantStep::Delete { object, .. }) => {
+                self.in_tenant(object.clone(), TenantObject::Absent);
+            }
+            Step::Cloud(never) => match *never {},
+        }
     }
 
-    fn not_applied(observed: &mut Observed, object: StepId, outcome: &Outcome) {
+    fn not_applied(&mut self, object: StepId, outcome: &Outcome) {
         // What passes by itself is no news; what was refused is.
         if let Outcome::Refused(refusal) = outcome {
-            observed.troubles.insert(object, refusal.message.clone());
+            self.troubles.insert(object, refusal.message.clone());
         }
     }
 }
 
-/// Decides. Total, deterministic, without side effects.
-pub fn plan(observed: &Observed) -> Plan {
-    let mut draft = Draft::new(observed);
-    status::counters(&mut draft);
-    decide(&mut draft);
-    if observed.has_unread() {
-        draft.again(READ_AGAIN);
-    }
-    draft.finish()
-}
-
-type Draft<'a> = flow::Draft<'a, HostedControlPlanePlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = HostedControlPlane;

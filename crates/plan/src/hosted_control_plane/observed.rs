@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::material::Material;
-use super::{Names, Wanted, names};
+use super::{Names, names};
 use crate::flow::{Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
 
@@ -60,16 +60,6 @@ pub struct Observed {
 pub const NOT_ASKED: &str = "it was not asked";
 
 impl Observed {
-    /// What to read next before a plan can be made.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
-        // A name that nothing can be named after has nothing to be looked for.
-        self.names()?;
-        if self.secrets.is_empty() {
-            return Some(Wanted::Secrets);
-        }
-        (self.tenant == Read::unknown(NOT_ASKED)).then_some(Wanted::Tenant)
-    }
-
     /// What everything is named, where that can be told: also after a Cluster that is gone, for what is named after it has
     /// to go too.
     pub fn names(&self) -> Option<Names> {

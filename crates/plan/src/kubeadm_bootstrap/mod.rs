@@ -36,7 +36,6 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
 
-pub use fold::fold;
 pub use observed::{
     ClusterFacts, DataSecret, KeyOfSecret, MachineFacts, NOT_READ, Observed, Stage, Wanted, keys_of_secrets,
 };
@@ -47,7 +46,7 @@ pub use token::{
 };
 
 use crate::conditions::who::SERVER;
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, Subject, Wake};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Read, Subject, Wake};
 use conditions::data_secret_available;
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
@@ -65,11 +64,7 @@ fn poll(observed: &Observed) -> Wake {
     Wake::after(observed.now, if is_early { EARLY_POLL } else { POLL })
 }
 
-/// Decides about KubeadmConfigs.
-pub struct KubeadmPlanner;
-
-impl Planner for KubeadmPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Wanted;
     type Own = Never;
     type Tenant = TokenStep;
@@ -77,38 +72,59 @@ impl Planner for KubeadmPlanner {
     type Status = KubeadmConfigStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Wanted> {
-        observed.wanted()
-    }
-
-    fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about one KubeadmConfig.
-pub fn plan(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
-    let mut draft = Draft::new(observed);
-    if draft.is_paused(observed.paused()) {
-        return draft.finish();
-    }
-    match observed.stage() {
-        Stage::Paused | Stage::Leave => {}
-        Stage::Wait(finding) => status::waits(&mut draft, finding),
-        Stage::Render => {
-            let finding = render(&mut draft);
-            status::waits(&mut draft, finding);
+    fn wanted(&self) -> Option<Wanted> {
+        let is_unread = |read: &Read<Token>| *read == Read::unknown(NOT_READ);
+        match self.stage() {
+            Stage::Render => is_unread(&self.token).then_some(Wanted::Inputs),
+            Stage::Care(data) => {
+                let id = data.token_id?;
+                if is_unread(&self.token) {
+                    return Some(Wanted::Token { id });
+                }
+                let is_lost = self.token.is_absent() && is_unread(&data.recorded_token);
+                is_lost.then_some(Wanted::RecordedToken { secret: data.name })
+            }
+            Stage::Paused | Stage::Leave | Stage::Wait(_) => None,
         }
-        Stage::Care(data) => care(&mut draft, &data),
     }
-    draft.finish()
+
+    fn plan(&self) -> Plan<Step, KubeadmConfigStatus> {
+        let mut draft = Draft::new(self);
+        if draft.is_paused(self.paused()) {
+            return draft.finish();
+        }
+        match self.stage() {
+            Stage::Paused | Stage::Leave => {}
+            Stage::Wait(finding) => status::waits(&mut draft, finding),
+            Stage::Render => {
+                let finding = render(&mut draft);
+                status::waits(&mut draft, finding);
+            }
+            Stage::Care(data) => care(&mut draft, &data),
+        }
+        draft.finish()
+    }
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        if outcome.is_success() {
+            self.trouble = None;
+            match step {
+                Step::Write(write) => self.written(write),
+                Step::Tenant(step) => self.done_in_tenant(step),
+                Step::Own(never) | Step::Cloud(never) => match *never {},
+            }
+            return;
+        }
+        let words = outcome.trouble().map_or_else(|| outcome.to_string(), str::to_owned);
+        self.trouble = Some(format!("{}: {words}", step.id()));
+        if outcome.ends_the_pass() {
+            self.token = Read::unknown(&words);
+            self.data_secret = Read::unknown(&words);
+        }
+    }
 }
 
-type Draft<'a> = flow::Draft<'a, KubeadmPlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = KubeadmConfig;

@@ -126,23 +126,6 @@ pub enum Wanted {
 }
 
 impl Observed {
-    /// What to read next before a plan can be made.
-    pub fn wanted(&self) -> Option<Wanted> {
-        let is_unread = |read: &Read<Token>| *read == Read::unknown(NOT_READ);
-        match self.stage() {
-            Stage::Render => is_unread(&self.token).then_some(Wanted::Inputs),
-            Stage::Care(data) => {
-                let id = data.token_id?;
-                if is_unread(&self.token) {
-                    return Some(Wanted::Token { id });
-                }
-                let is_lost = self.token.is_absent() && is_unread(&data.recorded_token);
-                is_lost.then_some(Wanted::RecordedToken { secret: data.name })
-            }
-            Stage::Paused | Stage::Leave | Stage::Wait(_) => None,
-        }
-    }
-
     /// How far it has come, from what the stores show.
     pub fn stage(&self) -> Stage {
         if self.paused().is_some() {

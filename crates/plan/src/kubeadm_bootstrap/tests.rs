@@ -110,7 +110,7 @@ fn key(name: &str) -> KeyOfSecret {
 }
 
 fn step_ids(observed: &Observed) -> Vec<String> {
-    plan(observed).steps.iter().map(|step| step.id().to_string()).collect()
+    observed.plan().steps.iter().map(|step| step.id().to_string()).collect()
 }
 
 /// The data Secret that a step makes.
@@ -129,14 +129,14 @@ fn data(observed: &mut Observed) -> Secret {
         if let Some(secret) = made(&step) {
             return secret;
         }
-        fold(observed, &step, &Outcome::Done);
+        observed.fold(&step, &Outcome::Done);
     }
     panic!("no data");
 }
 
 /// Rules that hold for every plan.
 fn checked(observed: &Observed) -> Plan<Step, KubeadmConfigStatus> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     for step in &plan.steps {
         assert!(!format!("{step:?}").contains("0123456789abcdef") || made(step).is_some(), "{step:?}");
         assert!(!step.id().to_string().contains("0123456789abcdef"));
@@ -233,7 +233,7 @@ fn the_stages_wait_in_order_and_say_for_whom() {
     seen.token = Read::Absent;
     seen.machine = machine.map(|machine| MachineFacts { version: Some("v1.30.9".to_owned()), ..machine });
     assert_eq!(reason(&seen), "UnsupportedConfiguration");
-    let message = conditions::get(&plan(&seen).status, "DataSecretAvailable").unwrap().message.clone();
+    let message = conditions::get(&seen.plan().status, "DataSecretAvailable").unwrap().message.clone();
     assert!(message.contains("Machine spec.version: Kubernetes before 1.31 is not supported"), "{message}");
 }
 
@@ -423,7 +423,7 @@ impl World for Both {
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+        observed.fold(step, outcome);
     }
 
     /// The machine joins once it has its data.

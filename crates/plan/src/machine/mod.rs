@@ -29,7 +29,6 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 pub use drain::{PodFacts, PodKey};
-pub use fold::fold;
 pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
@@ -49,11 +48,7 @@ const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 /// What the object is called in step names.
 const NAME: &str = "machine";
 
-/// Decides about Machines.
-pub struct MachinePlanner;
-
-impl Planner for MachinePlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Look;
     type Own = Never;
     type Tenant = NodeStep;
@@ -61,41 +56,43 @@ impl Planner for MachinePlanner {
     type Status = MachineStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Look> {
-        if observed.node == NodeView::NotLooked { look(observed) } else { None }
+    fn wanted(&self) -> Option<Look> {
+        if self.node == NodeView::NotLooked { look(self) } else { None }
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about a Machine, and what to say.
-pub fn plan(observed: &Observed) -> Plan<Step, MachineStatus> {
-    let mut draft = Draft::new(observed);
-    if draft.is_paused(observed.is_paused()) {
-        return draft.finish();
-    }
-    if draft.is_deleting() {
-        delete::draft(&mut draft);
-    } else {
-        draft.say(conditions::deleting::NOT_DELETING);
-        if draft.has_finalizer(names::MACHINE_FINALIZER) {
-            provision(&mut draft);
-        } else {
-            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
+    fn plan(&self) -> Plan<Step, MachineStatus> {
+        let mut draft = Draft::new(self);
+        if draft.is_paused(self.is_paused()) {
+            return draft.finish();
         }
-        draft.wake_at(wake(observed));
+        if draft.is_deleting() {
+            delete::draft(&mut draft);
+        } else {
+            draft.say(conditions::deleting::NOT_DELETING);
+            if draft.has_finalizer(names::MACHINE_FINALIZER) {
+                provision(&mut draft);
+            } else {
+                draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
+            }
+            draft.wake_at(wake(self));
+        }
+        status::draft(&mut draft);
+        draft.finish()
     }
-    status::draft(&mut draft);
-    draft.finish()
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if outcome.is_success() {
+            match step {
+                Step::Write(write) => self.written(write),
+                Step::Tenant(step) => self.done_in_tenant(step),
+                Step::Own(never) | Step::Cloud(never) => match *never {},
+            }
+        }
+    }
 }
 
-type Draft<'a> = flow::Draft<'a, MachinePlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = Machine;

@@ -114,7 +114,7 @@ fn running() -> Value {
 }
 
 fn ids(observed: &Observed) -> Vec<String> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap_or_default());
     plan.steps.iter().map(|step| step.id().to_string()).collect()
 }
@@ -139,7 +139,7 @@ fn of_server<const N: usize>(nodes: [Node; N], provider_id: &str) -> NodeView {
 
 #[test]
 fn nothing_is_there_yet() {
-    let plan = plan(&observed(machine(json!({}))));
+    let plan = observed(machine(json!({}))).plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
 }
@@ -156,7 +156,7 @@ fn the_objects_are_taken_over_from_the_set() {
         "name": "b", "uid": "u-b", "controller": true}]});
     seen.infrastructure = referred(of_other, json!({}), Contract::V1Beta1);
     assert_eq!(ids(&seen), ["claim bootstrap "]);
-    let conditions = plan(&seen).status.conditions.unwrap();
+    let conditions = seen.plan().status.conditions.unwrap();
     let infrastructure = conditions.iter().find(|one| one.type_ == "InfrastructureReady").unwrap();
     assert!(infrastructure.message.contains("belongs to Machine b"), "{infrastructure:?}");
 }
@@ -167,7 +167,7 @@ fn facts_are_noted_and_the_node_is_searched() {
     seen.bootstrap = Some(bootstrapped());
     seen.infrastructure = provisioned();
     assert_eq!(look(&seen), None);
-    let plan = plan(&seen);
+    let plan = seen.plan();
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
     let noted = running();
     seen.machine = machine(json!({"spec": noted["spec"]}));
@@ -236,11 +236,11 @@ fn a_running_machine_gives_its_node_labels_and_frees_it() {
     seen.bootstrap = Some(bootstrapped());
     seen.infrastructure = provisioned();
     seen.node = found(json!({}));
-    let plan = plan(&seen);
+    let plan = seen.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
     let Some(step) = plan.steps.iter().next().cloned() else { panic!("no step") };
-    fold(&mut seen, &step, &Outcome::Done);
+    seen.fold(&step, &Outcome::Done);
     assert_eq!(ids(&seen), [""; 0], "folded");
 }
 
@@ -251,7 +251,7 @@ fn a_label_taken_from_the_machine_is_taken_from_the_node() {
     seen.node = found(json!({"metadata": {
         "labels": {"node.cluster.x-k8s.io/old": "x", "node.cluster.x-k8s.io/theirs": "x"},
         "annotations": {"cluster.x-k8s.io/labels-from-machine": "node.cluster.x-k8s.io/old"}}}));
-    let plan = plan(&seen);
+    let plan = seen.plan();
     let Some(Step::Tenant(NodeStep::Patch { patch, .. })) = plan.steps.iter().next() else {
         panic!("{:?}", plan.steps)
     };
@@ -284,12 +284,12 @@ fn available_after_being_ready_for_long_enough() {
     seen.infrastructure = provisioned();
     seen.node = found(json!({}));
     let status = |seen: &Observed| {
-        let conditions = plan(seen).status.conditions.unwrap();
+        let conditions = seen.plan().status.conditions.unwrap();
         conditions.into_iter().find(|one| one.type_ == "Available").unwrap().status
     };
     assert_eq!(status(&seen), "False");
-    assert_eq!(plan(&seen).wake.remaining(now()), Some(Duration::from_secs(10)));
-    seen.machine.status = Some(plan(&seen).status);
+    assert_eq!(seen.plan().wake.remaining(now()), Some(Duration::from_secs(10)));
+    seen.machine.status = Some(seen.plan().status);
     seen.now = now() + jiff::SignedDuration::from_secs(29);
     assert_eq!(status(&seen), "False");
     seen.now = now() + jiff::SignedDuration::from_secs(30);
@@ -302,10 +302,10 @@ fn a_tenant_that_is_away_changes_nothing_that_was_said() {
     seen.bootstrap = Some(bootstrapped());
     seen.infrastructure = provisioned();
     seen.node = found(json!({"spec": {"taints": null}}));
-    seen.machine.status = Some(plan(&seen).status);
-    let before = plan(&seen).status;
+    seen.machine.status = Some(seen.plan().status);
+    let before = seen.plan().status;
     seen.node = NodeView::Unreachable("timeout".to_owned());
-    assert_eq!(plan(&seen).status, before);
+    assert_eq!(seen.plan().status, before);
     assert_eq!(ids(&seen), [""; 0]);
 }
 
@@ -374,7 +374,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
     seen.pods = Read::One(pod("web", json!({})));
     let mut stages = Vec::new();
     let mut stage = |name: &str, seen: &Observed| {
-        let conditions = plan(seen).status.conditions.unwrap();
+        let conditions = seen.plan().status.conditions.unwrap();
         let deleting = conditions.into_iter().find(|one| one.type_ == "Deleting").unwrap();
         let steps = ids(seen).join(", ");
         stages.push(format!("{name}: {}\n  {}\n  steps: {steps}", deleting.reason, deleting.message));
@@ -508,10 +508,10 @@ fn no_server_is_deleted_while_nobody_knows_whether_its_node_must_be_emptied() {
     seen.bootstrap = None;
     seen.control_plane = Some(Read::unknown("watch broken"));
     assert_eq!(ids(&seen), [""; 0]);
-    let conditions = plan(&seen).status.conditions.unwrap();
+    let conditions = seen.plan().status.conditions.unwrap();
     let deleting = conditions.iter().find(|one| one.type_ == "Deleting").unwrap();
     assert!(deleting.message.contains("watch broken"), "{deleting:?}");
-    assert_ne!(plan(&seen).wake, Wake::OnChange);
+    assert_ne!(seen.plan().wake, Wake::OnChange);
     // Where it makes no difference nobody waits for it.
     let Read::One(cluster) = &mut seen.cluster else { panic!() };
     cluster.metadata.deletion_timestamp = seen.machine.metadata.deletion_timestamp.clone();

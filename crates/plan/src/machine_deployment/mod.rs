@@ -23,7 +23,6 @@ use jiff::Timestamp;
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
 
-pub use fold::fold;
 pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
@@ -44,11 +43,7 @@ const NAME: &str = "machine-deployment";
 pub type Step = flow::Step;
 type DeploymentPlan = Plan<Step, MachineDeploymentStatus, MachineSet>;
 
-/// Decides about MachineDeployments.
-pub struct MachineDeploymentPlanner;
-
-impl Planner for MachineDeploymentPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Never;
     type Own = Never;
     type Tenant = Never;
@@ -56,59 +51,54 @@ impl Planner for MachineDeploymentPlanner {
     type Status = MachineDeploymentStatus;
     type Object = MachineSet;
 
-    fn wanted(_: &Observed) -> Option<Never> {
-        None
+    /// The objects are the current set, where it is ours to keep.
+    fn plan(&self) -> DeploymentPlan {
+        let mut draft = Draft::new(self);
+        let cluster = self.cluster.iter().next();
+        let until = referred::paused(draft.metadata(), cluster);
+        let is_paused_by_itself = self.is_paused_by_itself() && !draft.is_deleting();
+        let is_paused =
+            draft.is_paused(until.or_else(|| is_paused_by_itself.then_some("spec.paused to be unset")));
+        if !self.sets.is_unknown() {
+            status::counts(&mut draft.status, self);
+        }
+        if is_paused {
+            return draft.finish();
+        }
+        let has_finalizer = draft.has_finalizer(names::MACHINE_DEPLOYMENT_FINALIZER);
+        if self.cluster.is_unknown() {
+            // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+        } else if draft.is_deleting() {
+            if has_finalizer && !self.sets.is_unknown() {
+                delete_all(&mut draft);
+            }
+        } else if !has_finalizer {
+            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
+        } else if !self.sets.is_unknown() && !is_cluster_going(self) {
+            let deployment = &self.deployment;
+            let name = &deployment.spec.cluster_name;
+            if let Some(claim) =
+                cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
+            {
+                draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
+            }
+            adopt(&mut draft);
+            roll(&mut draft);
+        }
+        status::draft(&mut draft);
+        draft.wake_at(wake(self));
+        draft.finish()
     }
 
-    fn plan(observed: &Observed) -> DeploymentPlan {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if let Some(uid) = outcome.made() {
+            self.written(step.write(), uid);
+        }
     }
 }
 
-/// What to do about a MachineDeployment, and what to say. The objects are the current set, where it is ours to keep.
-pub fn plan(observed: &Observed) -> DeploymentPlan {
-    let mut draft = Draft::new(observed);
-    let cluster = observed.cluster.iter().next();
-    let until = referred::paused(draft.metadata(), cluster);
-    let is_paused_by_itself = observed.is_paused_by_itself() && !draft.is_deleting();
-    let is_paused =
-        draft.is_paused(until.or_else(|| is_paused_by_itself.then_some("spec.paused to be unset")));
-    if !observed.sets.is_unknown() {
-        status::counts(&mut draft.status, observed);
-    }
-    if is_paused {
-        return draft.finish();
-    }
-    let has_finalizer = draft.has_finalizer(names::MACHINE_DEPLOYMENT_FINALIZER);
-    if observed.cluster.is_unknown() {
-        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-    } else if draft.is_deleting() {
-        if has_finalizer && !observed.sets.is_unknown() {
-            delete_all(&mut draft);
-        }
-    } else if !has_finalizer {
-        draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
-    } else if !observed.sets.is_unknown() && !is_cluster_going(observed) {
-        let deployment = &observed.deployment;
-        let name = &deployment.spec.cluster_name;
-        if let Some(claim) =
-            cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
-        {
-            draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
-        }
-        adopt(&mut draft);
-        roll(&mut draft);
-    }
-    status::draft(&mut draft);
-    draft.wake_at(wake(observed));
-    draft.finish()
-}
-
-type Draft<'a> = flow::Draft<'a, MachineDeploymentPlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = MachineDeployment;

@@ -240,7 +240,7 @@ fn makes_a_set(step: &Step) -> bool {
 }
 
 fn created(observed: &Observed) -> MachineSet {
-    let plan = plan(observed);
+    let plan = observed.plan();
     let found = plan.steps.iter().find(|step| makes_a_set(step));
     let step = found.unwrap_or_else(|| panic!("{:?}", plan.steps));
     let Action::Create { object, .. } = &step.write().action else { panic!("{step:?}") };
@@ -255,7 +255,7 @@ fn created(observed: &Observed) -> MachineSet {
 #[test]
 fn the_first_set() {
     let seen = observed(deployment(json!({})));
-    let plan = plan(&seen);
+    let plan = seen.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap());
     let set = created(&seen);
     let set = serde_saphyr::to_string(&set).unwrap();
@@ -279,7 +279,7 @@ fn the_same_template_keeps_its_set_and_another_rolls() {
     let mut seen = observed(deployment(json!({})));
     let set = created(&seen);
     seen.sets = Read::One(set.clone());
-    let has_create = |seen: &Observed| plan(seen).steps.iter().any(makes_a_set);
+    let has_create = |seen: &Observed| seen.plan().steps.iter().any(makes_a_set);
     assert!(!has_create(&seen));
     // In place: labels, timeouts, gates, taints.
     let in_place = json!({"spec": {"template": {"metadata": {"labels": {"more": "x"}}, "spec": {
@@ -287,7 +287,7 @@ fn the_same_template_keeps_its_set_and_another_rolls() {
         "taints": [{"key": "a", "effect": "NoSchedule", "propagation": "Always"}]}}}});
     seen.deployment = deployment(in_place);
     assert!(!has_create(&seen));
-    let kept = &plan(&seen).objects[0];
+    let kept = &seen.plan().objects[0];
     assert_eq!(kept.metadata.name, set.metadata.name);
     assert_eq!(kept.spec.selector, set.spec.selector);
     assert_eq!(kept.spec.template.spec.min_ready_seconds, Some(5));
@@ -311,14 +311,14 @@ fn a_rollout_by_time_begins_when_it_is_due() {
     seen.sets = Read::One(set.clone());
     let later = now() + jiff::SignedDuration::from_hours(1);
     seen.deployment = deployment(json!({"spec": {"rollout": {"after": later.to_string()}}}));
-    let waiting = plan(&seen);
+    let waiting = seen.plan();
     assert!(!waiting.steps.iter().any(makes_a_set));
     assert_eq!(waiting.wake, Wake::At(later));
     seen.now = later;
     let second = created(&seen);
     assert_ne!(second.metadata.name, set.metadata.name);
     seen.sets = Read::found([set, second]);
-    assert!(!plan(&seen).steps.iter().any(makes_a_set), "once");
+    assert!(!seen.plan().steps.iter().any(makes_a_set), "once");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_template_that_comes_back_is_the_latest_revision() {
     let second = created(&seen);
     seen.sets = Read::found([first.clone(), second]);
     seen.deployment = deployment(json!({}));
-    let plan = plan(&seen);
+    let plan = seen.plan();
     assert_eq!(plan.objects[0].metadata.name, first.metadata.name);
     assert_eq!(plan.objects[0].metadata.annotations.clone().unwrap()[names::REVISION_ANNOTATION], "3");
     let annotations = json!({"metadata": {"annotations": {names::REVISION_ANNOTATION: "3"}}});
@@ -341,20 +341,20 @@ fn a_template_that_comes_back_is_the_latest_revision() {
 fn nothing_is_decided_without_the_sets_or_while_paused() {
     let mut seen = observed(deployment(json!({})));
     seen.sets = Read::unknown("watch broken");
-    assert!(plan(&seen).steps.is_empty());
-    check_conditions(plan(&seen).status.conditions.as_deref().unwrap());
+    assert!(seen.plan().steps.is_empty());
+    check_conditions(seen.plan().status.conditions.as_deref().unwrap());
     let seen = observed(deployment(json!({"spec": {"paused": true}})));
-    assert!(plan(&seen).steps.is_empty());
+    assert!(seen.plan().steps.is_empty());
     let mut seen = observed(deployment(json!({})));
     seen.cluster = Read::Absent;
-    assert!(plan(&seen).steps.is_empty());
+    assert!(seen.plan().steps.is_empty());
     // It may be paused: nobody can tell, and nothing goes meanwhile.
     let deleting = json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}});
     let mut seen = observed(deployment(deleting));
-    assert!(!plan(&seen).steps.is_empty());
+    assert!(!seen.plan().steps.is_empty());
     seen.cluster = Read::unknown("watch broken");
-    assert!(plan(&seen).steps.is_empty());
-    assert_ne!(plan(&seen).wake, Wake::OnChange);
+    assert!(seen.plan().steps.is_empty());
+    assert_ne!(seen.plan().wake, Wake::OnChange);
 }
 
 /// Trap: a selector that several deployments share takes only what nobody manages.
@@ -368,7 +368,8 @@ fn a_wide_selector_steals_nothing() {
     mine.metadata.name = Some("orphan".to_owned());
     mine.metadata.owner_references = None;
     seen.sets = Read::found([mine, other]);
-    let adopted: Vec<String> = plan(&seen)
+    let adopted: Vec<String> = seen
+        .plan()
         .steps
         .iter()
         .map(Identified::id)

@@ -3,24 +3,11 @@
 use hangar_api::cluster::v1beta2::Machine;
 use kube::core::DynamicObject;
 
-use super::{Clones, Observed, Step};
-use crate::flow::{Action, Outcome, Read, Seen as _, Write};
-
-/// Makes the observation what it is after that outcome.
-pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-    let write = step.write();
-    match outcome {
-        Outcome::Refused(refusal) => {
-            observed.refusals.insert(write.id.clone(), refusal.message.clone());
-        }
-        Outcome::Created(uid) => observed.written(write, Some(uid)),
-        Outcome::Done => observed.written(write, None),
-        Outcome::Stale | Outcome::Lost | Outcome::Failed(_) => {}
-    }
-}
+use super::{Clones, Observed};
+use crate::flow::{Action, Read, Seen as _, Write};
 
 impl Observed {
-    fn written(&mut self, write: &Write, uid: Option<&String>) {
+    pub(super) fn written(&mut self, write: &Write, uid: &str) {
         write.on_itself(&mut self.set);
         write.on(&mut self.machines, self.now);
         if let Action::Create { object, .. } = &write.action {
@@ -41,10 +28,10 @@ impl Observed {
     }
 
     /// Only what was made just now is known well enough to go on from; one that was there before is read first.
-    fn made_machine(&mut self, object: &DynamicObject, uid: Option<&String>) {
+    fn made_machine(&mut self, object: &DynamicObject, uid: &str) {
         let parsed = serde_json::to_value(object).and_then(serde_json::from_value::<Machine>);
-        let (Ok(mut machine), Some(uid)) = (parsed, uid) else { return };
-        machine.metadata.uid = Some(uid.clone());
+        let (Ok(mut machine), false) = (parsed, uid.is_empty()) else { return };
+        machine.metadata.uid = Some(uid.to_owned());
         let clones = Clones {
             bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(|_| Read::Absent),
             infrastructure: Read::Absent,

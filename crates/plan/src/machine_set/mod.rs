@@ -30,7 +30,6 @@ use kube::core::{Selector, SelectorExt as _};
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
-pub use fold::fold;
 pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
@@ -51,11 +50,7 @@ const NAME: &str = "machine-set";
 pub type Step = flow::Step;
 type SetPlan = Plan<Step, MachineSetStatus, Machine>;
 
-/// Decides about MachineSets.
-pub struct MachineSetPlanner;
-
-impl Planner for MachineSetPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Never;
     type Own = Never;
     type Tenant = Never;
@@ -63,57 +58,52 @@ impl Planner for MachineSetPlanner {
     type Status = MachineSetStatus;
     type Object = Machine;
 
-    fn wanted(_: &Observed) -> Option<Never> {
-        None
+    /// The objects are the Machines that exist, with what a change of the template changes in place.
+    fn plan(&self) -> SetPlan {
+        let mut draft = Draft::new(self);
+        let cluster = self.cluster.iter().next();
+        if draft.is_paused(referred::paused(draft.metadata(), cluster)) {
+            return draft.finish();
+        }
+        let has_finalizer = draft.has_finalizer(names::MACHINE_SET_FINALIZER);
+        if self.cluster.is_unknown() {
+            // Whether it is paused cannot be told, so nothing is made and nothing deleted.
+        } else if draft.is_deleting() {
+            if has_finalizer {
+                delete_all(&mut draft);
+            }
+        } else if has_finalizer {
+            if let (Some(cluster), set) = (cluster, &self.set)
+                && let Some(claim) =
+                    referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
+            {
+                draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
+            }
+            own_templates(&mut draft);
+            adopt(&mut draft);
+            scale(&mut draft);
+            complete(&mut draft);
+            draft.objects = desired::in_place(self);
+        } else {
+            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_SET_FINALIZER, NAME));
+        }
+        let is_waiting = self.members().len() < self.replicas() && obstacle(self).is_some();
+        if is_waiting || self.cluster.is_unknown() || self.machines.is_unknown() {
+            draft.again(MISSING_INTERVAL);
+        }
+        status::draft(&mut draft);
+        draft.finish()
     }
 
-    fn plan(observed: &Observed) -> SetPlan {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        self.refusals.extend(outcome.refusal(step));
+        if let Some(uid) = outcome.made() {
+            self.written(step.write(), uid);
+        }
     }
 }
 
-/// What to do about a MachineSet, and what to say. The objects are the Machines that exist, with what a change of the
-/// template changes in place.
-pub fn plan(observed: &Observed) -> SetPlan {
-    let mut draft = Draft::new(observed);
-    let cluster = observed.cluster.iter().next();
-    if draft.is_paused(referred::paused(draft.metadata(), cluster)) {
-        return draft.finish();
-    }
-    let has_finalizer = draft.has_finalizer(names::MACHINE_SET_FINALIZER);
-    if observed.cluster.is_unknown() {
-        // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-    } else if draft.is_deleting() {
-        if has_finalizer {
-            delete_all(&mut draft);
-        }
-    } else if has_finalizer {
-        if let (Some(cluster), set) = (cluster, &observed.set)
-            && let Some(claim) = referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
-        {
-            draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
-        }
-        own_templates(&mut draft);
-        adopt(&mut draft);
-        scale(&mut draft);
-        complete(&mut draft);
-        draft.objects = desired::in_place(observed);
-    } else {
-        draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_SET_FINALIZER, NAME));
-    }
-    let is_waiting = observed.members().len() < observed.replicas() && obstacle(observed).is_some();
-    if is_waiting || observed.cluster.is_unknown() || observed.machines.is_unknown() {
-        draft.again(MISSING_INTERVAL);
-    }
-    status::draft(&mut draft);
-    draft.finish()
-}
-
-type Draft<'a> = flow::Draft<'a, MachineSetPlanner>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
 impl Subject for Observed {
     type Root = MachineSet;

@@ -78,7 +78,7 @@ fn observed(set: MachineSet) -> Observed {
 }
 
 fn ids(observed: &Observed) -> Vec<String> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     check_conditions(plan.status.conditions.as_deref().unwrap_or_default());
     plan.steps.iter().map(|step| step.id().to_string()).collect()
 }
@@ -110,7 +110,7 @@ fn made<'step>(step: &'step Step, kind: &str) -> Option<&'step DynamicObject> {
 #[test]
 fn machines_are_made_and_then_what_they_refer_to() {
     let mut seen = observed(set(json!({})));
-    let first = plan(&seen);
+    let first = seen.plan();
     check_conditions(first.status.conditions.as_deref().unwrap());
     let steps: Vec<&Step> = first.steps.iter().collect();
     let [step] = steps.as_slice() else { panic!("{steps:?}") };
@@ -123,7 +123,7 @@ fn machines_are_made_and_then_what_they_refer_to() {
     );
     let document = serde_saphyr::to_string(&machine).unwrap();
     seen.machines = Read::One(machine);
-    let second = plan(&seen);
+    let second = seen.plan();
     let clones: Vec<String> = second
         .steps
         .iter()
@@ -193,7 +193,7 @@ fn what_keeps_machines_from_being_made_is_named() {
         let mut seen = observed(set(json!({})));
         change(&mut seen);
         assert_eq!(ids(&seen), [""; 0], "{name}");
-        let conditions = plan(&seen).status.conditions.unwrap();
+        let conditions = seen.plan().status.conditions.unwrap();
         let scaling = conditions.iter().find(|one| one.type_ == "ScalingUp").unwrap();
         lines.push(format!("{name}: {}", scaling.message));
     }
@@ -259,7 +259,7 @@ fn nothing_goes_while_the_cluster_cannot_be_read() {
         assert!(!ids(&seen).is_empty());
         seen.cluster = Read::unknown("watch broken");
         assert_eq!(ids(&seen), [""; 0]);
-        assert_ne!(plan(&seen).wake, Wake::OnChange);
+        assert_ne!(seen.plan().wake, Wake::OnChange);
     }
 }
 
@@ -279,7 +279,7 @@ fn a_template_change_in_place_keeps_what_a_machine_is() {
     seen.machines = Read::One(machine("a", 0, 1, json!({})));
     seen.set = set(json!({"spec": {"replicas": 1, "template": {"metadata": {"labels": {"new": "label"}},
         "spec": {"version": "v1.35.0", "minReadySeconds": 9}}}}));
-    let kept = &plan(&seen).objects[0];
+    let kept = &seen.plan().objects[0];
     assert_eq!(kept.spec.version.as_deref(), Some("v1.34.0"));
     assert_eq!(kept.spec.min_ready_seconds, Some(9));
     assert_eq!(kept.metadata.labels.clone().unwrap()["new"], "label");
@@ -299,9 +299,9 @@ fn a_template_gets_the_cluster_as_one_more_owner_and_only_once() {
         });
         claims.collect()
     };
-    assert!(owned(&plan(&observed)).is_empty());
+    assert!(owned(&observed.plan()).is_empty());
     let Read::One(template) = &mut observed.infrastructure_template else { panic!() };
     let owner = &mut template.metadata.owner_references.as_mut().unwrap()[0];
     (owner.name, owner.uid) = ("other".to_owned(), "u-other".to_owned());
-    assert_eq!(owned(&plan(&observed)), [["other", "demo"]]);
+    assert_eq!(owned(&observed.plan()), [["other", "demo"]]);
 }

@@ -1,4 +1,5 @@
-//! What the two OpenStack controllers share: whose a cloud object is, what is known of it, and how trouble is told.
+//! What the OpenStack controllers share: whose a cloud object is, what is known of it, how trouble is told, and how one
+//! server is made and deleted ([`server`]).
 //!
 //! Ownership. Every object of ours carries the owner id of the Kubernetes object it was made for: in its description
 //! (Neutron) or metadata (Nova), written by the create call itself. The id is minted into an annotation before the first
@@ -10,6 +11,7 @@ mod draft;
 mod facts;
 mod owner;
 mod pick;
+pub mod server;
 
 pub use conditions::{Noted, ready_last};
 pub(crate) use draft::{Draft, Subject};

@@ -2,37 +2,11 @@
 
 use super::step::Kind;
 use super::{CloudFacts, NetworkStep, Observed, Step};
-use crate::flow::{Identified as _, Outcome, Read, StepId};
-use crate::openstack::{CloudTrouble, Group, KnownRule, Network, Port, Router, Subnet};
-
-/// Makes the observation what it is after that outcome.
-pub fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-    let condition = match step {
-        Step::Write(_) => "Ready",
-        Step::Cloud(step) => step.condition(),
-        Step::Own(never) | Step::Tenant(never) => match *never {},
-    };
-    match outcome {
-        Outcome::Created(id) => {
-            observed.troubles.remove(condition);
-            done(observed, step, id);
-        }
-        Outcome::Done => {
-            observed.troubles.remove(condition);
-            done(observed, step, "");
-        }
-        _ => {
-            let trouble = CloudTrouble::of_step("OpenStackRefused", &step.id(), outcome);
-            observed.troubles.insert(condition, trouble);
-        }
-    }
-    if outcome.ends_the_pass() {
-        forget(observed, &step.id());
-    }
-}
+use crate::flow::{Read, StepId};
+use crate::openstack::{Group, KnownRule, Network, Port, Router, Subnet};
 
 /// After a lost answer nothing is known of what may have changed.
-fn forget(observed: &mut Observed, step: &StepId) {
+pub(super) fn forget(observed: &mut Observed, step: &StepId) {
     if let Some(facts) = observed.cloud.facts_mut() {
         let why = format!("the answer to {step} was lost");
         facts.networks = Read::unknown(&why);
@@ -43,7 +17,7 @@ fn forget(observed: &mut Observed, step: &StepId) {
     }
 }
 
-fn done(observed: &mut Observed, step: &Step, id: &str) {
+pub(super) fn done(observed: &mut Observed, step: &Step, id: &str) {
     match step {
         Step::Write(write) => write.on_itself(&mut observed.object),
         Step::Cloud(step) => {

@@ -33,12 +33,11 @@ use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 
-pub use fold::fold;
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name, rules_of};
 pub use step::{Kind, NetworkStep, Step};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Wake};
+use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
 use crate::openstack::{self, Access, CloudTrouble, Noted, Subject};
 
 /// The name of the network, the subnet and the router of a cluster. People and tools know it.
@@ -46,11 +45,7 @@ pub fn resource_name(namespace: &str, cluster: &str) -> String {
     format!("k8s-clusterapi-cluster-{namespace}-{cluster}")
 }
 
-/// Decides about OpenStackClusters.
-pub struct OpenStackClusterPlanner;
-
-impl Planner for OpenStackClusterPlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = AskCloud;
     type Own = Never;
     type Tenant = Never;
@@ -58,41 +53,54 @@ impl Planner for OpenStackClusterPlanner {
     type Status = OpenStackClusterStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<AskCloud> {
-        observed.wanted()
-    }
-
-    fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
-        plan(observed)
-    }
-
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
-    }
-}
-
-/// What to do about one OpenStackCluster.
-pub fn plan(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
-    let mut draft = Draft::new(observed);
-    match observed.stage() {
-        Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
-        Stage::NoOwner => draft.wait(
-            "Ready",
-            "WaitingForCluster",
-            Actor::controller("the controller of Clusters"),
-            "a Cluster that owns this object",
-        ),
-        Stage::Unknown(why) => draft.unknown("Ready", &why),
-        Stage::Copied(other) => draft.copied(&other),
-        Stage::Release => {
-            draft.step(openstack::release(&observed.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
+    fn wanted(&self) -> Option<AskCloud> {
+        match (&self.cloud, self.stage()) {
+            (Access::NotAsked, Stage::Keep) => Some(AskCloud { is_deleting: false }),
+            (Access::NotAsked, Stage::Delete) => Some(AskCloud { is_deleting: true }),
+            _ => None,
         }
-        Stage::Claim => draft.claim(),
-        Stage::Delete => draft.with_cloud(delete::draft),
-        Stage::Keep => draft.with_cloud(keep),
     }
-    status::forget(&mut draft);
-    draft.finish()
+
+    fn plan(&self) -> Plan<Step, OpenStackClusterStatus> {
+        let mut draft = Draft::new(self);
+        match self.stage() {
+            Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
+            Stage::NoOwner => draft.wait(
+                "Ready",
+                "WaitingForCluster",
+                Actor::controller("the controller of Clusters"),
+                "a Cluster that owns this object",
+            ),
+            Stage::Unknown(why) => draft.unknown("Ready", &why),
+            Stage::Copied(other) => draft.copied(&other),
+            Stage::Release => {
+                draft.step(openstack::release(&self.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
+            }
+            Stage::Claim => draft.claim(),
+            Stage::Delete => draft.with_cloud(delete::draft),
+            Stage::Keep => draft.with_cloud(keep),
+        }
+        status::forget(&mut draft);
+        draft.finish()
+    }
+
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        let condition = match step {
+            Step::Write(_) => "Ready",
+            Step::Cloud(step) => step.condition(),
+            Step::Own(never) | Step::Tenant(never) => match *never {},
+        };
+        if let Some(id) = outcome.made() {
+            self.troubles.remove(condition);
+            fold::done(self, step, id);
+        } else {
+            let trouble = CloudTrouble::of_step("OpenStackRefused", &step.id(), outcome);
+            self.troubles.insert(condition, trouble);
+        }
+        if outcome.ends_the_pass() {
+            fold::forget(self, &step.id());
+        }
+    }
 }
 
 fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {

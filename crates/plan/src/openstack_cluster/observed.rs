@@ -103,15 +103,6 @@ pub struct AskCloud {
 }
 
 impl Observed {
-    /// What to read before a plan can be made.
-    pub fn wanted(&self) -> Option<AskCloud> {
-        match (&self.cloud, self.stage()) {
-            (Access::NotAsked, Stage::Keep) => Some(AskCloud { is_deleting: false }),
-            (Access::NotAsked, Stage::Delete) => Some(AskCloud { is_deleting: true }),
-            _ => None,
-        }
-    }
-
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
         let meta = &self.object.metadata;

@@ -247,7 +247,7 @@ fn a_quota_is_said_in_the_words_of_the_cloud() {
     let mut observed = cloud.observe();
     claim(&mut observed);
     let step = checked(&observed).steps.iter().next().unwrap().clone();
-    fold(&mut observed, &step, &Outcome::refused("Quota exceeded for resources: ['network']."));
+    observed.fold(&step, &Outcome::refused("Quota exceeded for resources: ['network']."));
     let status = checked(&observed).status;
     let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
     assert_eq!(
@@ -255,7 +255,7 @@ fn a_quota_is_said_in_the_words_of_the_cloud() {
         (Some("OpenStackRefused"), Some("Error"))
     );
     assert!(ready.message.as_deref().unwrap().contains("Quota exceeded for resources: ['network']"));
-    fold(&mut observed, &step, &Outcome::failed("CloudUnavailable", "503"));
+    observed.fold(&step, &Outcome::failed("CloudUnavailable", "503"));
     assert!(
         checked(&observed)
             .status

@@ -1,31 +1,19 @@
-//! One OpenStack server that becomes a node: its ports, the server itself, and its end.
+//! One OpenStack server that becomes a node. How it is made, watched and deleted is in [`crate::openstack::server`].
 //!
 //! Invariants
-//! - Before anything is created everything it needs is found: image, flavor, networks, subnets, groups, server group,
-//!   key, user data of a length that Nova takes. What is missing is reported together.
-//! - Ports come first, with names that follow from the machine's and the owner id in their description; the server is
-//!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
-//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created (`request`).
-//!   Should there be two all the same, the one that a port is bound to is kept.
-//! - A server is ready when it is ACTIVE and all its ports are bound to it.
 //! - A server that was there and is gone is not made again: its node is gone with its disk. The Machine's owner decides.
 //! - Which ports a machine has cannot be changed: their names are recorded before the server is made, and as long as
 //!   `spec.ports` gives others nothing is made and nothing is deleted. So no port is left behind.
 //! - A failed server is told with Nova's own words and left to the Machine's owner; nothing is terminal here.
-//! - Deleting takes the server, waits until it is gone, then the ports; only what carries our owner id.
 
-mod delete;
 mod fold;
 mod observed;
-mod ports;
-mod preflight;
-mod request;
 mod server;
 mod status;
-mod step;
-
 #[cfg(test)]
 mod tests;
+mod unsupported;
+mod wanted;
 
 use std::time::Duration;
 
@@ -36,30 +24,18 @@ use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 
-pub use fold::fold;
-pub use observed::{
-    CloudFacts, ClusterFacts, InfrastructureFacts, MachineFacts, Observed, PortFacts, Preflight, Stage,
-    UserData, Wanted,
-};
-pub use ports::{WantedFixedIp, WantedPort, wanted_ports};
-pub use preflight::MAXIMUM_USER_DATA;
-pub use step::{NewServer, ServerStep, Step};
+pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Wake};
+use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
+use crate::openstack::server::{ServerFacts, ServerStep, Step};
 use crate::openstack::{self, Access, CloudTrouble, Subject};
 
 /// The one that tools look at.
 const TYPE: &str = "InstanceReady";
-/// A server is being made or deleted.
-const BUSY: Duration = Duration::from_secs(2);
 /// Something must change that we do not watch.
 const POLL: Duration = Duration::from_secs(15);
 
-/// Decides about OpenStackMachines.
-pub struct OpenStackMachinePlanner;
-
-impl Planner for OpenStackMachinePlanner {
-    type Observed = Observed;
+impl Planner for Observed {
     type Wanted = Wanted;
     type Own = Never;
     type Tenant = Never;
@@ -67,49 +43,68 @@ impl Planner for OpenStackMachinePlanner {
     type Status = OpenStackMachineStatus;
     type Object = DynamicObject;
 
-    fn wanted(observed: &Observed) -> Option<Wanted> {
-        observed.wanted()
+    fn wanted(&self) -> Option<Wanted> {
+        match (&self.cloud, self.stage()) {
+            (Access::NotAsked, Stage::Keep) => {
+                // It is said once a server runs, failed or is gone, and never before one is made.
+                let is_over = self.object.status.as_ref().is_some_and(|status| status.ready.is_some());
+                Some(Wanted::Servers { is_deleting: false, is_live: !is_over })
+            }
+            (Access::NotAsked, Stage::Delete) => Some(Wanted::Servers { is_deleting: true, is_live: true }),
+            (Access::Facts(facts), Stage::Keep) if facts.lacks_preflight() && !self.was_made() => {
+                Some(Wanted::Preflight)
+            }
+            _ => None,
+        }
     }
 
-    fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-        plan(observed)
+    fn plan(&self) -> Plan<Step, OpenStackMachineStatus> {
+        let mut draft = Draft::new(self);
+        match self.stage() {
+            Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
+            Stage::Wait { reason, on } => {
+                let actor = Actor::controller("Cluster API");
+                draft.wait(TYPE, reason, actor, on);
+                draft.wake = Wake::OnChange;
+            }
+            Stage::Unknown(why) => draft.unknown(TYPE, &why),
+            Stage::Unsupported(fields) => {
+                let why = fields.join("; ");
+                draft.broken(TYPE, "InvalidMachineSpec", "a specification that can be honoured", &why);
+            }
+            Stage::Copied(other) => draft.copied(&other),
+            Stage::PortsChanged(names) => draft.broken(
+                TYPE,
+                "PortsChanged",
+                &format!("spec.ports to be what it was; the ports that were made are called {names}"),
+                "ports are made once, and would not be found again by other names",
+            ),
+            Stage::Release => {
+                draft.step(openstack::release(&self.object.metadata, OPENSTACK_MACHINE_FINALIZER));
+            }
+            Stage::Claim => draft.claim(),
+            Stage::Delete => draft.with_cloud(server::delete),
+            Stage::Keep => draft.with_cloud(server::keep),
+        }
+        draft.finish()
     }
 
-    fn fold(observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+    fn fold(&mut self, step: &Step, outcome: &Outcome) {
+        if let Some(id) = outcome.made() {
+            self.trouble = None;
+            fold::done(self, step, id);
+        } else {
+            let reason = match step {
+                Step::Cloud(step) => step.reason(),
+                Step::Write(_) => "ObjectNotWritten",
+                Step::Own(never) | Step::Tenant(never) => match *never {},
+            };
+            self.trouble = Some(CloudTrouble::of_step(reason, &step.id(), outcome));
+        }
+        if let (true, Some(facts)) = (outcome.ends_the_pass(), self.cloud.facts_mut()) {
+            facts.forget(&format!("the answer to {} was lost", step.id()));
+        }
     }
-}
-
-/// What to do about one OpenStackMachine.
-pub fn plan(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-    let mut draft = Draft::new(observed);
-    match observed.stage() {
-        Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
-        Stage::Wait { reason, on } => {
-            let actor = Actor::controller("Cluster API");
-            draft.wait(TYPE, reason, actor, on);
-            draft.wake = Wake::OnChange;
-        }
-        Stage::Unknown(why) => draft.unknown(TYPE, &why),
-        Stage::Unsupported(fields) => {
-            let why = fields.join("; ");
-            draft.broken(TYPE, "InvalidMachineSpec", "a specification that can be honoured", &why);
-        }
-        Stage::Copied(other) => draft.copied(&other),
-        Stage::PortsChanged(names) => draft.broken(
-            TYPE,
-            "PortsChanged",
-            &format!("spec.ports to be what it was; the ports that were made are called {names}"),
-            "ports are made once, and would not be found again by other names",
-        ),
-        Stage::Release => {
-            draft.step(openstack::release(&observed.object.metadata, OPENSTACK_MACHINE_FINALIZER));
-        }
-        Stage::Claim => draft.claim(),
-        Stage::Delete => draft.with_cloud(delete::draft),
-        Stage::Keep => draft.with_cloud(server::draft),
-    }
-    draft.finish()
 }
 
 /// A plan in the making.
@@ -118,7 +113,7 @@ type Draft<'a> = openstack::Draft<'a, Observed>;
 impl Subject for Observed {
     type Step = Step;
     type Status = OpenStackMachineStatus;
-    type Facts = CloudFacts;
+    type Facts = ServerFacts;
 
     /// A server that runs is looked at now and then: it may be stopped or deleted by others.
     const RESYNC: Duration = Duration::from_secs(2 * 60);
@@ -138,7 +133,7 @@ impl Subject for Observed {
         self.object.status.as_ref()
     }
 
-    fn cloud(&self) -> &Access<CloudFacts> {
+    fn cloud(&self) -> &Access<ServerFacts> {
         &self.cloud
     }
 

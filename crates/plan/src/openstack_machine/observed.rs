@@ -1,25 +1,15 @@
 //! What is read about one OpenStackMachine, and what it is time for.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeSet;
 
 use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackMachine};
 use hangar_api::names::{OPENSTACK_MACHINE_FINALIZER, PAUSED_ANNOTATION};
 use jiff::Timestamp;
 
-use super::{preflight, wanted_ports};
+use super::unsupported::unsupported;
 use crate::flow::Read;
-use crate::openstack::{Access, CloudTrouble, Flavor, Group, Image, Network, Port, Server, Subnet, owner_id};
-
-/// What a machine reads at its first boot. It prints as its length: there is a token in it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct UserData(pub Vec<u8>);
-
-impl fmt::Debug for UserData {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "UserData({} bytes)", self.0.len())
-    }
-}
+use crate::openstack::server::{ServerFacts, Situation, WantedServer};
+use crate::openstack::{Access, CloudTrouble, owner_id, server_requested_at};
 
 /// What matters of the Machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,56 +51,6 @@ pub struct InfrastructureFacts {
     pub disables_port_security: bool,
 }
 
-/// What is found for one wanted port.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PortFacts {
-    /// Its network; only looked for when the port names one.
-    pub network: Read<Network>,
-    /// Its subnets, in the order of its addresses that name one.
-    pub subnets: Vec<Read<Subnet>>,
-    /// Its security groups, in their order.
-    pub groups: Vec<Read<Group>>,
-}
-
-/// What the cloud says.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CloudFacts {
-    /// Servers with our owner id, or the recorded one if it is nobody else's.
-    pub servers: Read<Server>,
-    /// Ports with our owner id, by name.
-    pub ports: BTreeMap<String, Read<Port>>,
-    /// What a new server needs; looked for only while there is none.
-    pub preflight: Option<Preflight>,
-}
-
-/// What a new server needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Preflight {
-    pub image: Read<Image>,
-    pub flavor: Read<Flavor>,
-    /// The server group, its id; absent also when none is asked for.
-    pub server_group: Read<String>,
-    /// Whether the key exists; absent when none is asked for.
-    pub key: Read<bool>,
-    /// For each wanted port.
-    pub wanted: Vec<PortFacts>,
-    /// Security groups of all ports.
-    pub groups: Vec<Read<Group>>,
-}
-
-impl Default for Preflight {
-    fn default() -> Self {
-        Self {
-            image: Read::unknown("not asked"),
-            flavor: Read::unknown("not asked"),
-            server_group: Read::Absent,
-            key: Read::Absent,
-            wanted: Vec::new(),
-            groups: Vec::new(),
-        }
-    }
-}
-
 /// Everything a plan looks at.
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -125,10 +65,8 @@ pub struct Observed {
     pub cluster: Read<ClusterFacts>,
     /// The OpenStackCluster.
     pub infrastructure: Read<InfrastructureFacts>,
-    /// The user data; read only while there is no server.
-    pub user_data: Read<UserData>,
     /// What the cloud says; asked from [`Stage::Keep`] and [`Stage::Delete`] on.
-    pub cloud: Access<CloudFacts>,
+    pub cloud: Access<ServerFacts>,
     /// What the last step that did not work said.
     pub trouble: Option<CloudTrouble>,
 }
@@ -178,22 +116,6 @@ pub enum Wanted {
 }
 
 impl Observed {
-    /// What to read next before a plan can be made.
-    pub fn wanted(&self) -> Option<Wanted> {
-        match (&self.cloud, self.stage()) {
-            (Access::NotAsked, Stage::Keep) => {
-                // It is said once a server runs, failed or is gone, and never before one is made.
-                let is_over = self.object.status.as_ref().is_some_and(|status| status.ready.is_some());
-                Some(Wanted::Servers { is_deleting: false, is_live: !is_over })
-            }
-            (Access::NotAsked, Stage::Delete) => Some(Wanted::Servers { is_deleting: true, is_live: true }),
-            (Access::Facts(facts), Stage::Keep) if facts.preflight.is_none() && self.needs_server(facts) => {
-                Some(Wanted::Preflight)
-            }
-            _ => None,
-        }
-    }
-
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
         if self.is_paused() {
@@ -218,7 +140,7 @@ impl Observed {
             Read::One(cluster) => cluster,
             _ => return Stage::Wait { reason: "WaitingForCluster", on: "the Cluster of the Machine" },
         };
-        let unsupported = preflight::unsupported(&self.object.spec);
+        let unsupported = unsupported(&self.object.spec);
         if !unsupported.is_empty() {
             return Stage::Unsupported(unsupported);
         }
@@ -251,8 +173,8 @@ impl Observed {
         let resolved = self.object.status.as_ref().and_then(|status| status.resolved.as_ref());
         let made: BTreeSet<&str> =
             resolved.iter().flat_map(|resolved| &resolved.ports).map(|port| port.name.as_str()).collect();
-        let wanted = wanted_ports(&self.server_name(), &self.object.spec, &InfrastructureFacts::default());
-        let wanted: BTreeSet<&str> = wanted.iter().map(|port| port.name.as_str()).collect();
+        let wanted = self.wanted_server();
+        let wanted: BTreeSet<&str> = wanted.ports.iter().map(|port| port.name.as_str()).collect();
         if made.is_empty() || made == wanted {
             return stage;
         }
@@ -276,23 +198,30 @@ impl Observed {
         finalizers.into_iter().any(|present| present == OPENSTACK_MACHINE_FINALIZER)
     }
 
-    /// The name of the server: the object's own, which is the Machine's too wherever a set made both.
-    pub fn server_name(&self) -> String {
-        self.object.metadata.name.clone().unwrap_or_default()
+    /// When a server was asked for of which nobody knows what became.
+    pub(super) fn requested_at(&self) -> Option<Timestamp> {
+        server_requested_at(self.object.metadata.annotations.as_ref())
+    }
+
+    /// The server that was seen last.
+    pub fn recorded_id(&self) -> Option<&str> {
+        self.object.status.as_ref()?.instance_id.as_deref()
     }
 
     /// Whether a server was seen before. The provider id survives a move, the status does not.
     pub fn was_made(&self) -> bool {
-        self.object.spec.provider_id.is_some()
-            || self.object.status.as_ref().is_some_and(|status| status.instance_id.is_some())
+        self.object.spec.provider_id.is_some() || self.recorded_id().is_some()
     }
 
-    /// Whether there is no server and never was one. One that the cloud only keeps for a while is none.
-    fn needs_server(&self, facts: &CloudFacts) -> bool {
-        facts.servers.clone().filter(|server| !server.is_gone()).is_absent() && !self.was_made()
-    }
-
-    pub(super) fn infrastructure_facts(&self) -> InfrastructureFacts {
-        self.infrastructure.iter().next().cloned().unwrap_or_default()
+    /// Everything that decides about the server.
+    pub(super) fn situation<'a>(&'a self, wanted: &'a WantedServer, facts: &'a ServerFacts) -> Situation<'a> {
+        Situation {
+            wanted,
+            facts,
+            recorded_id: self.recorded_id(),
+            was_made: self.was_made(),
+            requested_at: self.requested_at(),
+            now: self.now,
+        }
     }
 }

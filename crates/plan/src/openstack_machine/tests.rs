@@ -225,7 +225,7 @@ fn refusals_are_said_in_the_words_of_the_cloud() {
     let mut observed = cloud.observe();
     claim(&mut observed);
     let step = checked(&observed).steps.iter().next().unwrap().clone();
-    fold(&mut observed, &step, &Outcome::refused("Quota exceeded for resources: ['port']."));
+    observed.fold(&step, &Outcome::refused("Quota exceeded for resources: ['port']."));
     let status = checked(&observed).status;
     let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
     assert_eq!(ready.reason.as_deref(), Some("PortCreateFailed"));

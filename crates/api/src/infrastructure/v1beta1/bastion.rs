@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MachineResources, OpenStackMachineSpec, ResolvedMachine};
+use super::{MachineResources, OpenStackMachineSpec, ResolvedServer};
 
 /// A bastion host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ pub struct BastionStatus {
     pub floating_ip: String,
     /// Its parameters, resolved into ids.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolved: Option<ResolvedMachine>,
+    pub resolved: Option<ResolvedServer>,
     /// What was created for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<MachineResources>,

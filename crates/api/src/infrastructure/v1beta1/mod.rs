@@ -35,7 +35,7 @@ pub use openstack_machine_template::{
     OpenStackMachineTemplateSpec, OpenStackMachineTemplateStatus,
 };
 pub use port::{AddressPair, BindingProfile, FixedIp, Port, ValueSpec};
-pub use resolved::{MachineResources, PortResource, ResolvedFixedIp, ResolvedMachine, ResolvedPort};
+pub use resolved::{MachineResources, PortResource, ResolvedFixedIp, ResolvedPort, ResolvedServer};
 pub use security_group::{
     EtherType, ManagedSecurityGroupName, ManagedSecurityGroups, RuleDirection, SecurityGroupParam,
     SecurityGroupRule, SecurityGroupStatus,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AdditionalBlockDevice, IdentityReference, ImageParam, Initialization, MachineResources, Port,
-    ResolvedMachine, RootVolume, SchedulerHint, SecurityGroupParam, ServerGroupParam, ServerMetadata,
+    ResolvedServer, RootVolume, SchedulerHint, SecurityGroupParam, ServerGroupParam, ServerMetadata,
 };
 use crate::cluster::legacy_condition::LegacyCondition;
 
@@ -141,7 +141,7 @@ pub struct OpenStackMachineStatus {
     pub instance_state: Option<String>,
     /// Parameters, resolved into ids.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolved: Option<ResolvedMachine>,
+    pub resolved: Option<ResolvedServer>,
     /// What was created for the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<MachineResources>,

@@ -8,7 +8,7 @@ use super::{AddressPair, BindingProfile, ValueSpec};
 /// A machine's parameters, resolved into ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ResolvedMachine {
+pub struct ResolvedServer {
     /// UUID of the server group.
     #[serde(rename = "serverGroupID", skip_serializing_if = "String::is_empty")]
     pub server_group_id: String,

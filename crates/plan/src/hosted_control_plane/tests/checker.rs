@@ -13,9 +13,9 @@ use super::super::*;
 
 /// The plan, if nothing is wrong with it.
 pub(super) fn checked(observed: &Observed) -> Plan {
-    let plan = plan(observed);
+    let plan = observed.plan();
     check(observed, &plan);
-    let again = super::super::plan(observed);
+    let again = observed.plan();
     assert_eq!(format!("{plan:?}"), format!("{again:?}"), "the same observation gave two plans");
     plan
 }

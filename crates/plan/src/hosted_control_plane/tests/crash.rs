@@ -16,7 +16,7 @@ use serde_json::json;
 use super::super::*;
 use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod};
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Frontier, Identified as _, Next, Outcome, Read, Rounds, Setbacks, StepId};
+use crate::flow::{Frontier, Next, Outcome, Read, Rounds, Setbacks, StepId};
 
 /// A management cluster and a tenant, as small as they can be.
 #[derive(Clone)]
@@ -251,7 +251,7 @@ impl World for Clusters {
         if let Some(known) = self.plans.borrow().get(&seen.key) {
             return known.clone();
         }
-        let plan = plan(&seen.observed);
+        let plan = seen.observed.plan();
         let calls = plan.steps.iter().map(|step| (step.id(), Effect::Call(step.clone())));
         let applies = plan.objects.iter().filter_map(|object| {
             let identity = ObjectIdentity::of(object);
@@ -342,7 +342,7 @@ impl World for Clusters {
         let objects = self.objects.iter().map(|(identity, (hash, _))| format!("{identity} {hash}"));
         let secrets = self.secrets.iter().map(|(material, facts)| format!("{material} {facts:?}"));
         let tenant = self.tenant.iter().map(|(identity, hash)| format!("{identity} {hash}"));
-        let conditions = plan(&self.observe().observed).status.conditions;
+        let conditions = self.observe().observed.plan().status.conditions;
         let conditions =
             conditions.iter().map(|condition| format!("{}={}", condition.type_, condition.status));
         let state = format!(

@@ -180,7 +180,7 @@ pub(super) fn all_ready(spec: &Value) -> Observed {
     if let Read::One(cluster) = &mut observed.cluster {
         cluster.endpoint = Endpoint { host: ADDRESS.to_owned(), port: 6443 };
     }
-    observed.control_plane.status = Some(plan(&observed).status);
+    observed.control_plane.status = Some(observed.plan().status);
     observed
 }
 

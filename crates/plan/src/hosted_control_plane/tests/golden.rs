@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::material::Content;
 use super::super::*;
-use crate::flow::{Identified as _, Wake};
+use crate::flow::Wake;
 
 /// The whole plan.
 pub(super) fn full(plan: &Plan) -> String {

@@ -159,7 +159,7 @@ impl Cloud {
                     if outcome.is_success() { "done".to_owned() } else { outcome.to_string() }
                 ));
                 moved |= outcome.is_success();
-                fold(&mut observed, step, &outcome);
+                observed.fold(step, &outcome);
                 rounds.ran(step.id(), outcome);
             }
             let status = checked(&observed).status;
@@ -198,12 +198,12 @@ pub(super) fn network(id: &str, name: &str) -> Network {
 pub(super) fn claim(observed: &mut Observed) {
     let step = checked(observed).steps.iter().next().cloned().expect("a step");
     assert_eq!(step.id().to_string(), "claim object self");
-    fold(observed, &step, &Outcome::Done);
+    observed.fold(&step, &Outcome::Done);
 }
 
 /// Rules that hold for every plan.
 pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     let is_claimed = observed.owner_id().is_some();
     for step in &plan.steps {
         assert!(is_claimed || ["claim", "release"].contains(&step.id().verb), "{step:?} before the claim");
@@ -349,7 +349,7 @@ impl World for Cloud {
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+        observed.fold(step, outcome);
     }
 
     fn end_state(&self) -> Self::EndState {

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::super::*;
 use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
+use crate::openstack::server::{NewServer, PortFacts, Preflight, UserData};
 use crate::openstack::{
     Address, Flavor, Group, Image, Network, Port, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
     server_requested,
@@ -137,9 +138,9 @@ impl Cloud {
     /// True unless it is called ready without one of its ports.
     pub(super) fn is_ready_with_its_ports(&self) -> bool {
         let is_bound = |port: &Port| self.servers.iter().any(|server| server.id == port.device_id);
-        let wanted = wanted_ports("worker-a", &self.object.spec, &InfrastructureFacts::default());
+        let wanted = self.observe().wanted_server().ports;
         let has = |name: &str| self.ports.iter().any(|port| port.name == name && is_bound(port));
-        let conditions = plan(&self.observe()).status.conditions;
+        let conditions = self.observe().plan().status.conditions;
         let is_ready = conditions.iter().any(|found| found.r#type == "Ready" && found.status == "True");
         !is_ready || self.is_released || wanted.iter().all(|port| has(&port.name))
     }
@@ -167,7 +168,7 @@ impl Cloud {
             let Next::Run(step) = rounds.next(&steps, &setbacks, observed.now) else { return };
             let outcome = self.run(step);
             tell(step, &outcome);
-            fold(observed, step, &outcome);
+            observed.fold(step, &outcome);
             rounds.ran(step.id(), outcome);
         }
     }
@@ -215,12 +216,12 @@ impl Cloud {
 pub(super) fn claim(observed: &mut Observed) {
     let step = checked(observed).steps.iter().next().cloned().expect("a step");
     assert_eq!(step.id().to_string(), "claim object self");
-    fold(observed, &step, &Outcome::Done);
+    observed.fold(&step, &Outcome::Done);
 }
 
 /// Rules that hold for every plan.
 pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus> {
-    let plan = plan(observed);
+    let plan = observed.plan();
     for step in &plan.steps {
         let needs_claim = !["claim", "release"].contains(&step.id().verb);
         assert!(!needs_claim || observed.owner_id().is_some(), "{step:?} before the claim");
@@ -284,16 +285,15 @@ impl World for Cloud {
                 tags: vec!["cluster-tag".to_owned()],
                 ..InfrastructureFacts::default()
             }),
-            user_data: Read::One(UserData(vec![b'X'; self.data_length])),
             cloud: Access::NotAsked,
             trouble: None,
         };
-        let wanted = wanted_ports("worker-a", &self.object.spec, &InfrastructureFacts::default());
+        let wanted = observed.wanted_server().ports;
         let ports = wanted.iter().map(|port| {
             let read = Read::found(self.ports.iter().filter(|known| known.name == port.name).cloned());
             (port.name.clone(), read)
         });
-        observed.cloud = Access::Facts(CloudFacts {
+        observed.cloud = Access::Facts(ServerFacts {
             servers: Read::found(self.servers.clone()),
             ports: ports.collect(),
             preflight: None,
@@ -315,12 +315,14 @@ impl World for Cloud {
                 .map(|port| PortFacts {
                     network: self.find("network", network.clone()),
                     subnets: port
+                        .given
                         .fixed_ips
                         .iter()
                         .filter(|fixed| fixed.subnet.is_some())
                         .map(|_| self.find("subnet", subnet.clone()))
                         .collect(),
                     groups: port
+                        .given
                         .security_groups
                         .iter()
                         .map(|_| self.find("group", group("storage")))
@@ -334,6 +336,7 @@ impl World for Cloud {
                 .iter()
                 .map(|_| self.find("group", group("extra")))
                 .collect(),
+            user_data: Read::One(UserData(vec![b'X'; self.data_length])),
         };
         observed.cloud.facts_mut().unwrap().preflight = Some(preflight);
         observed
@@ -393,7 +396,7 @@ impl World for Cloud {
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+        observed.fold(step, outcome);
     }
 
     /// Servers are built, those that are going are gone, and a lost request is settled.

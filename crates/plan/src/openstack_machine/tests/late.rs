@@ -77,7 +77,7 @@ impl World for Late {
     }
 
     fn fold(&self, observed: &mut Observed, step: &Step, outcome: &Outcome) {
-        fold(observed, step, outcome);
+        observed.fold(step, outcome);
     }
 
     fn settle(&mut self) {

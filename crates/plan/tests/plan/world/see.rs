@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use hangar_api::contract::Contract;
 use hangar_api::reference::ContractVersionedObjectReference;
-use hangar_plan::cluster::ClusterPlanner;
 use hangar_plan::flow::{Planner, Read};
-use hangar_plan::machine::{Look, MachinePlanner, NodeFacts, NodeView, node};
+use hangar_plan::machine::{Look, NodeFacts, NodeView, node};
 use hangar_plan::referred::Referred;
 use hangar_plan::{cluster, machine, machine_deployment, machine_set};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -38,7 +37,7 @@ impl Memory {
             now: self.now(),
             cluster,
         };
-        if let Some(cluster::Probe) = ClusterPlanner::wanted(&observed) {
+        if let Some(cluster::Probe) = observed.wanted() {
             observed.connection = cluster::Connection::Answering;
         }
         observed
@@ -124,7 +123,7 @@ impl Memory {
         let found = |node: Option<&NodeFacts>| {
             node.map_or(NodeView::Absent, |node| NodeView::Found(Box::new(node.clone())))
         };
-        match MachinePlanner::wanted(&observed) {
+        match observed.wanted() {
             None => {}
             Some(Look::FindNode { provider_id }) => {
                 let is_same = |node: &&NodeFacts| node::is_same_server(&node.provider_id, &provider_id);

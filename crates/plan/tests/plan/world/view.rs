@@ -55,27 +55,27 @@ impl View {
             Step::Own(never) | Step::Cloud(never) => match *never {},
         };
         match (self, &only) {
-            (Self::Cluster(seen), Some(step)) => cluster::fold(seen, step, outcome),
-            (Self::Deployment(seen), Some(step)) => machine_deployment::fold(seen, step, outcome),
-            (Self::Set(seen), Some(step)) => machine_set::fold(seen, step, outcome),
-            (Self::Machine(seen), _) => machine::fold(seen, step, outcome),
+            (Self::Cluster(seen), Some(step)) => seen.fold(step, outcome),
+            (Self::Deployment(seen), Some(step)) => seen.fold(step, outcome),
+            (Self::Set(seen), Some(step)) => seen.fold(step, outcome),
+            (Self::Machine(seen), _) => seen.fold(step, outcome),
             (_, None) => panic!("only Machines have Nodes: {step:?}"),
         }
     }
 
     fn plan(&self) -> Planned {
         match self {
-            Self::Cluster(seen) => writes::<cluster::ClusterPlanner>(&cluster::plan(seen), &[]),
+            Self::Cluster(seen) => writes::<cluster::Observed>(&seen.plan(), &[]),
             Self::Deployment(seen) => {
                 let live = values(&seen.sets);
-                writes::<machine_deployment::MachineDeploymentPlanner>(&machine_deployment::plan(seen), &live)
+                writes::<machine_deployment::Observed>(&seen.plan(), &live)
             }
             Self::Set(seen) => {
                 let live = values(&seen.machines);
-                writes::<machine_set::MachineSetPlanner>(&machine_set::plan(seen), &live)
+                writes::<machine_set::Observed>(&seen.plan(), &live)
             }
             Self::Machine(seen) => {
-                let plan = machine::plan(seen);
+                let plan = seen.plan();
                 let calls = plan.steps.iter().cloned().map(|step| Call::Step(Box::new(step)));
                 Planned { calls: calls.collect(), status: serde_json::to_value(plan.status).unwrap() }
             }

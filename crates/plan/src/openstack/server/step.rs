@@ -8,33 +8,17 @@ use serde_json::Value;
 use super::UserData;
 use crate::flow::{self, Identified, Never, StepId};
 
-/// One call: writes to the management cluster, and to the cloud.
+/// One call: writes to the object that the server is for, and to the cloud.
 pub type Step = flow::Step<Never, Never, ServerStep>;
 
 /// One call to the cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerStep {
     CreatePort(Box<ResolvedPort>),
-    /// Sets the tags of a port.
-    TagPort {
-        name: String,
-        id: String,
-        tags: Vec<String>,
-    },
-    /// Makes the server on its ports.
+    TagPort { name: String, id: String, tags: Vec<String> },
     CreateServer(Box<NewServer>),
-    /// Deletes a server.
-    DeleteServer {
-        /// Its name; one that is too many has a number besides.
-        name: String,
-        id: String,
-    },
-    /// Deletes a port.
-    DeletePort {
-        /// Its name; one that is too many has a number besides.
-        name: String,
-        id: String,
-    },
+    DeleteServer { name: String, id: String },
+    DeletePort { name: String, id: String },
 }
 
 /// A server to make.
@@ -43,22 +27,14 @@ pub struct NewServer {
     pub name: String,
     pub image_id: String,
     pub flavor_id: String,
-    /// The group it is kept with or apart from.
     pub server_group_id: Option<String>,
-    /// Its ports, in order.
     pub port_ids: Vec<String>,
-    /// What it reads at its first boot.
     pub user_data: UserData,
-    /// What is written on it, besides the owner.
     pub metadata: BTreeMap<String, String>,
     pub tags: Vec<String>,
-    /// The key that may log in.
     pub key_name: Option<String>,
-    /// Whether it gets its data on a disk.
     pub config_drive: Option<bool>,
-    /// Where it is put.
     pub availability_zone: Option<String>,
-    /// More for the scheduler.
     pub scheduler_hints: BTreeMap<String, Value>,
 }
 
@@ -66,6 +42,15 @@ impl ServerStep {
     /// Whether it may come to pass long after its answer was given up, so that it is written on the object before.
     pub fn is_noted(&self) -> bool {
         matches!(self, Self::CreateServer(_))
+    }
+
+    /// The reason, when it did not work, that dashboards know.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::CreatePort(_) | Self::TagPort { .. } => "PortCreateFailed",
+            Self::CreateServer(_) => "InstanceCreateFailed",
+            Self::DeleteServer { .. } | Self::DeletePort { .. } => "InstanceDeleteFailed",
+        }
     }
 }
 

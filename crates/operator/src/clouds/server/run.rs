@@ -9,34 +9,30 @@ use hangar_openstack::{
 };
 use hangar_plan::flow::{Failure, Outcome};
 use hangar_plan::openstack::OWNER_METADATA_KEY;
-use hangar_plan::openstack_machine::{NewServer, ServerStep};
+use hangar_plan::openstack::server::{NewServer, ServerStep};
 
 use crate::reconcile::RunInCloud;
 use crate::reconcile::answer::{done, made};
 
 impl RunInCloud for ServerStep {
     async fn run(&self, session: &Session, owner_id: &str) -> Outcome {
-        run(session, owner_id, self).await
+        match self {
+            Self::CreatePort(port) => create_port(session, port).await,
+            Self::TagPort { name, id, tags } => {
+                done(session.network().about(name).set_tags(&PortId::from(id.as_str()), tags).await)
+            }
+            Self::CreateServer(server) => create_server(session, owner_id, server).await,
+            Self::DeleteServer { name, id } => {
+                done(session.compute().about(name).delete_server(&ServerId::from(id.as_str())).await)
+            }
+            Self::DeletePort { name, id } => {
+                done(session.network().about(name).delete(&PortId::from(id.as_str())).await)
+            }
+        }
     }
 
     fn is_noted(&self) -> bool {
         self.is_noted()
-    }
-}
-
-async fn run(session: &Session, owner_id: &str, step: &ServerStep) -> Outcome {
-    match step {
-        ServerStep::CreatePort(port) => create_port(session, port).await,
-        ServerStep::TagPort { name, id, tags } => {
-            done(session.network().about(name).set_tags(&PortId::from(id.as_str()), tags).await)
-        }
-        ServerStep::CreateServer(server) => create_server(session, owner_id, server).await,
-        ServerStep::DeleteServer { name, id } => {
-            done(session.compute().about(name).delete_server(&ServerId::from(id.as_str())).await)
-        }
-        ServerStep::DeletePort { name, id } => {
-            done(session.network().about(name).delete(&PortId::from(id.as_str())).await)
-        }
     }
 }
 

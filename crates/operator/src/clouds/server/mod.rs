@@ -1,0 +1,77 @@
+//! One server in a cloud, for whatever object wants one: what there is of it, and what a new one needs.
+//! What is decided from it is in `hangar_plan::openstack::server`; its steps become calls in `run`.
+
+mod run;
+
+use hangar_openstack::Session;
+use hangar_plan::flow::Read;
+use hangar_plan::openstack::server::{PortFacts, Preflight, ServerFacts, UserData, WantedServer};
+use tokio::time::Instant;
+
+use super::find::{
+    find_flavor, find_group, find_image, find_network, find_server_group, find_subnet, read_all,
+};
+use super::project::Project;
+
+/// What carries the owner id: a server whatever its name, for people rename them, and ports by theirs.
+pub(crate) async fn server_facts(
+    project: &Project,
+    wanted: &WantedServer,
+    recorded_id: Option<&str>,
+    fresher_than: Option<Instant>,
+) -> ServerFacts {
+    let (servers, all) = futures::join!(
+        project.servers_of(&wanted.owner_id, recorded_id, fresher_than),
+        project.ports_of(&wanted.owner_id, fresher_than)
+    );
+    let named = |name: &str| all.clone().filter(|port| port.name == name);
+    let ports = wanted.ports.iter().map(|port| (port.name.clone(), named(&port.name))).collect();
+    ServerFacts { servers, ports, preflight: None }
+}
+
+/// Everything a new server needs.
+pub(crate) async fn preflight(
+    session: &Session,
+    wanted: &WantedServer,
+    user_data: Read<UserData>,
+) -> Preflight {
+    let client = session.network();
+    let group = async {
+        match &wanted.server_group {
+            Some(param) => find_server_group(session, param).await,
+            None => Read::Absent,
+        }
+    };
+    let key = async {
+        match &wanted.key_name {
+            Some(name) => {
+                read_all(session.compute().has_key_pair(name).await.map(|has| vec![has]), |has| has)
+            }
+            None => Read::Absent,
+        }
+    };
+    let flavor = find_flavor(session, wanted.flavor_id.as_deref(), wanted.flavor.as_deref());
+    let (image, flavor, server_group, key) =
+        futures::join!(find_image(session, &wanted.image), flavor, group, key);
+    let mut found = Preflight { image, flavor, server_group, key, user_data, ..Preflight::default() };
+    for param in &wanted.security_groups {
+        found.groups.push(find_group(&client, param).await);
+    }
+    for port in &wanted.ports {
+        let network = match &port.given.network {
+            Some(param) => find_network(&client, param, None).await,
+            None => Read::Absent,
+        };
+        let network_id = network.iter().next().map(|network| network.id.clone());
+        let mut subnets = Vec::new();
+        for param in port.given.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref()) {
+            subnets.push(find_subnet(&client, param, network_id.as_deref()).await);
+        }
+        let mut groups = Vec::new();
+        for param in &port.given.security_groups {
+            groups.push(find_group(&client, param).await);
+        }
+        found.wanted.push(PortFacts { network, subnets, groups });
+    }
+    found
+}

@@ -1,0 +1,42 @@
+//! The end: the server, and when it is gone its ports.
+
+use super::{BUSY, Decided, ServerStep, Situation, State, Step, numbered};
+use crate::flow::Read;
+
+impl Situation<'_> {
+    /// Takes away what carries the owner id; only that is in the facts.
+    pub fn delete(&self) -> Decided {
+        let visible = self.facts.visible();
+        match &visible {
+            Read::Unknown(unknown) => State::Unknown(unknown.why.clone()).into(),
+            // A server that still came would be nobody's: a request is waited for.
+            Read::Absent => {
+                self.without_ports().or_else(|| self.settling()).unwrap_or_else(|| State::Gone.into())
+            }
+            servers => {
+                let staying = servers.iter().enumerate().filter(|(_, server)| !server.is_going);
+                let steps = staying.map(|(index, server)| {
+                    let name = numbered(&self.wanted.name, index);
+                    Step::Cloud(ServerStep::DeleteServer { name, id: server.id.clone() })
+                });
+                let state = State::Waiting { on: "the server to be gone".to_owned(), again: BUSY };
+                Decided { steps: steps.collect(), server: servers.iter().next().cloned(), ..state.into() }
+            }
+        }
+    }
+
+    /// Takes the ports away; none when none is left.
+    pub(super) fn without_ports(&self) -> Option<Decided> {
+        let mut steps = Vec::new();
+        for (name, read) in &self.facts.ports {
+            if let Read::Unknown(unknown) = read {
+                return Some(State::Unknown(unknown.why.clone()).into());
+            }
+            steps.extend(read.iter().enumerate().map(|(index, port)| {
+                let name = numbered(name, index);
+                Step::Cloud(ServerStep::DeletePort { name, id: port.id.clone() })
+            }));
+        }
+        (!steps.is_empty()).then(|| Decided { steps, ..State::Working("the ports to be gone").into() })
+    }
+}

@@ -1,0 +1,155 @@
+//! Everything a server needs, checked before anything is made, and told together.
+
+use hangar_api::infrastructure::v1beta1::{ResolvedFixedIp, ResolvedPort, ResolvedServer};
+
+use super::{PortFacts, Preflight, State, UserData, WantedPort, WantedServer, union};
+use crate::flow::Read;
+use crate::openstack::{Group, mark};
+
+/// What Nova takes of user data, counted in base64.
+pub const MAXIMUM_USER_DATA: usize = 65_535;
+
+/// What was found, or everything that was not.
+pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<ResolvedServer, State> {
+    let mut found = Found { field: wanted.field, problems: Vec::new(), is_all_unknown: true };
+    let image_id = found.one("image", "image", &facts.image, |image| {
+        (image.status == "active").then(|| image.id.clone()).ok_or(format!("its status is {}", image.status))
+    });
+    let flavor_field = if wanted.flavor_id.is_some() { "flavorID" } else { "flavor" };
+    let flavor_id = found.one(flavor_field, "flavor", &facts.flavor, |flavor| Ok(flavor.id.clone()));
+    let server_group_id = match &wanted.server_group {
+        None => String::new(),
+        Some(_) => found.one("serverGroup", "server group", &facts.server_group, |id| Ok(id.clone())),
+    };
+    if wanted.key_name.is_some() {
+        found.one("sshKeyName", "key", &facts.key, |has| {
+            if *has { Ok(String::new()) } else { Err("there is no key of that name".to_owned()) }
+        });
+    }
+    user_data(&facts.user_data, &mut found);
+    let ports = ports(wanted, facts, &mut found);
+    match (found.problems.join("; "), found.is_all_unknown) {
+        (none, _) if none.is_empty() => Ok(ResolvedServer { server_group_id, image_id, flavor_id, ports }),
+        (problems, true) => Err(State::Unknown(problems)),
+        (problems, false) => Err(State::Invalid(problems)),
+    }
+}
+
+struct Found {
+    /// Where the server is described.
+    field: &'static str,
+    /// What is not there, with the field in front.
+    problems: Vec<String>,
+    /// Whether nobody can tell if it is there.
+    is_all_unknown: bool,
+}
+
+impl Found {
+    fn one<T>(
+        &mut self,
+        field: &str,
+        what: &str,
+        read: &Read<T>,
+        take: impl Fn(&T) -> Result<String, String>,
+    ) -> String {
+        let (words, is_unknown) = match read {
+            Read::One(item) => match take(item) {
+                Ok(id) => return id,
+                Err(why) => (why, false),
+            },
+            Read::Absent => (format!("no {what} matches"), false),
+            Read::Many(many) => (format!("{} {what}s match", many.len()), false),
+            Read::Unknown(unknown) => (unknown.why.clone(), true),
+        };
+        self.problem(&format!("{}.{field}", self.field), &words, is_unknown);
+        String::new()
+    }
+
+    fn problem(&mut self, what: &str, words: &str, is_unknown: bool) {
+        self.problems.push(format!("{what}: {words}"));
+        self.is_all_unknown &= is_unknown;
+    }
+}
+
+fn user_data(read: &Read<UserData>, found: &mut Found) {
+    let (words, is_unknown) = match read {
+        Read::One(data) => {
+            let encoded = data.0.len().div_ceil(3) * 4;
+            if encoded <= MAXIMUM_USER_DATA {
+                return;
+            }
+            let words =
+                format!("{encoded} bytes in base64 are more than the {MAXIMUM_USER_DATA} that Nova takes");
+            (words, false)
+        }
+        Read::Unknown(unknown) => (unknown.to_string(), true),
+        Read::Absent | Read::Many(_) => ("the Secret has no key \"value\"".to_owned(), false),
+    };
+    found.problem("bootstrap data", &words, is_unknown);
+}
+
+fn ports(wanted: &WantedServer, facts: &Preflight, found: &mut Found) -> Vec<ResolvedPort> {
+    let shared = group_ids("securityGroups", &facts.groups, found);
+    let (owner_mark, unread) = (mark(&wanted.owner_id), PortFacts::default());
+    let resolved = wanted.ports.iter().enumerate().map(|(index, wanted)| {
+        let known = facts.wanted.get(index).unwrap_or(&unread);
+        let mut port = port(&format!("ports[{index}]"), wanted, known, found);
+        if port.disable_port_security.is_none() {
+            port.security_groups = union(&[&port.security_groups, &shared]);
+        }
+        port.description = match port.description.as_str() {
+            "" => owner_mark.clone(),
+            words => format!("{words}. {owner_mark}"),
+        };
+        port
+    });
+    resolved.collect()
+}
+
+fn group_ids(field: &str, reads: &[Read<Group>], found: &mut Found) -> Vec<String> {
+    let ids = reads.iter().enumerate().map(|(index, read)| {
+        found.one(&format!("{field}[{index}]"), "security group", read, |group| Ok(group.id.clone()))
+    });
+    ids.collect()
+}
+
+fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) -> ResolvedPort {
+    let given = wanted.given.clone();
+    let network_field = format!("{field}.network");
+    let network_id = if given.network.is_some() {
+        found.one(&network_field, "network", &known.network, |network| Ok(network.id.clone()))
+    } else {
+        let network = Read::found(wanted.network_id.clone());
+        found.one(&network_field, "network of the cluster", &network, |id| Ok(id.clone()))
+    };
+    let mut security_groups = group_ids(&format!("{field}.securityGroups"), &known.groups, found);
+    security_groups.extend(wanted.security_group_ids.iter().cloned());
+    let is_unfiltered = given.disable_port_security == Some(true);
+    ResolvedPort {
+        fixed_ips: fixed_ips(field, wanted, known, found),
+        name: wanted.name.clone(),
+        description: given.description.unwrap_or_default(),
+        network_id,
+        security_groups: if is_unfiltered { Vec::new() } else { security_groups },
+        tags: given.tags,
+        admin_state_up: given.admin_state_up,
+        mac_address: given.mac_address,
+        allowed_address_pairs: if is_unfiltered { Vec::new() } else { given.allowed_address_pairs },
+        vnic_type: given.vnic_type,
+        disable_port_security: is_unfiltered.then_some(true),
+        ..ResolvedPort::default()
+    }
+}
+
+fn fixed_ips(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) -> Vec<ResolvedFixedIp> {
+    let mut subnets = known.subnets.iter();
+    let given = wanted.given.fixed_ips.iter().enumerate().map(|(position, fixed)| {
+        let subnet = fixed.subnet.as_ref().and_then(|_| subnets.next()).map(|read| {
+            let field = format!("{field}.fixedIPs[{position}].subnet");
+            found.one(&field, "subnet", read, |subnet| Ok(subnet.id.clone()))
+        });
+        ResolvedFixedIp { subnet, ip_address: fixed.ip_address.clone() }
+    });
+    let known = wanted.subnet_ids.iter().cloned();
+    given.chain(known.map(|id| ResolvedFixedIp { subnet: Some(id), ip_address: None })).collect()
+}

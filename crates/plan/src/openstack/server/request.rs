@@ -1,0 +1,44 @@
+//! A server that was asked for, as long as nobody knows what became of it.
+//!
+//! Nova may take a request long after its caller gave up, and takes another one beside it: ports are bound later, and the
+//! clean-up of the one that loses unbinds them from the one that wins, which then runs without a network. So it is written
+//! on the object, before a server is asked for, that it is. A clear "no" takes that back at once (the runtime does both,
+//! around the call); a server that is seen takes it back as well. What is neither stays written, for the next process
+//! too, and nothing is asked for until a settling time has passed and the ports were replaced: Nova refuses a late
+//! request whose port is gone.
+
+use std::time::Duration;
+
+use super::{Decided, Situation, State};
+use crate::flow::{StepId, Write};
+use crate::openstack::server_requested;
+
+/// Three times the longest write to a cloud.
+const SETTLING: Duration = Duration::from_secs(90);
+/// It may be listed before that.
+const LISTED: Duration = Duration::from_secs(15);
+
+impl Situation<'_> {
+    /// The wait until a request whose end is not known is settled. Clocks differ: a time ahead of ours counts like one as
+    /// far behind.
+    pub(super) fn settling(&self) -> Option<Decided> {
+        let left = SETTLING.saturating_sub(self.now.duration_since(self.requested_at?).unsigned_abs());
+        let on =
+            "the server that was asked for to be listed, or to be certain not to come: the answer was lost";
+        let waiting = State::Waiting { on: on.to_owned(), again: left.min(LISTED) };
+        (!left.is_zero()).then(|| waiting.into())
+    }
+
+    /// No server came of it: all that it could be made of goes, then the note.
+    pub(super) fn settle(&self) -> Decided {
+        self.settling().or_else(|| self.without_ports()).unwrap_or_else(|| Decided {
+            steps: vec![forget().into()],
+            ..State::Working("the lost request to be forgotten").into()
+        })
+    }
+}
+
+/// It is known what became of it.
+pub(super) fn forget() -> Write {
+    Write::itself(StepId::new("settle", "request", "self"), server_requested(None))
+}
