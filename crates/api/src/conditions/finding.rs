@@ -69,12 +69,6 @@ impl Finding {
         Self { type_: type_.into(), status, reason: reason.into(), text, waiting: None, is_good }
     }
 
-    /// Of the kinds that declare no reasons yet.
-    pub fn loose(type_: &str, status: Status, reason: &str, waiting: Option<&Waiting>) -> Self {
-        let made = Self::made(type_.to_owned(), status, reason.to_owned(), String::new());
-        Self { waiting: waiting.cloned(), ..made }
-    }
-
     /// The same, because something went wrong.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {

@@ -9,7 +9,10 @@ pub(crate) mod who;
 
 use hangar_api::conditions::{ConditionType, Finding, Origin, Polarity, Reason};
 
-use crate::{cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set};
+use crate::{
+    cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
+    openstack_cluster, openstack_machine,
+};
 
 /// Declares conditions. Each becomes a module with its `TYPE` and its reasons, and all of them the list `ALL`.
 ///
@@ -119,6 +122,8 @@ pub fn catalogue() -> Vec<KindConditions> {
         of("MachineSet", &[machine_set::conditions::ALL]),
         of("Machine", &[machine::conditions::ALL]),
         of("KubeadmConfig", &[kubeadm_bootstrap::conditions::ALL]),
+        of("OpenStackCluster", &[openstack_cluster::conditions::ALL]),
+        of("OpenStackMachine", &[openstack_machine::conditions::ALL]),
     ]
 }
 
@@ -147,8 +152,8 @@ fn condition(kind: &str, type_: &str) -> Option<&'static ConditionType> {
 
 /// Whether a finding about this kind was declared.
 pub(crate) fn is_declared(kind: &str, finding: &Finding) -> bool {
-    condition(kind, finding.type_()).is_some_and(|condition| match condition.reason(finding.reason()) {
-        Some(reason) => reason.status == finding.status(),
-        None => condition.origin != Origin::Own,
+    condition(kind, finding.type_()).is_some_and(|condition| {
+        let is_said = |reason: Reason| reason.name == finding.reason() && reason.status == finding.status();
+        condition.origin != Origin::Own || condition.declared().any(is_said)
     })
 }

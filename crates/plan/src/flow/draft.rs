@@ -17,7 +17,7 @@ use super::{Frontier, Plan, PlanOf, Planner, Report, StepOf, Wake};
 use crate::conditions::{is_declared, shared::paused};
 
 /// What a draft has to know about the observation it is made from.
-pub trait Subject {
+pub(crate) trait Subject {
     /// The object that everything is said about.
     type Root: Resource<DynamicType = ()> + HasStatus<Status: Conditioned>;
     /// Conditions that are repeated in the older contract's shape, and their names there.
@@ -28,14 +28,14 @@ pub trait Subject {
 }
 
 /// A plan in the making.
-pub struct Draft<'a, P: Planner> {
-    pub observed: &'a P,
-    pub objects: Vec<P::Object>,
-    pub steps: Frontier<StepOf<P>>,
+pub(crate) struct Draft<'a, P: Planner> {
+    pub(crate) observed: &'a P,
+    pub(crate) objects: Vec<P::Object>,
+    pub(crate) steps: Frontier<StepOf<P>>,
     /// The status so far, without what was said.
-    pub status: P::Status,
-    pub report: Report,
-    pub wake: Wake,
+    pub(crate) status: P::Status,
+    pub(crate) report: Report,
+    pub(crate) wake: Wake,
     said: Vec<Finding>,
 }
 
@@ -44,7 +44,7 @@ where
     P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>,
 {
     /// Begins with the status that was written last.
-    pub fn new(observed: &'a P) -> Self {
+    pub(crate) fn new(observed: &'a P) -> Self {
         Self {
             observed,
             objects: Vec::new(),
@@ -56,35 +56,35 @@ where
         }
     }
 
-    pub fn metadata(&self) -> &'a ObjectMeta {
+    pub(crate) fn metadata(&self) -> &'a ObjectMeta {
         self.observed.root().meta()
     }
 
-    pub fn is_deleting(&self) -> bool {
+    pub(crate) fn is_deleting(&self) -> bool {
         self.metadata().deletion_timestamp.is_some()
     }
 
-    pub fn has_finalizer(&self, name: &str) -> bool {
+    pub(crate) fn has_finalizer(&self, name: &str) -> bool {
         self.metadata().finalizers.iter().flatten().any(|finalizer| finalizer == name)
     }
 
     /// Adds a step.
-    pub fn step(&mut self, step: impl Into<StepOf<P>>) {
+    pub(crate) fn step(&mut self, step: impl Into<StepOf<P>>) {
         self.steps.push(step.into());
     }
 
     /// Plans again after this long at the latest.
-    pub fn again(&mut self, after: Duration) {
+    pub(crate) fn again(&mut self, after: Duration) {
         self.wake_at(Wake::after(self.observed.now(), after));
     }
 
     /// Plans again then at the latest.
-    pub fn wake_at(&mut self, wake: Wake) {
+    pub(crate) fn wake_at(&mut self, wake: Wake) {
         self.wake = self.wake.sooner(wake);
     }
 
     /// Says one condition.
-    pub fn say(&mut self, finding: impl Into<Finding>) {
+    pub(crate) fn say(&mut self, finding: impl Into<Finding>) {
         let finding = finding.into();
         let kind = P::Root::kind(&());
         debug_assert!(is_declared(&kind, &finding), "not declared for {kind}: {finding:?}");
@@ -96,12 +96,12 @@ where
     }
 
     /// Something is waited for that no condition tells.
-    pub fn wait(&mut self, waiting: Waiting) {
+    pub(crate) fn wait(&mut self, waiting: Waiting) {
         self.report.wait(waiting);
     }
 
     /// Says whether reconciliation is paused, and tells it: until when.
-    pub fn is_paused(&mut self, until: Option<&'static str>) -> bool {
+    pub(crate) fn is_paused(&mut self, until: Option<&'static str>) -> bool {
         match until {
             Some(until) => self.say(paused::PAUSED.waits(until)),
             None => self.say(paused::NOT_PAUSED),
@@ -110,24 +110,24 @@ where
     }
 
     /// Takes away a condition that does not apply.
-    pub fn forget(&mut self, type_: &str) {
+    pub(crate) fn forget(&mut self, type_: &str) {
         self.said.retain(|finding| finding.type_() != type_);
         self.status.forget(type_);
     }
 
     /// Says the summary of other conditions.
-    pub fn summarise(&mut self, type_: &'static str, terms: &[Term<'_>]) {
+    pub(crate) fn summarise(&mut self, type_: &'static str, terms: &[Term<'_>]) {
         let summary = conditions::summary(type_, terms, |type_| self.condition(type_));
         self.say(summary);
     }
 
     /// What was said in this plan.
-    pub fn said(&self) -> &[Finding] {
+    pub(crate) fn said(&self) -> &[Finding] {
         &self.said
     }
 
     /// A condition as it is written, or as it was where nothing was said.
-    pub fn condition(&self, type_: &str) -> Option<Condition> {
+    pub(crate) fn condition(&self, type_: &str) -> Option<Condition> {
         let before = self.status.condition(type_);
         match self.said.iter().find(|finding| finding.type_() == type_) {
             Some(finding) => {
@@ -139,7 +139,7 @@ where
     }
 
     /// Writes everything that was said, and gives the plan.
-    pub fn finish(self) -> PlanOf<P> {
+    pub(crate) fn finish(self) -> PlanOf<P> {
         let (generation, now) = (self.metadata().generation, self.observed.now());
         let Self { objects, steps, mut status, report, wake, said, .. } = self;
         for finding in &said {

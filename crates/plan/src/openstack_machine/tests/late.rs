@@ -1,5 +1,6 @@
 //! Requests for a server whose answers are lost, and that the cloud takes late or never.
 
+use crate::flow::Wake;
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
 use jiff::SignedDuration;
 
