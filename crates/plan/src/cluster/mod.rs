@@ -17,13 +17,12 @@ use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::{Cluster, ClusterStatus};
 use hangar_api::names;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::json;
 
 pub use observed::{Connection, Observed, Part, Probe};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::referred::{self, Claiming};
 
 /// A look at the tenant's API server once a minute: it is the only sign of a cluster that nobody uses.
@@ -81,23 +80,13 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = Cluster;
-    const OLDER: &'static [(&'static str, &'static str)] = &[
-        (conditions::available::TYPE, "Ready"),
-        (conditions::infrastructure_ready::TYPE, "InfrastructureReady"),
-        (conditions::control_plane_available::TYPE, "ControlPlaneReady"),
-        (conditions::control_plane_initialized::TYPE, "ControlPlaneInitialized"),
-    ];
-
-    fn root(&self) -> &Cluster {
-        &self.cluster
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(
+    Cluster in cluster,
+    conditions::available::TYPE => "Ready",
+    conditions::infrastructure_ready::TYPE => "InfrastructureReady",
+    conditions::control_plane_available::TYPE => "ControlPlaneReady",
+    conditions::control_plane_initialized::TYPE => "ControlPlaneInitialized"
+);
 
 fn keep(draft: &mut Draft<'_>) {
     let observed = draft.observed;

@@ -4,7 +4,10 @@
 //! for each reason its name, who acts, and what it means. A finding can be made in no other way, so this is complete, and
 //! the reference, the runbook's test and `describe` are made from it.
 
+pub mod reference;
 pub(crate) mod shared;
+#[cfg(test)]
+mod tests;
 pub(crate) mod who;
 
 use hangar_api::conditions::{ConditionType, Finding, Origin, Polarity, Reason};

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hangar_api::conditions::{self, Conditioned, Finding, Term, Waiting, renamed, set_severity};
+use hangar_api::conditions::{self, Conditioned, Finding, Term, Waiting};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
@@ -21,11 +21,31 @@ pub(crate) trait Subject {
     /// The object that everything is said about.
     type Root: Resource<DynamicType = ()> + HasStatus<Status: Conditioned>;
     /// Conditions that are repeated in the older contract's shape, and their names there.
-    const OLDER: &'static [(&'static str, &'static str)] = &[];
+    const OLDER: &'static [(&'static str, &'static str)];
 
     fn root(&self) -> &Self::Root;
     fn now(&self) -> Timestamp;
 }
+
+/// Implements [`Subject`] for an `Observed`: kind and field of the object, and what is repeated in the older shape.
+macro_rules! subject {
+    ($root:ident in $field:ident $(, $type:path => $older:literal)*) => {
+        impl $crate::flow::Subject for Observed {
+            type Root = $root;
+            const OLDER: &'static [(&'static str, &'static str)] = &[$(($type, $older)),*];
+
+            fn root(&self) -> &$root {
+                &self.$field
+            }
+
+            fn now(&self) -> jiff::Timestamp {
+                self.now
+            }
+        }
+    };
+}
+
+pub(crate) use subject;
 
 /// A plan in the making.
 pub(crate) struct Draft<'a, P: Planner> {
@@ -145,13 +165,7 @@ where
         for finding in &said {
             status.write(finding, generation, now);
         }
-        for (type_, name) in P::OLDER {
-            let Some(condition) = status.condition(type_) else { continue };
-            if let Some(older) = status.older() {
-                set_severity(older, &renamed(&condition, name), conditions::Severity::Info, now);
-            }
-        }
-        status.observe(generation);
+        status.conclude(generation, P::OLDER, now);
         Plan { objects, steps, status, report, wake }
     }
 }

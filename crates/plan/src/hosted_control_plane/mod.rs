@@ -58,7 +58,6 @@ use std::time::Duration;
 
 use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};
 use hangar_api::names::{BLOCK_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 
@@ -75,7 +74,7 @@ pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, val
 pub use version::KubernetesVersion;
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, Subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, subject};
 use crate::referred;
 use conditions::{not_rendered, nothing_done};
 pub(crate) use unsupported::without_effect;
@@ -171,17 +170,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = HostedControlPlane;
-
-    fn root(&self) -> &HostedControlPlane {
-        &self.control_plane
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(HostedControlPlane in control_plane);
 
 /// The objects that the tenant should have now, in order; empty while something they need is not known. Observers read
 /// these in the tenant, before they plan.

@@ -30,7 +30,6 @@ use std::time::Duration;
 use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigStatus};
 use hangar_api::conditions::{Finding, Waiting};
 use hangar_api::names::{CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, SECRET_VALUE_KEY};
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -46,7 +45,7 @@ pub use token::{
 };
 
 use crate::conditions::who::SERVER;
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Read, Subject, Wake};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Read, Wake, subject};
 use conditions::data_secret_available;
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
@@ -126,17 +125,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = KubeadmConfig;
-
-    fn root(&self) -> &KubeadmConfig {
-        &self.config
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(KubeadmConfig in config);
 
 /// Everything that is waited for is there: make the token, then the data.
 fn render(draft: &mut Draft<'_>) -> Finding {

@@ -24,7 +24,6 @@ use std::time::Duration;
 use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::json;
 
@@ -33,7 +32,7 @@ pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Wake, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
 use crate::referred::{self, Claiming, Referred};
 
 /// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
@@ -94,23 +93,13 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = Machine;
-    const OLDER: &'static [(&'static str, &'static str)] = &[
-        (conditions::ready::TYPE, "Ready"),
-        (conditions::bootstrap_config_ready::TYPE, "BootstrapReady"),
-        (conditions::infrastructure_ready::TYPE, "InfrastructureReady"),
-        (conditions::node_healthy::TYPE, "NodeHealthy"),
-    ];
-
-    fn root(&self) -> &Machine {
-        &self.machine
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(
+    Machine in machine,
+    conditions::ready::TYPE => "Ready",
+    conditions::bootstrap_config_ready::TYPE => "BootstrapReady",
+    conditions::infrastructure_ready::TYPE => "InfrastructureReady",
+    conditions::node_healthy::TYPE => "NodeHealthy"
+);
 
 fn provision(draft: &mut Draft<'_>) {
     let observed = draft.observed;

@@ -30,10 +30,7 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     }
     draft.say(bootstrap_ready(observed));
     draft.say(infrastructure_ready(observed));
-    if let Some(findings) = node_findings(draft) {
-        findings.into_iter().for_each(|finding| draft.say(finding));
-    }
-    if let Some(finding) = up_to_date(observed) {
+    for finding in node_findings(draft).into_iter().flatten().chain(up_to_date(observed)) {
         draft.say(finding);
     }
     let mut terms = vec![

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus, MachineSet};
 use hangar_api::names;
-use jiff::Timestamp;
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
 
@@ -27,7 +26,7 @@ pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
 
-use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Wake, Write};
+use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
 use crate::referred::{self, Claiming};
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
@@ -100,19 +99,11 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = MachineDeployment;
-    const OLDER: &'static [(&'static str, &'static str)] =
-        &[(conditions::available::TYPE, "Ready"), (conditions::available::TYPE, "Available")];
-
-    fn root(&self) -> &MachineDeployment {
-        &self.deployment
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(
+    MachineDeployment in deployment,
+    conditions::available::TYPE => "Ready",
+    conditions::available::TYPE => "Available"
+);
 
 /// A Cluster that is going deletes us next; a rollout in between would only make Machines to be deleted.
 fn is_cluster_going(observed: &Observed) -> bool {

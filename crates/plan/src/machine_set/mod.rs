@@ -35,7 +35,7 @@ pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Subject, Target, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::machine_deployment;
 use crate::referred::{self, Claim, Claiming};
 
@@ -105,19 +105,10 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = MachineSet;
-    const OLDER: &'static [(&'static str, &'static str)] =
-        &[(conditions::machines_ready::TYPE, "MachinesReady")];
-
-    fn root(&self) -> &MachineSet {
-        &self.set
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(
+    MachineSet in set,
+    conditions::machines_ready::TYPE => "MachinesReady"
+);
 
 fn delete_all(draft: &mut Draft<'_>) {
     let observed = draft.observed;

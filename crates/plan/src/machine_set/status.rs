@@ -15,7 +15,7 @@ use crate::flow::StepId;
 
 pub(super) fn draft(draft: &mut Draft<'_>) {
     let observed = draft.observed;
-    let (members, wanted) = (observed.members(), observed.replicas());
+    let members = observed.members();
     if !observed.machines.is_unknown() {
         counts(&mut draft.status, observed, &members);
     }
@@ -24,9 +24,10 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     draft.say(scaling_up(observed, &members));
     let going = members.iter().filter(|machine| machine.metadata.deletion_timestamp.is_some());
     let going = going.map(|machine| machine.name_any()).collect();
-    let wanted = if is_deleting { 0 } else { wanted };
+    let wanted = if is_deleting { 0 } else { observed.set.spec.replicas.unwrap_or(1) };
+    let existing = i32::try_from(members.len()).unwrap_or(i32::MAX);
     let unlisted = unlisted(scaling_down::TYPE, "Machine", &observed.machines);
-    draft.say(unlisted.unwrap_or_else(|| scaling_down(members.len(), wanted, going)));
+    draft.say(unlisted.unwrap_or_else(|| scaling_down(existing, wanted, going)));
     for (type_, source) in [(machines_ready::TYPE, "Ready"), (machines_up_to_date::TYPE, "UpToDate")] {
         draft.say(merged(type_, &observed.machines, &members, source, replicas::NO_REPLICAS.about(type_)));
     }
@@ -102,13 +103,13 @@ pub(crate) fn growing(
 }
 
 /// What is said about Machines that are too many, of which some are known to be going.
-pub(crate) fn scaling_down<N: PartialOrd + Display>(existing: N, wanted: N, going: Vec<String>) -> Finding {
+pub(crate) fn scaling_down(existing: i32, wanted: i32, going: Vec<String>) -> Finding {
     if existing <= wanted {
         return scaling_down::NOT_SCALING_DOWN.into();
     }
-    let on = match going.is_empty() {
-        true => "surplus Machines to be gone".to_owned(),
-        false => format!("Machine {} to be gone", listed(going)),
-    };
-    scaling_down::SCALING_DOWN.waits(on).because(format!("{existing} Machines exist, {wanted} are wanted"))
+    let on =
+        if going.is_empty() { "surplus Machines".to_owned() } else { format!("Machine {}", listed(going)) };
+    scaling_down::SCALING_DOWN
+        .waits(format!("{on} to be gone"))
+        .because(format!("{existing} Machines exist, {wanted} are wanted"))
 }

@@ -30,14 +30,13 @@ use std::time::Duration;
 use hangar_api::conditions::Finding;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterStatus};
 use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name, rules_of};
 pub use step::{Kind, NetworkStep, Step};
 
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
 use crate::openstack::conditions::cloud;
 use crate::openstack::{Access, CloudTrouble, InCloud};
 use conditions::{api_endpoint_ready, authentication, ready, settings_effective};
@@ -125,17 +124,7 @@ fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = OpenStackCluster;
-
-    fn root(&self) -> &OpenStackCluster {
-        &self.object
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(OpenStackCluster in object);
 
 impl InCloud for Observed {
     type Facts = CloudFacts;

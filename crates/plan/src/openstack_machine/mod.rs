@@ -20,12 +20,11 @@ use std::time::Duration;
 
 use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};
 use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
 use crate::openstack::server::{ServerFacts, ServerStep, Step};
 use crate::openstack::{Access, CloudTrouble, InCloud};
 use conditions::{instance_ready, ready};
@@ -111,17 +110,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Root = OpenStackMachine;
-
-    fn root(&self) -> &OpenStackMachine {
-        &self.object
-    }
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-}
+subject!(OpenStackMachine in object);
 
 impl InCloud for Observed {
     type Facts = ServerFacts;

@@ -2,7 +2,7 @@
 
 use crate::flow::Wake;
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::super::*;
 use super::cloud::*;
