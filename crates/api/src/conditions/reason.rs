@@ -28,28 +28,40 @@ pub struct Good(Reason);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad(Reason);
 
+/// What both kinds of reasons have.
+macro_rules! declared {
+    ($($reason:ident),*) => {
+        $(impl $reason {
+            /// Declares a reason.
+            pub const fn declare(reason: Reason) -> Self {
+                Self(reason)
+            }
+
+            /// What was declared.
+            pub const fn reason(self) -> Reason {
+                self.0
+            }
+
+            /// The same of another condition.
+            #[must_use]
+            pub const fn about(self, type_: &'static str) -> Self {
+                Self(Reason { type_, ..self.0 })
+            }
+
+            fn finding(self, text: String, waiting: Option<Waiting>, is_good: bool) -> Finding {
+                let Reason { type_, name, status, .. } = self.0;
+                Finding { waiting, is_good, ..Finding::made(type_, status, name, text) }
+            }
+        })*
+    };
+}
+
+declared!(Good, Bad);
+
 impl Good {
-    /// Declares a reason.
-    pub const fn declare(reason: Reason) -> Self {
-        assert!(reason.who.is_empty(), "nobody acts on what is as it should be");
-        Self(reason)
-    }
-
-    /// What was declared.
-    pub const fn reason(self) -> Reason {
-        self.0
-    }
-
-    /// The same of another condition.
-    #[must_use]
-    pub const fn about(self, type_: &'static str) -> Self {
-        Self(Reason { type_, ..self.0 })
-    }
-
     /// The finding, with a remark.
     pub fn remark(self, text: impl Into<String>) -> Finding {
-        let Reason { type_, name, status, .. } = self.0;
-        Finding { is_good: true, ..Finding::made(type_, status, name, text.into()) }
+        self.finding(text.into(), None, true)
     }
 }
 
@@ -60,26 +72,9 @@ impl From<Good> for Finding {
 }
 
 impl Bad {
-    /// Declares a reason.
-    pub const fn declare(reason: Reason) -> Self {
-        assert!(!reason.who.is_empty(), "somebody must act");
-        Self(reason)
-    }
-
-    /// What was declared.
-    pub const fn reason(self) -> Reason {
-        self.0
-    }
-
-    /// The same of another condition.
-    #[must_use]
-    pub const fn about(self, type_: &'static str) -> Self {
-        Self(Reason { type_, ..self.0 })
-    }
-
     /// The finding while this is waited for; the usual one must act.
     pub fn waits(self, on: impl Into<String>) -> Finding {
-        self.by(self.0.who[0].clone(), on)
+        self.by(self.0.who.first().cloned().unwrap_or(Actor::Hangar), on)
     }
 
     /// The finding while this is waited for, and this one must act.
@@ -89,8 +84,7 @@ impl Bad {
 
     /// The finding while this is waited for.
     pub fn waiting(self, waiting: Waiting) -> Finding {
-        let Reason { type_, name, status, .. } = self.0;
-        Finding { waiting: Some(waiting), ..Finding::made(type_, status, name, String::new()) }
+        self.finding(String::new(), Some(waiting), false)
     }
 }
 

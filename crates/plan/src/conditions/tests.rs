@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hangar_api::conditions::Origin;
+use hangar_api::conditions::{Origin, Priority};
 
 use super::*;
 
@@ -21,6 +21,8 @@ fn every_reason_has_a_sentence_and_one_meaning() {
                 let what = format!("{} {} {}", known.kind, condition.name, reason.name);
                 assert!(reason.means.ends_with('.'), "{what}: {}", reason.means);
                 assert!(reason.name.chars().all(char::is_alphanumeric), "{what}");
+                let is_good = Priority::of(reason.status, condition.polarity) == Priority::Info;
+                assert_eq!(is_good, reason.who.is_empty(), "{what}: who must act");
                 let former = seen.insert((reason.name, reason.status.as_str()), reason);
                 assert_eq!(former, None, "{what} is declared twice");
             }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hangar_api::conditions::{self, Conditioned, Finding, Term, Waiting};
+use hangar_api::conditions::{self, Conditioned, Finding, Term};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
@@ -59,10 +59,18 @@ pub(crate) struct Draft<'a, P: Planner> {
     said: Vec<Finding>,
 }
 
-impl<'a, P> Draft<'a, P>
-where
-    P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>,
+/// Whatever can be drafted: the status that is planned is that of the object.
+pub(crate) trait Drafted:
+    Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <Self as Planner>::Status>>
 {
+}
+
+impl<P> Drafted for P where
+    P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>
+{
+}
+
+impl<'a, P: Drafted> Draft<'a, P> {
     /// Begins with the status that was written last.
     pub(crate) fn new(observed: &'a P) -> Self {
         Self {
@@ -113,11 +121,6 @@ where
         }
         self.said.retain(|other| other.type_() != finding.type_());
         self.said.push(finding);
-    }
-
-    /// Something is waited for that no condition tells.
-    pub(crate) fn wait(&mut self, waiting: Waiting) {
-        self.report.wait(waiting);
     }
 
     /// Says whether reconciliation is paused, and tells it: until when.

@@ -24,7 +24,7 @@ mod step;
 mod wake;
 mod write;
 
-pub(crate) use draft::{Draft, Subject, subject};
+pub(crate) use draft::{Draft, Drafted, Subject, subject};
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};
 pub use planner::{PlanOf, Planner, StepOf};

@@ -101,7 +101,7 @@ fn readiness(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, replicas: i32
         Some(facts) if facts.is_rolled_out() && ready >= replicas => draft.say(api_server_ready::ALL_READY),
         Some(_) if ready > 0 => {
             draft.say(api_server_ready::SOME_READY);
-            draft.wait(waiting);
+            draft.report.wait(waiting);
         }
         _ => draft.say(api_server_ready::NONE_READY.waiting(waiting)),
     }

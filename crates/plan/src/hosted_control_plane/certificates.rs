@@ -97,14 +97,14 @@ impl Judgement {
             certificates_valid::MINTING.waits(listed(&self.minting)).because_of(trouble)
         } else {
             for trouble in self.troubles {
-                draft.wait(Waiting::new(Actor::Hangar, "a renewal").because(trouble));
+                draft.report.wait(Waiting::new(Actor::Hangar, "a renewal").because(trouble));
             }
             certificates_valid::VALID.into()
         };
         draft.say(finding);
         if !self.ending.is_empty() {
             let on = format!("new authorities before {} end", listed(&self.ending));
-            draft.wait(Waiting::new(Actor::Operator, on));
+            draft.report.wait(Waiting::new(Actor::Operator, on));
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         (None, Some(first)) => controllers_ready::NOT_READY.waiting(first),
         (None, None) => controllers_ready::READY.into(),
     });
-    waiting.for_each(|waiting| draft.wait(waiting));
+    waiting.for_each(|waiting| draft.report.wait(waiting));
 }
 
 fn gate(observed: &Observed, materials: &[Material]) -> Result<(), Waiting> {

@@ -74,7 +74,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
         draft.objects.push(stateful_set(validated));
     } else {
-        draft.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
+        draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
     if members != validated.wanted_members {
         let why = "the number of members is that of the first start; changing it is not built yet";
@@ -101,7 +101,7 @@ fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32) {
         draft.say(etcd_cluster_healthy::NO_QUORUM.waiting(waiting));
     } else if ready < members {
         draft.say(etcd_cluster_healthy::QUORUM);
-        draft.wait(waiting);
+        draft.report.wait(waiting);
     } else {
         draft.say(etcd_cluster_healthy::ALL_READY);
     }

@@ -141,7 +141,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.objects.push(service(validated, door));
         if door.facts(draft.observed).is_ok_and(|facts| facts.is_deleting) {
             let on = "the Service to be gone, so that it can be made again";
-            draft.wait(Waiting::new(MANAGEMENT_CLUSTER, on));
+            draft.report.wait(Waiting::new(MANAGEMENT_CLUSTER, on));
         }
     }
 }

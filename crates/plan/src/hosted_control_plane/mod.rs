@@ -203,7 +203,7 @@ fn decide(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let cluster = match &observed.cluster {
         // Not even whether it is paused can be told.
-        Read::Unknown(unknown) => return draft.wait(unreadable("the Cluster", unknown)),
+        Read::Unknown(unknown) => return draft.report.wait(unreadable("the Cluster", unknown)),
         read => read.iter().next(),
     };
     let is_cluster_paused = cluster.is_some_and(|cluster| cluster.is_paused);

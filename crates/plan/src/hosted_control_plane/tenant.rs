@@ -109,7 +109,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
         let waiting = Waiting::new(Actor::Operator, "an address of the load balancer besides its name")
             .because("pods reach the API server's Service only through an address");
-        draft.wait(waiting);
+        draft.report.wait(waiting);
     }
 }
 

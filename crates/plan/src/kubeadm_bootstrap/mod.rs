@@ -191,7 +191,7 @@ fn forget(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
 
 fn keep(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
     let now = draft.observed.now;
-    draft.wait(Waiting::new(SERVER, "the Node to join"));
+    draft.report.wait(Waiting::new(SERVER, "the Node to join"));
     draft.wake = Wake::after(now, TTL / 3);
     match (&draft.observed.token, &data.recorded_token) {
         (Read::One(token), _) if token.needs_extension(now) => {

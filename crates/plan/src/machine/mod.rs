@@ -106,9 +106,7 @@ fn provision(draft: &mut Draft<'_>) {
     let Some(cluster) = observed.the_cluster() else { return };
     let metadata = &observed.machine.metadata;
     let name = &observed.machine.spec.cluster_name;
-    if let Some(claim) = referred::claim_for_cluster(metadata, cluster, name) {
-        draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
-    }
+    draft.join(cluster, name, NAME);
     let owner = referred::owner("Machine", metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
         let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus, MachineSet};
 use hangar_api::names;
-use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
 
 pub use observed::Observed;
@@ -27,7 +26,7 @@ pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
 
 use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
-use crate::referred::{self, Claiming};
+use crate::referred;
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
 pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
@@ -74,14 +73,11 @@ impl Planner for Observed {
         } else if !has_finalizer {
             draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
         } else if !self.sets.is_unknown() && !is_cluster_going(self) {
-            let deployment = &self.deployment;
-            let name = &deployment.spec.cluster_name;
-            if let Some(claim) =
-                cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
-            {
-                draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
+            let spec = &self.deployment.spec;
+            if let Some(cluster) = cluster {
+                draft.join(cluster, &spec.cluster_name, NAME);
             }
-            adopt(&mut draft);
+            draft.adopt("machine-set", &spec.selector, &spec.cluster_name, self.sets.iter());
             roll(&mut draft);
         }
         status::draft(&mut draft);
@@ -118,37 +114,7 @@ fn delete_all(draft: &mut Draft<'_>) {
         draft.step(Write::remove_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
     }
     for set in members {
-        push_delete(set, draft);
-    }
-}
-
-fn push_delete(set: &MachineSet, draft: &mut Draft<'_>) {
-    if set.metadata.deletion_timestamp.is_none() {
-        let target = Target::of::<MachineSet>(&set.metadata);
-        draft.step(Write::delete(StepId::new("delete", "machine-set", &target.name), target));
-    }
-}
-
-fn adopt(draft: &mut Draft<'_>) {
-    let observed = draft.observed;
-    let Ok(selector) = Selector::try_from(observed.deployment.spec.selector.clone()) else { return };
-    if selector.selects_all() {
-        return;
-    }
-    let owner = referred::owner("MachineDeployment", &observed.deployment.metadata, true);
-    for set in observed.sets.iter() {
-        let metadata = &set.metadata;
-        let labels = metadata.labels.clone().unwrap_or_default();
-        let is_orphan = referred::controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
-        if !is_orphan || !selector.matches(&labels) {
-            continue;
-        }
-        let cluster = &observed.deployment.spec.cluster_name;
-        if let Claiming::Needs(claim) = referred::claiming(metadata, &owner, cluster, Some("Cluster")) {
-            let target = Target::of::<MachineSet>(metadata);
-            let id = StepId::new("adopt", "machine-set", &target.name);
-            draft.step(Write::claim(id, target, &claim));
-        }
+        draft.delete("machine-set", set);
     }
 }
 
@@ -197,7 +163,7 @@ fn roll(draft: &mut Draft<'_>) {
         && is_complete(&limits, current, &others)
     {
         for set in others {
-            push_delete(set, draft);
+            draft.delete("machine-set", set);
         }
     }
 }

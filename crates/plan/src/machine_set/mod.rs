@@ -26,7 +26,6 @@ use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet, Machi
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names;
 use jiff::Timestamp;
-use kube::core::{Selector, SelectorExt as _};
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
@@ -37,7 +36,7 @@ pub use observed::{Clones, Observed, Template};
 use crate::conditions::shared::unreadable;
 use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::machine_deployment;
-use crate::referred::{self, Claim, Claiming};
+use crate::referred::{self, Claim};
 
 /// Templates that are missing are woken by their appearance; this only catches what a watch cannot show, and a watch that
 /// is broken.
@@ -73,14 +72,12 @@ impl Planner for Observed {
                 delete_all(&mut draft);
             }
         } else if has_finalizer {
-            if let (Some(cluster), set) = (cluster, &self.set)
-                && let Some(claim) =
-                    referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
-            {
-                draft.step(Write::itself(StepId::new("claim", NAME, ""), claim.fields()));
+            let spec = &self.set.spec;
+            if let Some(cluster) = cluster {
+                draft.join(cluster, &spec.cluster_name, NAME);
             }
             own_templates(&mut draft);
-            adopt(&mut draft);
+            draft.adopt("machine", &spec.selector, &spec.cluster_name, self.machines.iter());
             scale(&mut draft);
             complete(&mut draft);
             draft.objects = desired::in_place(self);
@@ -121,39 +118,7 @@ fn delete_all(draft: &mut Draft<'_>) {
         draft.step(Write::remove_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME));
     }
     for machine in members {
-        push_delete(machine, draft);
-    }
-}
-
-fn push_delete(machine: &Machine, draft: &mut Draft<'_>) {
-    if machine.metadata.deletion_timestamp.is_none() {
-        let target = Target::of::<Machine>(&machine.metadata);
-        draft.step(Write::delete(StepId::new("delete", "machine", &target.name), target));
-    }
-}
-
-fn adopt(draft: &mut Draft<'_>) {
-    let observed = draft.observed;
-    let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else { return };
-    // A selector that selects everything would take every orphan of the cluster; admission fills empty ones in.
-    if selector.selects_all() {
-        return;
-    }
-    let owner = referred::owner("MachineSet", &observed.set.metadata, true);
-    for machine in observed.machines.iter() {
-        let metadata = &machine.metadata;
-        let labels = metadata.labels.clone().unwrap_or_default();
-        let is_orphan = referred::controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
-        if !is_orphan || !selector.matches(&labels) {
-            continue;
-        }
-        if let Claiming::Needs(claim) =
-            referred::claiming(metadata, &owner, &observed.set.spec.cluster_name, Some("Cluster"))
-        {
-            let target = Target::of::<Machine>(metadata);
-            let id = StepId::new("adopt", "machine", &target.name);
-            draft.step(Write::claim(id, target, &claim));
-        }
+        draft.delete("machine", machine);
     }
 }
 
@@ -229,7 +194,7 @@ fn scale(draft: &mut Draft<'_>) {
         let surplus = members.len() - wanted;
         let order = observed.set.spec.deletion.as_ref().and_then(|deletion| deletion.order);
         for machine in surplus::choose(members, surplus, order.unwrap_or_default(), observed.now) {
-            push_delete(machine, draft);
+            draft.delete("machine", machine);
         }
         return;
     }

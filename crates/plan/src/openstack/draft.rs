@@ -3,16 +3,15 @@
 
 use std::time::Duration;
 
-use hangar_api::conditions::{Actor, Bad, Conditioned, Finding};
-use kube::core::object::HasStatus;
+use hangar_api::conditions::{Actor, Bad, Finding};
 
 use super::conditions::ownership;
 use super::{Access, CloudTrouble, OWNER_ID_ANNOTATION, claim, release};
 use crate::conditions::shared::{paused, reads};
-use crate::flow::{Draft, Planner, StepOf, Subject, Write};
+use crate::flow::{Draft, Drafted, StepOf, Write};
 
 /// An observation of something in a cloud.
-pub(crate) trait InCloud: Planner<Status: Conditioned> + Subject {
+pub(crate) trait InCloud: Drafted {
     type Facts;
 
     /// How long until something is read again that must change and is not watched.
@@ -33,7 +32,7 @@ pub(crate) trait InCloud: Planner<Status: Conditioned> + Subject {
 
 impl<P> Draft<'_, P>
 where
-    P: InCloud + Subject<Root: HasStatus<Status = <P as Planner>::Status>>,
+    P: InCloud,
     StepOf<P>: From<Write>,
 {
     /// Puts the owner id on the object, before anything is created.
