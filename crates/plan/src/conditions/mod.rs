@@ -1,7 +1,7 @@
 //! Every condition that Hangar writes, with every reason it may have.
 //!
-//! Each controller declares its own in `conditions.rs`, with [`conditions!`](conditions): what the condition is about, and
-//! for each reason its name, who acts, and what it means. A finding can be made in no other way, so this is complete, and
+//! Each controller declares its own in `conditions.rs`, with the macro `conditions!`: what the condition is about, and for
+//! each reason its name, who acts, and what it means. A finding can be made in no other way, so this is complete, and
 //! the reference, the runbook's test and `describe` are made from it.
 
 pub mod reference;
