@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Which of our crates each may import. A crate that is not listed here does not build a release.
 const INTERNAL: &[(&str, &[&str])] = &[
-    ("hangar-api", &[]),
+    ("hangar-api", &["hangar-wire"]),
     ("hangar-cloud", &["hangar-machine"]),
     ("hangar-machine", &[]),
     ("hangar-openstack", &[]),
@@ -28,6 +28,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ),
     ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
+    ("hangar-wire", &[]),
     ("xtask", &["hangar-parts"]),
 ];
 
@@ -58,15 +59,7 @@ pub(crate) struct Edges {}
 
 impl Edges {
     pub(crate) fn run() -> anyhow::Result<()> {
-        let output = Command::new("cargo")
-            .args(["metadata", "--format-version=1", "--locked", "--no-deps"])
-            .output()
-            .context("cargo metadata")?;
-        if !output.status.success() {
-            bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        let metadata: Value =
-            serde_json::from_slice(&output.stdout).context("the output of cargo metadata")?;
+        let metadata = metadata()?;
         let graph = imports(&metadata);
         let problems = check(&graph);
         if !problems.is_empty() {
@@ -75,6 +68,18 @@ impl Edges {
         println!("crate edges: {} crates, all as drawn", graph.len());
         Ok(())
     }
+}
+
+/// What cargo knows about the workspace.
+pub(crate) fn metadata() -> anyhow::Result<Value> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--locked", "--no-deps"])
+        .output()
+        .context("cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    serde_json::from_slice(&output.stdout).context("the output of cargo metadata")
 }
 
 /// The normal dependencies of each of our crates. The features of `kube` decide which of its crates are behind it.

@@ -1,14 +1,18 @@
 //! Developer commands: `cargo xtask <command>`.
 
 mod bench;
+mod book;
 mod edges;
+mod installed;
 mod sweep;
-mod test;
+mod tiers;
 mod tools;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use self::tiers::Tier;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of Hangar.")]
@@ -20,7 +24,16 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Tools(tools::Tools),
-    Test(test::Test),
+    /// Format, lints, crate edges, licences, unit and golden tests, the book: without root and without Go
+    Check,
+    /// Tests that need a real API server
+    Test,
+    /// Tests that need root: machines, the cloud's namespaces, one host
+    E2e,
+    /// Everything that CI runs: check, test, e2e
+    All,
+    /// Build the book and check its links
+    Book,
     Edges(edges::Edges),
     Sweep(sweep::Sweep),
     Bench(bench::Bench),
@@ -40,7 +53,11 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Tools(tools) => tools.run(),
-        Command::Test(test) => test.run(),
+        Command::Check => tiers::run(&[Tier::Check]),
+        Command::Test => tiers::run(&[Tier::Test]),
+        Command::E2e => tiers::run(&[Tier::EndToEnd]),
+        Command::All => tiers::run(&Tier::ALL),
+        Command::Book => book::run(),
         Command::Edges(edges::Edges {}) => edges::Edges::run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Bench(bench) => bench.run(),

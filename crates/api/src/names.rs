@@ -3,8 +3,6 @@
 //! Most belong to the ecosystem: other programs read and write them, and a spelling of our own would be silently
 //! ignored. A rename of one of ours orphans data in running systems. So every value is pinned by the test below.
 
-/// Prefix of every annotation and label that is Hangar's own.
-pub const OWN_PREFIX: &str = "hangar.cluster.x-k8s.io";
 /// What the other API version of this object could not express; see `conversion::stash`.
 pub const STASH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/conversion-stash";
 /// On a `HostedControlPlane`: it can be deleted although its Cluster lives (presence).
@@ -16,16 +14,10 @@ pub const ALLOW_DELETION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/allow-delet
 pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 /// Marks Machines of the control plane (presence).
 pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
-/// Names the control plane object of a Machine.
-pub const CONTROL_PLANE_NAME_LABEL: &str = "cluster.x-k8s.io/control-plane-name";
 /// Names the `MachineSet` of a Machine.
 pub const SET_NAME_LABEL: &str = "cluster.x-k8s.io/set-name";
 /// Names the `MachineDeployment` of a `MachineSet` or Machine.
 pub const DEPLOYMENT_NAME_LABEL: &str = "cluster.x-k8s.io/deployment-name";
-/// Marks Machines that the cloud may take away at any time (presence).
-pub const INTERRUPTIBLE_LABEL: &str = "cluster.x-k8s.io/interruptible";
-/// Which of several managers reconciles the object.
-pub const WATCH_FILTER_LABEL: &str = "cluster.x-k8s.io/watch-filter";
 /// On Pods: how a drain treats them, see [`DRAIN_SKIP`] and [`DRAIN_WAIT_COMPLETED`].
 pub const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 /// Value of [`DRAIN_LABEL`]: the pod is not evicted.
@@ -34,10 +26,6 @@ pub const DRAIN_SKIP: &str = "skip";
 pub const DRAIN_WAIT_COMPLETED: &str = "wait-completed";
 /// Tells the `MachineSet`s of a `MachineDeployment` apart, and their Machines. Without a prefix, as everywhere.
 pub const MACHINE_TEMPLATE_HASH_LABEL: &str = "machine-template-hash";
-/// Marks objects that the topology controller owns (presence).
-pub const TOPOLOGY_OWNED_LABEL: &str = "topology.cluster.x-k8s.io/owned";
-/// Names the deployment in the topology.
-pub const TOPOLOGY_DEPLOYMENT_NAME_LABEL: &str = "topology.cluster.x-k8s.io/deployment-name";
 
 // Labels on CRDs and components.
 
@@ -45,10 +33,6 @@ pub const TOPOLOGY_DEPLOYMENT_NAME_LABEL: &str = "topology.cluster.x-k8s.io/depl
 pub const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
 /// Marks everything that clusterctl takes part in (presence).
 pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
-/// Marks objects that move with their cluster though nothing of it owns them (presence).
-pub const MOVE_LABEL: &str = "clusterctl.cluster.x-k8s.io/move";
-/// On ClusterRoles: their rules become the core manager's.
-pub const AGGREGATE_TO_MANAGER_LABEL: &str = "cluster.x-k8s.io/aggregate-to-manager";
 
 // Annotations.
 
@@ -56,33 +40,18 @@ pub const AGGREGATE_TO_MANAGER_LABEL: &str = "cluster.x-k8s.io/aggregate-to-mana
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// Somebody else manages the object that carries it.
 pub const MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/managed-by";
-/// Somebody else, such as an autoscaler, decides the replicas.
-pub const REPLICAS_MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/replicas-managed-by";
 /// Upstream's place for what a conversion could not express; read where upstream wrote it.
 pub const CONVERSION_DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
 /// Name of the template an object was cloned from.
 pub const CLONED_FROM_NAME_ANNOTATION: &str = "cluster.x-k8s.io/cloned-from-name";
 /// Kind and group of the template an object was cloned from.
 pub const CLONED_FROM_GROUP_KIND_ANNOTATION: &str = "cluster.x-k8s.io/cloned-from-groupkind";
-/// Keeps a Machine from being remediated.
-pub const SKIP_REMEDIATION_ANNOTATION: &str = "cluster.x-k8s.io/skip-remediation";
-/// Asks for a Machine to be remediated.
-pub const REMEDIATE_MACHINE_ANNOTATION: &str = "cluster.x-k8s.io/remediate-machine";
 /// Puts a Machine first when the set shrinks.
 pub const DELETE_MACHINE_ANNOTATION: &str = "cluster.x-k8s.io/delete-machine";
 /// Keeps a `MachineSet` from making Machines.
 pub const DISABLE_MACHINE_CREATE_ANNOTATION: &str = "cluster.x-k8s.io/disable-machine-create";
-/// Fewest Machines for the autoscaler.
-pub const AUTOSCALER_MINIMUM_ANNOTATION: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";
-/// Most Machines for the autoscaler.
-pub const AUTOSCALER_MAXIMUM_ANNOTATION: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
 /// Deletes a Machine without draining its Node.
 pub const EXCLUDE_NODE_DRAINING_ANNOTATION: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
-/// Deletes a Machine without waiting for its volumes to be detached.
-pub const EXCLUDE_VOLUME_DETACH_ANNOTATION: &str =
-    "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
-/// When the certificates on a Machine expire.
-pub const CERTIFICATES_EXPIRY_ANNOTATION: &str = "machine.cluster.x-k8s.io/certificates-expiry";
 /// While an annotation with this prefix is there, a Machine's drain does not begin.
 pub const PRE_DRAIN_HOOK_PREFIX: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
 /// While an annotation with this prefix is there, a Machine's server is not deleted.
@@ -99,10 +68,6 @@ pub const NODE_OWNER_KIND_ANNOTATION: &str = "cluster.x-k8s.io/owner-kind";
 pub const NODE_OWNER_NAME_ANNOTATION: &str = "cluster.x-k8s.io/owner-name";
 /// On Nodes: labels that came from the Machine, so that they can be taken back.
 pub const NODE_LABELS_ANNOTATION: &str = "cluster.x-k8s.io/labels-from-machine";
-/// On Nodes: annotations that came from the Machine.
-pub const NODE_ANNOTATIONS_ANNOTATION: &str = "cluster.x-k8s.io/annotations-from-machine";
-/// On Nodes: taints that came from the Machine.
-pub const NODE_TAINTS_ANNOTATION: &str = "cluster.x-k8s.io/taints-from-machine";
 /// Revision of a `MachineSet`. The group is spelled with a plural here, everywhere.
 pub const REVISION_ANNOTATION: &str = "machinedeployment.clusters.x-k8s.io/revision";
 /// Revisions that a `MachineSet` had before.
@@ -111,8 +76,6 @@ pub const REVISION_HISTORY_ANNOTATION: &str = "machinedeployment.clusters.x-k8s.
 pub const DESIRED_REPLICAS_ANNOTATION: &str = "machinedeployment.clusters.x-k8s.io/desired-replicas";
 /// Replicas of the deployment plus its surge when its set was last scaled.
 pub const MAXIMUM_REPLICAS_ANNOTATION: &str = "machinedeployment.clusters.x-k8s.io/max-replicas";
-/// Checks before scaling that a `MachineSet` leaves out: `All`, or a list.
-pub const SKIP_PREFLIGHT_CHECKS_ANNOTATION: &str = "machineset.cluster.x-k8s.io/skip-preflight-checks";
 /// Marks a request of the topology controller that only asks what would change.
 pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run";
 /// Keeps an object where it is while its cluster is to be moved.
@@ -133,8 +96,6 @@ pub const NODE_RESTRICTION_DOMAIN: &str = "node-restriction.kubernetes.io";
 
 /// On Nodes until the labels of their Machine are there.
 pub const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
-/// On Nodes of Machines that a rollout will replace.
-pub const OUTDATED_REVISION_TAINT: &str = "node.cluster.x-k8s.io/outdated-revision";
 
 // Finalizers.
 
@@ -146,8 +107,6 @@ pub const MACHINE_FINALIZER: &str = "machine.cluster.x-k8s.io";
 pub const MACHINE_SET_FINALIZER: &str = "cluster.x-k8s.io/machineset";
 /// Of `MachineDeployment`s.
 pub const MACHINE_DEPLOYMENT_FINALIZER: &str = "cluster.x-k8s.io/machinedeployment";
-/// Of `ClusterResourceSet`s.
-pub const CLUSTER_RESOURCE_SET_FINALIZER: &str = "addons.cluster.x-k8s.io";
 /// Of `HostedControlPlane`s; the name that existing objects have.
 pub const HOSTED_CONTROL_PLANE_FINALIZER: &str = "hcp.controlplane.cluster.x-k8s.io";
 /// Of `OpenStackCluster`s.

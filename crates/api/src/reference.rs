@@ -5,41 +5,33 @@
 
 use crate::cluster::pattern;
 use crate::conversion::{Context, api_version};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 /// A reference that names everything; most of it is optional.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
+#[derive(Eq)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ObjectReference {
     /// API version of the object, with its group.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// A part of the object, as a path into it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field_path: Option<String>,
     /// Kind of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Name of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Namespace of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The revision of the object that is meant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
     /// Unique id of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
 
 /// A reference to an object of a provider in the same namespace. The API version is found through the contract labels
 /// of the kind's CRD.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
+#[derive(Eq)]
 pub struct ContractVersionedObjectReference {
     /// API group of the object.
     #[schemars(length(min = 1, max = 253))]

@@ -49,29 +49,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// The steps of `up`, in order; those after the add-ons run side by side.
-    pub const UP: &'static [Self] = &[
-        Self::Preflight,
-        Self::Lock,
-        Self::Programs,
-        Self::Packages,
-        Self::Images,
-        Self::Network,
-        Self::Credentials,
-        Self::Machine,
-        Self::ControlPlane,
-        Self::Addons,
-        Self::Controllers,
-        Self::Node,
-        Self::Pods,
-        Self::Cloud,
-        Self::Hangar,
-        Self::Cluster,
-        Self::ClusterControlPlane,
-        Self::ClusterNetwork,
-        Self::ClusterWorkers,
-    ];
-
     /// The steps of `down`, in order.
     pub const DOWN: &'static [Self] =
         &[Self::Lock, Self::RemoveMachines, Self::RemoveNetwork, Self::RemoveFiles];

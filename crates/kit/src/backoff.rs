@@ -52,20 +52,17 @@ impl Backoff {
     }
 }
 
-/// No run is held back longer: what an event tells must not wait for a person to notice.
-const LONGEST_GAP: Duration = Duration::from_secs(5);
+/// This many runs without progress may follow one another at once: what starts is told of by many events.
+const FREE_RUNS: u32 = 8;
 
-/// This many runs without progress may follow one another at once. An ordinary change comes as two or three events.
-const FREE_RUNS: u32 = 3;
-
-/// A run that begins later than this after it could have begun was not part of a burst.
-const BURST: Duration = Duration::from_millis(500);
+/// Afterwards one run in this time. An event that matters is answered that late at most.
+const INTERVAL: Duration = Duration::from_secs(2);
 
 /// What became of each key's last runs, and so how long it waits for the next one.
 ///
 /// Attempts are runs in a row without progress, whether they waited or failed, and decide when a key comes back by
-/// itself. A burst is a row of runs that began as soon as they could; after a few of them the next has to wait, whatever
-/// wakes it, because an object that is woken by what its own run writes would keep a processor and an API server busy.
+/// itself. Whatever wakes a key, only some runs without progress follow one another at once: an object that is woken by
+/// what its own run writes would keep a processor and an API server busy.
 #[derive(Debug)]
 pub struct Patience<K> {
     pub(crate) failures: Backoff,
@@ -78,8 +75,8 @@ pub struct Patience<K> {
 struct Past {
     attempts: u32,
     is_failing: bool,
-    burst: u32,
-    free_at: Instant,
+    /// When all runs so far are paid for, at one per [`INTERVAL`].
+    paid_at: Instant,
 }
 
 impl<K> Default for Patience<K> {
@@ -96,15 +93,15 @@ impl<K: Ord> Patience<K> {
         self.failing -= usize::from(self.keys.remove(key).is_some_and(|past| past.is_failing));
     }
 
-    /// A run that began at `started` found nothing to do.
-    pub fn settled(&mut self, key: K, started: Instant) {
-        self.past(key, started).attempts = 0;
+    /// A run found nothing to do.
+    pub fn settled(&mut self, key: K) {
+        self.past(key).attempts = 0;
     }
 
     /// A run waits for something, or failed, and made no progress. How many did so in a row, and when the key comes
     /// back, at the earliest after `after`.
-    pub fn tried(&mut self, key: K, started: Instant, after: Duration, is_failure: bool) -> (u32, Duration) {
-        let past = self.past(key, started);
+    pub fn tried(&mut self, key: K, after: Duration, is_failure: bool) -> (u32, Duration) {
+        let past = self.past(key);
         past.attempts = past.attempts.saturating_add(1);
         past.is_failing = is_failure;
         let attempts = past.attempts;
@@ -113,10 +110,11 @@ impl<K: Ord> Patience<K> {
         (attempts, backoff.delay_at_least(attempts, after))
     }
 
-    /// How long a run of the key has to wait, if it was part of a burst.
+    /// How long a run of the key has to wait, if there were too many in vain.
     pub fn held(&self, key: &K) -> Option<Duration> {
-        let free_at = self.keys.get(key)?.free_at;
-        free_at.checked_duration_since(Instant::now()).filter(|length| !length.is_zero())
+        let credit = INTERVAL * (FREE_RUNS - 1);
+        let debt = self.keys.get(key)?.paid_at.checked_duration_since(Instant::now())?;
+        debt.checked_sub(credit).filter(|length| !length.is_zero())
     }
 
     /// How many keys are failing.
@@ -133,24 +131,14 @@ impl<K: Ord> Patience<K> {
     /// Forgets keys that are at rest.
     pub fn compact(&mut self) {
         let now = Instant::now();
-        self.keys.retain(|_, past| past.attempts > 0 || past.free_at + BURST >= now);
+        self.keys.retain(|_, past| past.attempts > 0 || past.paid_at > now);
     }
 
     /// The key's past with one more run, that ends now.
-    fn past(&mut self, key: K, started: Instant) -> &mut Past {
+    fn past(&mut self, key: K) -> &mut Past {
         let now = Instant::now();
-        let past = self.keys.entry(key).or_insert(Past {
-            attempts: 0,
-            is_failing: false,
-            burst: 0,
-            free_at: started,
-        });
-        past.burst = if started <= past.free_at + BURST { past.burst.saturating_add(1) } else { 1 };
-        let gap = match past.burst.checked_sub(FREE_RUNS) {
-            Some(over) => self.waits.nominal(over.saturating_add(1)).min(LONGEST_GAP),
-            None => Duration::ZERO,
-        };
-        past.free_at = now + gap;
+        let past = self.keys.entry(key).or_insert(Past { attempts: 0, is_failing: false, paid_at: now });
+        past.paid_at = past.paid_at.max(now) + INTERVAL;
         self.failing -= usize::from(std::mem::take(&mut past.is_failing));
         past
     }

@@ -47,8 +47,6 @@ pub enum Outcome {
     Done,
     /// It was abandoned when its time was over.
     Overran,
-    /// It was left out because an earlier step was abandoned.
-    Skipped,
 }
 
 type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -56,7 +54,6 @@ type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 struct Step<'a> {
     name: &'static str,
     limit: Duration,
-    only_if_clean: bool,
     work: Work<'a>,
 }
 
@@ -80,34 +77,12 @@ impl<'a> StopSequence<'a> {
     /// A step that runs in any case, for `limit` at most.
     #[must_use]
     pub fn step(
-        self,
-        name: &'static str,
-        limit: Duration,
-        work: impl Future<Output = ()> + Send + 'a,
-    ) -> Self {
-        self.add(name, limit, false, work)
-    }
-
-    /// A step that is left out when an earlier one was abandoned: giving back the lease while something may still
-    /// write would be worse than letting it run out.
-    #[must_use]
-    pub fn step_if_clean(
-        self,
-        name: &'static str,
-        limit: Duration,
-        work: impl Future<Output = ()> + Send + 'a,
-    ) -> Self {
-        self.add(name, limit, true, work)
-    }
-
-    fn add(
         mut self,
         name: &'static str,
         limit: Duration,
-        only_if_clean: bool,
         work: impl Future<Output = ()> + Send + 'a,
     ) -> Self {
-        self.steps.push(Step { name, limit, only_if_clean, work: Box::pin(work) });
+        self.steps.push(Step { name, limit, work: Box::pin(work) });
         self
     }
 
@@ -123,14 +98,8 @@ impl<'a> StopSequence<'a> {
             let remaining = end.saturating_duration_since(Instant::now());
             let limit = step.limit.min(remaining.saturating_sub(set_aside).max(remaining / left));
             left = left.saturating_sub(1).max(1);
-            let clean = outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Done);
-            let outcome = if step.only_if_clean && !clean {
-                Outcome::Skipped
-            } else if tokio::time::timeout(limit, step.work).await.is_ok() {
-                Outcome::Done
-            } else {
-                Outcome::Overran
-            };
+            let is_done = tokio::time::timeout(limit, step.work).await.is_ok();
+            let outcome = if is_done { Outcome::Done } else { Outcome::Overran };
             tracing::info!(step = step.name, ?outcome, "stopping");
             outcomes.push((step.name, outcome));
         }
@@ -157,7 +126,7 @@ mod tests {
         let outcomes = StopSequence::new()
             .step("webhook", SECOND, async { note("webhook").await })
             .step("controllers", SECOND, async { note("controllers").await })
-            .step_if_clean("lease", SECOND, async { note("lease").await })
+            .step("lease", SECOND, async { note("lease").await })
             .run(10 * SECOND)
             .await;
         assert_eq!(*order.lock().expect("a lock"), ["webhook", "controllers", "lease"]);
@@ -165,17 +134,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_lease_stays_when_work_was_abandoned_and_telemetry_is_still_sent() {
+    async fn telemetry_is_still_sent_when_work_was_abandoned() {
         let started = Instant::now();
         let outcomes = StopSequence::new()
             .step("controllers", 20 * SECOND, pending())
-            .step_if_clean("lease", 3 * SECOND, ready(()))
+            .step("lease", 3 * SECOND, ready(()))
             .step("telemetry", 5 * SECOND, tokio::time::sleep(4 * SECOND))
             .run(25 * SECOND)
             .await;
         assert_eq!(
             outcomes,
-            [("controllers", Outcome::Overran), ("lease", Outcome::Skipped), ("telemetry", Outcome::Done)]
+            [("controllers", Outcome::Overran), ("lease", Outcome::Done), ("telemetry", Outcome::Done)]
         );
         assert!(started.elapsed() <= 25 * SECOND);
     }

@@ -46,7 +46,6 @@ macro_rules! ids {
 ids! {
     /// Of a flavor. Free text: operators choose it.
     FlavorId,
-    FloatingIpId,
     ImageId,
     NetworkId,
     PortId,

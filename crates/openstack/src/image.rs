@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{
     Error, ImageId, Service, Session, Verb,
@@ -11,49 +10,13 @@ use crate::{
     session::{Paging, Request, segment},
 };
 
-/// Whether an image can be used.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
-pub enum ImageStatus {
-    Active,
-    /// Not, or not yet: `queued`, `saving`, `deactivated`, `killed`, ...
-    Other(String),
-}
-
-impl From<String> for ImageStatus {
-    fn from(text: String) -> Self {
-        if text == "active" { Self::Active } else { Self::Other(text) }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Image {
     pub id: ImageId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// Whether it can be used.
-    pub status: ImageStatus,
-    #[serde(default)]
-    pub tags: Vec<String>,
-    /// The smallest root disk in GiB.
-    #[serde(default, rename = "min_disk")]
-    pub min_disk_gib: u64,
-    /// The least memory in MiB.
-    #[serde(default, rename = "min_ram")]
-    pub min_ram_mib: u64,
-    /// Its length in bytes, once it is there.
-    #[serde(default, rename = "size")]
-    pub size_bytes: Option<u64>,
-    /// Everything else that is written on it.
-    #[serde(flatten)]
-    pub properties: BTreeMap<String, Value>,
-}
-
-impl Image {
-    /// A property's text.
-    pub fn property(&self, name: &str) -> Option<&str> {
-        self.properties.get(name).and_then(Value::as_str)
-    }
+    /// Only an `active` one can be used; others are `queued`, `saving`, `deactivated`, `killed`, ...
+    pub status: String,
 }
 
 /// Which images. Several fields must all match.

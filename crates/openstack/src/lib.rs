@@ -40,22 +40,20 @@ mod session;
 pub use call::{Answer, Call, CallGate, Delivery, Service, Verb};
 pub use compute::{
     Address, AddressKind, AvailabilityZone, ComputeClient, Fault, Flavor, MAX_USER_DATA_BYTES, Server,
-    ServerCreate, ServerGroup, ServerNetwork, ServerQuery, ServerStatus, UserData, UserDataTooLong,
+    ServerCreate, ServerGroup, ServerNetwork, ServerQuery, UserData, UserDataTooLong,
 };
 pub use config::{CloudConfig, ConfigError, Fingerprint, Interface};
 pub use error::{Error, Refusal, RefusalKind};
 pub use id::{
-    FlavorId, FloatingIpId, ImageId, NetworkId, PortId, ProjectId, RouterId, SecurityGroupId,
-    SecurityGroupRuleId, ServerGroupId, ServerId, SubnetId,
+    FlavorId, ImageId, NetworkId, PortId, ProjectId, RouterId, SecurityGroupId, SecurityGroupRuleId,
+    ServerGroupId, ServerId, SubnetId,
 };
-pub use image::{Image, ImageClient, ImageQuery, ImageStatus};
+pub use image::{Image, ImageClient, ImageQuery};
 pub use network::{
-    AddressPair, AllocationPool, ExternalGateway, Filter, FixedIp, FixedIpRequest, FloatingIp,
-    FloatingIpQuery, GatewayAddress, GatewayUpdate, Network, NetworkClient, NetworkCreate, NetworkQuery,
-    NetworkUpdate, Port, PortCreate, PortQuery, PortUpdate, Router, RouterCreate, RouterInterface,
-    RouterQuery, RouterUpdate, SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRule,
-    SecurityGroupRuleCreate, SecurityGroupRuleQuery, SecurityGroupUpdate, Subnet, SubnetCreate, SubnetQuery,
-    SubnetUpdate,
+    AddressPair, AllocationPool, ExternalGateway, Filter, FixedIp, FixedIpRequest, GatewayAddress, Network,
+    NetworkClient, NetworkCreate, NetworkQuery, Port, PortCreate, PortQuery, Router, RouterCreate,
+    RouterQuery, SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRule,
+    SecurityGroupRuleCreate, Subnet, SubnetCreate, SubnetQuery, SubnetUpdate,
 };
 pub use network::{Creation, NetworkResource, Query, Update};
 pub use session::{LONGEST_WRITE, Limits, Session, SessionOptions};

@@ -4,11 +4,14 @@
 //! fails because something was slow.
 
 mod cluster;
+mod kubectl;
 mod process;
 mod shell;
 mod up;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
 /// Measure.
 #[derive(Debug, Args)]
@@ -34,5 +37,36 @@ impl Bench {
             What::Up(up) => up.run(),
             What::Cluster(cluster) => cluster.run(),
         }
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> anyhow::Result<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().context("nothing was measured")
+}
+
+/// An object as it was applied: of its metadata only the name and what is named here, and no status.
+fn as_applied(object: &Value, kept: &[&str]) -> Value {
+    let mut bare = object.clone();
+    let mut metadata = json!({"name": object["metadata"]["name"]});
+    for field in kept.iter().filter(|field| !object["metadata"][field].is_null()) {
+        metadata[field] = object["metadata"][field].clone();
+    }
+    bare["metadata"] = metadata;
+    if let Some(fields) = bare.as_object_mut() {
+        fields.remove("status");
+    }
+    bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert!((median([3.0, 1.0, 2.0].into_iter()).unwrap() - 2.0).abs() < f64::EPSILON);
+        assert!(median(std::iter::empty()).is_err());
     }
 }

@@ -1,8 +1,10 @@
-//! A process that is measured and ended with the bench.
+//! Processes that are measured and end with the bench, and commands that are run to their end.
 
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -73,4 +75,32 @@ fn is_ok(address: &str, path: &str) -> bool {
         Ok(answer)
     };
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// What a command prints, on either output. A command that fails is an error with these words.
+pub(crate) fn words_of(command: &mut Command) -> anyhow::Result<String> {
+    let program = command.get_program().display().to_string();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("start {program}"))?;
+    let words =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
+    if !output.status.success() {
+        bail!("{program} failed: {words}");
+    }
+    Ok(words)
+}
+
+/// Makes a directory ours alone, and puts a copy of the program into it: a build meanwhile does not change it, or the
+/// manager's image would be another one.
+pub(crate) fn own_program(directory: &Path, built: &Path) -> anyhow::Result<(PathBuf, File)> {
+    fs::create_dir_all(directory).with_context(|| format!("create {}", directory.display()))?;
+    // Not the directory itself: `hangar` locks that.
+    let lock = File::create(directory.join("bench.lock"))?;
+    if lock.try_lock().is_err() {
+        bail!("another run uses {}", directory.display());
+    }
+    let program = directory.join("hangar");
+    // A program of a killed run may still be running; a file in its place does not disturb it.
+    let _ = fs::remove_file(&program);
+    fs::copy(built, &program).context("copy the program")?;
+    Ok((program, lock))
 }

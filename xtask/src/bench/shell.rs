@@ -13,7 +13,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hangar_parts::{Parts, Set};
 
-use super::process::Measured;
+use super::median;
+use super::process::{Measured, words_of};
 
 const HEALTH: &str = "127.0.0.1:18081";
 const SCHEDULER_PORT: u16 = 18259;
@@ -41,15 +42,15 @@ impl Shell {
 
         let mut bed = Measured::start(Command::new(serve).stdout(Stdio::piped()))?;
         let kubeconfig = kubeconfig_of(&mut bed)?;
-        checked(Command::new(&hangar).arg("install").args(common(&kubeconfig)).stdout(Stdio::null()))?;
+        words_of(Command::new(&hangar).arg("install").args(common(&kubeconfig)))?;
 
-        let start_floor = median(self.runs, || timed(Command::new(&hangar).arg("version")))?;
-        let list_floor = median(self.runs, || {
+        let start_floor = median_of(self.runs, || timed(Command::new(&hangar).arg("version")))?;
+        let list_floor = median_of(self.runs, || {
             timed(
                 Command::new(&kubectl).args(["get", "crds", "--output=name"]).env("KUBECONFIG", &kubeconfig),
             )
         })?;
-        let ready = median(self.runs, || {
+        let ready = median_of(self.runs, || {
             let mut manager = Measured::start(&mut manager(&hangar, &kubeconfig))?;
             manager.seconds_until_ready(HEALTH, "/readyz")
         })?;
@@ -144,22 +145,13 @@ fn kubeconfig_of(bed: &mut Measured) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(path))
 }
 
-fn checked(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status()?;
-    if !status.success() {
-        bail!("{} failed: {status}", command.get_program().display());
-    }
-    Ok(())
-}
-
 fn timed(command: &mut Command) -> anyhow::Result<f64> {
     let start = Instant::now();
-    checked(command.stdout(Stdio::null()))?;
+    words_of(command)?;
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn median(runs: u16, mut take: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let mut times = (0..runs).map(|_| take()).collect::<anyhow::Result<Vec<f64>>>()?;
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().context("nothing was measured")
+fn median_of(runs: u16, mut take: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
+    let times = (0..runs).map(|_| take()).collect::<anyhow::Result<Vec<f64>>>()?;
+    median(times.into_iter())
 }

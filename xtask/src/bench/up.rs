@@ -14,14 +14,15 @@ mod bare;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
 use clap::Args;
 use hangar_parts::{Parts, Set};
 
 use self::bare::{Bare, Taken};
+use super::median;
+use super::process::{own_program, words_of};
 use super::shell::build;
 
 const NAME: &str = "bench";
@@ -75,7 +76,6 @@ impl Up {
 /// Where the environments are; gone with it, whatever happens.
 struct Place<'arguments> {
     state: &'arguments Path,
-    /// A copy, which a build meanwhile does not change: the manager's image would be another one.
     hangar: PathBuf,
     range: &'arguments str,
     _lock: File,
@@ -83,16 +83,7 @@ struct Place<'arguments> {
 
 impl<'arguments> Place<'arguments> {
     fn new(state: &'arguments Path, built: &Path, range: &'arguments str) -> anyhow::Result<Self> {
-        fs::create_dir_all(state).with_context(|| format!("create {}", state.display()))?;
-        // Not the directory itself: `hangar` locks that.
-        let lock = File::create(state.join("bench.lock"))?;
-        if lock.try_lock().is_err() {
-            bail!("another run uses {}", state.display());
-        }
-        let hangar = state.join("hangar");
-        // A program of a killed run may still be running; a file in its place does not disturb it.
-        let _ = fs::remove_file(&hangar);
-        fs::copy(built, &hangar).context("copy the program")?;
+        let (hangar, lock) = own_program(state, built)?;
         let place = Self { state, hangar, range, _lock: lock };
         // What a killed run left.
         place.down(NAME)?;
@@ -108,26 +99,13 @@ impl<'arguments> Place<'arguments> {
 
     fn up(&self) -> anyhow::Result<Taken> {
         let start = Instant::now();
-        let output = self
-            .command("up", NAME)
-            .args(["--no-cluster", "--range", self.range])
-            .output()
-            .context("hangar up")?;
+        let words = words_of(self.command("up", NAME).args(["--no-cluster", "--range", self.range]))?;
         let seconds = start.elapsed().as_secs_f64();
-        let words =
-            [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].join("\n");
-        if !output.status.success() {
-            bail!("hangar up failed: {words}");
-        }
         Ok(Taken { seconds, steps: words.lines().filter_map(step).collect() })
     }
 
     fn down(&self, name: &str) -> anyhow::Result<()> {
-        let output = self.command("down", name).stdin(Stdio::null()).output().context("hangar down")?;
-        if !output.status.success() {
-            bail!("hangar down failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
+        words_of(&mut self.command("down", name)).map(drop)
     }
 }
 
@@ -178,12 +156,6 @@ fn certificates(taken: &Taken) -> f64 {
     taken.steps.iter().filter(|(name, _)| name == CERTIFICATES).map(|(_, seconds)| seconds).sum()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> anyhow::Result<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().context("nothing was measured")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,11 +164,5 @@ mod tests {
     fn steps_are_read_from_lines() {
         assert_eq!(step("   4.0s  machine: made, images linked"), Some(("machine".to_owned(), 4.0)));
         assert_eq!(step("  kubectl get pods -A"), None);
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert!((median([3.0, 1.0, 2.0].into_iter()).unwrap() - 2.0).abs() < f64::EPSILON);
-        assert!(median(std::iter::empty()).is_err());
     }
 }

@@ -10,8 +10,7 @@ pub mod v1beta2;
 pub(crate) use convert::CONVERTERS;
 use kube::CustomResourceExt;
 
-use crate::bootstrap::absent_spec;
-use crate::crd::Kind;
+use crate::crd::{Kind, absent_spec};
 
 pub use resource::{ResourceBinding, ResourceKind, ResourceRef, ResourceSetBinding, Strategy};
 

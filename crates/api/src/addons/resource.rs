@@ -1,12 +1,12 @@
 //! References to the objects that are applied, in the shape both versions share.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A `ConfigMap` or Secret in the namespace of the set, whose values are manifests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct ResourceRef {
     /// Kind of the object. A Secret must have the type `addons.cluster.x-k8s.io/resource-set`.
     pub kind: ResourceKind,
@@ -16,19 +16,16 @@ pub struct ResourceRef {
 }
 
 /// What is known about one object of a set on one cluster.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct ResourceBinding {
     /// Whether all manifests of the object were applied to the cluster.
     pub applied: bool,
     /// Hash of the manifests that were applied last; a difference makes a reconciling set apply again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub hash: Option<String>,
     /// Kind of the object.
     pub kind: ResourceKind,
     /// When the manifests were applied last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_time: Option<Time>,
     /// Name of the object.
     #[schemars(length(min = 1, max = 253))]
@@ -36,14 +33,12 @@ pub struct ResourceBinding {
 }
 
 /// What one `ClusterResourceSet` has applied to the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ResourceSetBinding {
     /// Name of the `ClusterResourceSet`.
     #[schemars(length(min = 1, max = 253))]
     pub cluster_resource_set_name: String,
     /// The objects of the set that were handled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Option<Vec<ResourceBinding>>,
 }

@@ -2,39 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
+use schemars::Schema;
 
 use super::kube_config_cluster::KubeConfigCluster;
 use super::newer::refuse_empty;
 
 /// Discovery by a bootstrap token.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct BootstrapTokenDiscovery {
     /// Host and port of the API server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub api_server_endpoint: Option<String>,
     /// Hashes of the public keys that the certificate authority may have, as `sha256:hex`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
     pub ca_cert_hashes: Option<Vec<String>>,
     /// The token that validates the cluster information.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub token: Option<String>,
     /// Trust any certificate authority. For tests only.
-    #[serde(rename = "unsafeSkipCAVerification", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "unsafeSkipCAVerification")]
     pub unsafe_skip_ca_verification: Option<bool>,
 }
 
 /// Discovery by a kubeconfig file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct FileDiscovery {
     /// A kubeconfig to write to `kubeConfigPath`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<FileDiscoveryKubeConfig>,
     /// Path or URL of the kubeconfig.
     #[schemars(length(min = 1, max = 512))]
@@ -42,34 +36,27 @@ pub struct FileDiscovery {
 }
 
 /// The kubeconfig that is written for discovery.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct FileDiscoveryKubeConfig {
     /// How the API server is reached; filled in from the Cluster when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<KubeConfigCluster>,
     /// How the machine authenticates.
     pub user: KubeConfigUser,
 }
 
 /// How the machine authenticates during discovery.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeConfigUser {
     /// An authentication plugin that is built into the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_provider: Option<KubeConfigAuthProvider>,
     /// A command that prints credentials.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<KubeConfigAuthExec>,
 }
 
 /// An authentication plugin that is built into the client.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeConfigAuthProvider {
     /// Settings of the plugin.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<BTreeMap<String, String>>,
     /// Name of the plugin.
     #[schemars(length(min = 1, max = 256))]
@@ -77,32 +64,26 @@ pub struct KubeConfigAuthProvider {
 }
 
 /// A command that prints credentials.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeConfigAuthExec {
     /// Version of the credential format; `client.authentication.k8s.io/v1` when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub api_version: Option<String>,
     /// Arguments of the command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
     pub args: Option<Vec<String>>,
     /// The command to run.
     #[schemars(length(min = 1, max = 1024))]
     pub command: String,
     /// More environment variables of the command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     pub env: Option<Vec<KubeConfigAuthExecEnv>>,
     /// Pass the cluster entry to the command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provide_cluster_info: Option<bool>,
 }
 
 /// An environment variable of the credential command.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeConfigAuthExecEnv {
     /// Name of the variable.
     #[schemars(length(min = 1, max = 512))]

@@ -1,56 +1,48 @@
 //! Partitions and file systems made at first boot, in the shape both versions share.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Partitions and file systems to make at first boot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct DiskSetup {
     /// File systems to make, in this order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub filesystems: Option<Vec<Filesystem>>,
     /// Disks to partition, in this order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub partitions: Option<Vec<Partition>>,
 }
 
 /// A file system to make on a device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Filesystem {
     /// The device to format, such as `/dev/vdb`.
     #[schemars(length(min = 1, max = 256))]
     pub device: String,
     /// More options for the program that makes the file system.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_opts: Option<Vec<String>>,
     /// Type of the file system, such as `ext4`.
     #[schemars(length(min = 1, max = 128))]
     pub filesystem: String,
     /// Label of the file system; mounts can refer to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub label: Option<String>,
     /// Overwrite an existing file system. Can destroy data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
     /// Which partition to use: `auto`, `any`, `none` or a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub partition: Option<String>,
     /// Replace a file system of this type if one is found; used by some cloud images only.
-    #[serde(rename = "replaceFS", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "replaceFS")]
     #[schemars(length(min = 1, max = 128))]
     pub replace_fs: Option<String>,
 }
 
 /// A disk to partition.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Partition {
     /// The disk to partition, such as `/dev/vdb`.
     #[schemars(length(min = 1, max = 256))]
@@ -58,10 +50,8 @@ pub struct Partition {
     /// True makes one partition over the whole disk; false leaves the disk unpartitioned.
     pub layout: bool,
     /// Skip the check for an existing partition table. Can destroy data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
     /// Kind of partition table; `mbr` when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub table_type: Option<TableType>,
 }
 

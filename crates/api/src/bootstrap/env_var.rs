@@ -5,83 +5,68 @@
 
 use std::borrow::Cow;
 
+use hangar_wire::wire;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// One environment variable, given by value or by reference.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct EnvVar {
     /// Name of the variable.
     pub name: String,
     /// Literal value. `$(NAME)` refers to variables set earlier.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Where the value is read from when `value` is empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value_from: Option<EnvVarSource>,
 }
 
 /// Source of a variable's value; at most one field is set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct EnvVarSource {
     /// A key of a `ConfigMap` in the pod's namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub config_map_key_ref: Option<KeySelector>,
     /// A field of the pod itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub field_ref: Option<FieldSelector>,
     /// A key of an environment file in one of the pod's volumes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub file_key_ref: Option<FileKeySelector>,
     /// A resource request or limit of a container.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub resource_field_ref: Option<ResourceFieldSelector>,
     /// A key of a Secret in the pod's namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub secret_key_ref: Option<KeySelector>,
 }
 
 /// A key of a named `ConfigMap` or Secret.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KeySelector {
     /// The key to read.
     pub key: String,
     /// Name of the `ConfigMap` or Secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,
     /// Whether the object or its key may be missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
 
 /// A field of the pod.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct FieldSelector {
     /// Version of the pod schema that `fieldPath` is written in; v1 when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// Path of the field, such as `status.podIP`.
     pub field_path: String,
 }
 
 /// A key of an environment file in a volume.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct FileKeySelector {
     /// The key to read from the file.
     pub key: String,
     /// Whether the file or its key may be missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub optional: Option<bool>,
     /// Path of the file, relative to the volume's root.
@@ -91,14 +76,11 @@ pub struct FileKeySelector {
 }
 
 /// A resource request or limit of a container.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ResourceFieldSelector {
     /// The container whose resources are read; the container itself when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub container_name: Option<String>,
     /// Unit of the output; 1 when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub divisor: Option<Divisor>,
     /// The resource to read, such as `limits.cpu`.
     pub resource: String,

@@ -1,13 +1,12 @@
 //! An etcd that is brought along, in the shape both versions share.
 
-use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
+use schemars::Schema;
 
 use super::newer::refuse_empty;
 
 /// An etcd that is run by somebody else.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ExternalEtcd {
     /// Path on the machine of the certificate authority that signed etcd's certificates.
     #[schemars(length(min = 1, max = 512))]

@@ -1,49 +1,41 @@
 //! Files written to a machine before kubeadm runs, in the shape both versions share.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A file that the bootstrap data writes to the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct File {
     /// Append to an existing file instead of replacing it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub append: Option<bool>,
     /// The file's content, encoded as `encoding` says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub content: Option<String>,
     /// Where to read the content from instead of `content`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content_from: Option<FileSource>,
     /// How the content is encoded; plain text when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
     /// Owner of the file, such as `root:root`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub owner: Option<String>,
     /// Absolute path on the machine. Paths must not repeat within one configuration.
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
     /// Octal mode, such as `0640`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub permissions: Option<String>,
 }
 
 /// Where the content of a file comes from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct FileSource {
     /// A key of a Secret in the namespace of the configuration.
     pub secret: SecretKey,
 }
 
 /// A key of a Secret in the namespace of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct SecretKey {
     /// The key whose value is used.
     #[schemars(length(min = 1, max = 256))]

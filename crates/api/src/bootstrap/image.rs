@@ -1,28 +1,24 @@
 //! Images and manifests that kubeadm uses, in the shape both versions share.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The image of the DNS add-on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Dns {
     /// Registry and path that the image is pulled from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image_repository: Option<String>,
     /// Tag of the image.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub image_tag: Option<String>,
 }
 
 /// Patches that kubeadm applies to the manifests it writes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Patches {
     /// Directory on the machine that holds the patch files, named `target[suffix][+patchtype].extension`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub directory: Option<String>,
 }

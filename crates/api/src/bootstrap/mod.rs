@@ -7,7 +7,6 @@
 
 #![allow(clippy::duplicated_attributes, reason = "each printer column names its type")]
 
-pub(crate) mod absent_spec;
 mod container_linux_config;
 mod convert;
 mod discovery;
@@ -32,7 +31,7 @@ pub mod v1beta2;
 pub(crate) use convert::CONVERTERS;
 use kube::CustomResourceExt;
 
-use crate::crd::Kind;
+use crate::crd::{Kind, absent_spec};
 
 pub use container_linux_config::ContainerLinuxConfig;
 pub use discovery::{

@@ -1,19 +1,17 @@
 //! Conditions of others that count for an object's own Ready or Available.
 
 use super::pattern;
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One more condition that must hold before the object counts as ready or available.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ConditionGate {
     /// Type of the condition on the same object.
     #[schemars(length(min = 1, max = 316), regex(pattern = pattern::CONDITION_TYPE))]
     pub condition_type: String,
     /// Whether True is good news (Positive, the default) or bad news (Negative).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub polarity: Option<ConditionPolarity>,
 }
 

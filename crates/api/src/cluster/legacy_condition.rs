@@ -1,25 +1,21 @@
 //! Conditions in the shape of v1beta1, which both versions carry.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A condition in the shape of v1beta1, with a severity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
+#[derive(Eq)]
 pub struct LegacyCondition {
     /// When the status changed last.
     pub last_transition_time: Time,
     /// Why the status is what it is, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub message: Option<String>,
     /// Why the status is what it is, in one word for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub reason: Option<String>,
     /// How bad a status of False is: Error, Warning, Info or empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub severity: Option<String>,
     /// True, False or Unknown.

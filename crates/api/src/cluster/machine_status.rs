@@ -1,13 +1,12 @@
 //! Parts of a Machine's status that both versions share.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One address of the machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineAddress {
     /// The address.
     #[schemars(length(min = 1, max = 256))]
@@ -37,14 +36,10 @@ pub enum MachineAddressType {
 }
 
 /// How far the deletion of a Machine is.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineDeletionStatus {
     /// When draining of the Node began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_drain_start_time: Option<Time>,
     /// When waiting for volumes to be detached began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_for_node_volume_detach_start_time: Option<Time>,
 }

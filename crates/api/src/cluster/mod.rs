@@ -19,7 +19,7 @@ mod variable_value;
 
 pub(crate) use convert::CONVERTERS;
 
-use crate::crd::Kind;
+use crate::crd::{Kind, absent_spec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
@@ -34,15 +34,10 @@ pub fn kinds() -> Vec<Kind> {
     ]
 }
 
-fn kind(mut older: CustomResourceDefinition, stored: CustomResourceDefinition) -> Kind {
-    // In v1beta1 an object needs no spec. The derive macro always requires one.
-    for version in &mut older.spec.versions {
-        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            root.required = None;
-        }
-    }
+fn kind(older: CustomResourceDefinition, stored: CustomResourceDefinition) -> Kind {
     Kind {
-        versions: vec![older, stored],
+        // In v1beta1 an object needs no spec.
+        versions: vec![absent_spec::allow(older), stored],
         stored: "v1beta2",
         contracts: &[("v1beta1", "v1beta1"), ("v1beta2", "v1beta2")],
         provider: "cluster-api",

@@ -1,5 +1,6 @@
 //! How Machines are replaced and in which order they go.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +27,9 @@ pub enum RolloutStrategyType {
 }
 
 /// How Machines are named.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineNaming {
     /// Go template of the name, with .cluster.name, .machineSet.name and .random, which must be in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub template: Option<String>,
 }

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{conversion::contract_version, names};
+use crate::conversion::api_version;
+use crate::names;
 
 /// A version of the contract between core and providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,10 +45,9 @@ pub struct Choice {
 /// How to read the objects of a kind, from the labels of its CRD: the newest contract it has, and of the versions listed
 /// for it the highest. Nothing if the CRD implements no contract that is understood.
 pub fn chosen(labels: &BTreeMap<String, String>) -> Option<Choice> {
-    let version = contract_version(labels)?.to_owned();
-    let contract = Contract::PREFERRED.into_iter().find(|contract| {
-        let listed = labels.get(&names::contract_label(contract.as_str()));
-        listed.is_some_and(|listed| listed.split('_').any(|name| name == version))
-    })?;
-    Some(Choice { contract, version })
+    Contract::PREFERRED.into_iter().find_map(|contract| {
+        let listed = labels.get(&names::contract_label(contract.as_str()))?;
+        let version = api_version::highest_listed(listed)?.to_owned();
+        Some(Choice { contract, version })
+    })
 }

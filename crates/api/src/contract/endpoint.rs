@@ -1,11 +1,11 @@
 //! Where an API server is reached.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 /// Host and port of an API server. Valid once both are set; half of it is "not known yet".
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[derive(Eq)]
+#[serde(default)]
 pub struct Endpoint {
     /// Name or address.
     #[serde(skip_serializing_if = "String::is_empty")]

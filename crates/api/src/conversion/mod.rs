@@ -17,6 +17,7 @@
 //! A client that writes the older version and throws the annotation away loses what only the newer one can express:
 //! conversion sees one object and not its past.
 
+pub(crate) mod absence;
 pub mod api_version;
 mod converter;
 mod difference;
@@ -31,7 +32,7 @@ mod tests;
 
 pub use converter::{Context, Convert, Converter, NoStatus};
 pub use registry::converters;
-pub use versions::{ContractVersions, NoVersions, VersionLookup, contract_version};
+pub use versions::{NoVersions, VersionLookup};
 
 use serde_json::{Map, Value};
 

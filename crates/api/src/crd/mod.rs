@@ -11,6 +11,7 @@
 //! Everything is a pure function of the types: same types, same bytes. [`yaml`] is what the files in `deploy/crds` are
 //! made of, and a test compares them.
 
+pub(crate) mod absent_spec;
 pub mod conversion;
 pub mod merge;
 pub mod one_of;

@@ -107,6 +107,13 @@ impl Attributes {
     }
 }
 
+/// Takes over what was given; what was not stays as it is.
+pub(crate) fn assign<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
 pub(crate) fn uuid(name: &str, text: &str) -> Result<Uuid, Refusal> {
     Uuid::parse_str(text).map_err(|_| Refusal::attribute(name, format_args!("'{text}' is not a valid UUID")))
 }

@@ -37,7 +37,10 @@ use crate::driver::Driver;
 use crate::fault::Action;
 use crate::model::Refusal;
 use crate::shared::{CallRecord, Shared};
+use attributes::{Attributes, assign};
+use call::Call;
 use dispatch::{Service, dispatch};
+use list::{network_list, page};
 use reply::Reply;
 use request::Request;
 

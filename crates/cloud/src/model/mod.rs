@@ -46,7 +46,7 @@ pub use port::{FixedIp, NewPort, Pair, Port, mac_text};
 pub use refusal::Refusal;
 pub use router::{Gateway, Router};
 pub use security_group::SecurityGroup;
-pub use security_rule::{NewSecurityRule, SecurityRule};
+pub use security_rule::SecurityRule;
 pub use server::{NewServer, Server, ServerFault, Status, WantedPort};
 pub use server_group::ServerGroup;
 pub use standard::Standard;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Caller, Draw, Model, NewSecurityRule, Refusal, Standard};
+use super::{Caller, Draw, Model, Refusal, SecurityRule, Standard};
 
 /// The group that each project has.
 pub(crate) const DEFAULT: &str = "default";
@@ -43,7 +43,7 @@ impl Model {
         self.security_groups.insert(id, SecurityGroup { id, standard, stateful });
         for ipv6 in [false, true] {
             let standard = Standard::new(&project, "", "", draw);
-            self.create_security_rule(NewSecurityRule::anything(standard, id, false, ipv6), draw)?;
+            self.create_security_rule(SecurityRule::anything(draw.id(), standard, id, false, ipv6))?;
         }
         Ok(id)
     }
@@ -57,9 +57,9 @@ impl Model {
         let id = self.insert_group(standard, true, draw)?;
         for ipv6 in [false, true] {
             let standard = Standard::new(project, "", "", draw);
-            let mut rule = NewSecurityRule::anything(standard, id, true, ipv6);
+            let mut rule = SecurityRule::anything(draw.id(), standard, id, true, ipv6);
             rule.remote_group = Some(id);
-            self.create_security_rule(rule, draw)?;
+            self.create_security_rule(rule)?;
         }
         Ok(())
     }

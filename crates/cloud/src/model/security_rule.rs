@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Caller, Draw, Model, Refusal, Standard};
+use super::{Caller, Model, Refusal, Standard};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityRule {
@@ -29,25 +29,11 @@ pub struct SecurityRule {
     pub remote_group: Option<Uuid>,
 }
 
-/// What a rule is made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are those of the rule")]
-pub struct NewSecurityRule {
-    pub standard: Standard,
-    pub group: Uuid,
-    pub ingress: bool,
-    pub ipv6: bool,
-    pub protocol: Option<String>,
-    pub port_min: Option<u16>,
-    pub port_max: Option<u16>,
-    pub remote: Option<IpNet>,
-    pub remote_group: Option<Uuid>,
-}
-
-impl NewSecurityRule {
+impl SecurityRule {
     /// A rule that lets everything of one family through in one direction.
-    pub fn anything(standard: Standard, group: Uuid, ingress: bool, ipv6: bool) -> Self {
+    pub fn anything(id: Uuid, standard: Standard, group: Uuid, ingress: bool, ipv6: bool) -> Self {
         Self {
+            id,
             standard,
             group,
             ingress,
@@ -60,7 +46,7 @@ impl NewSecurityRule {
         }
     }
 
-    fn is_same(&self, rule: &SecurityRule) -> bool {
+    fn is_same(&self, rule: &Self) -> bool {
         self.group == rule.group
             && self.ingress == rule.ingress
             && self.ipv6 == rule.ipv6
@@ -197,7 +183,7 @@ pub(crate) fn protocol_number(protocol: Option<&str>) -> Option<u16> {
 
 impl Model {
     /// Makes a rule.
-    pub fn create_security_rule(&mut self, new: NewSecurityRule, draw: &mut Draw) -> Result<Uuid, Refusal> {
+    pub fn create_security_rule(&mut self, new: SecurityRule) -> Result<(), Refusal> {
         if let Some(protocol) = new.protocol.as_deref().filter(|it| protocol_number(Some(it)) == Some(256)) {
             let words = format!(
                 "Security group rule protocol {protocol} not supported. Only protocol values [None, 'ah', 'dccp', 'egp', 'esp', 'gre', 'icmp', 'icmpv6', 'igmp', 'ipip', 'ipv6-encap', 'ipv6-frag', 'ipv6-icmp', 'ipv6-nonxt', 'ipv6-opts', 'ipv6-route', 'ospf', 'pgm', 'rsvp', 'sctp', 'tcp', 'udp', 'udplite', 'vrrp'] and integer representations [0 to 255] are supported."
@@ -211,21 +197,8 @@ impl Model {
             let words = format!("Security group rule already exists. Rule id is {}.", twin.id);
             return Err(Refusal::conflict("SecurityGroupRuleExists", words));
         }
-        let id = draw.id();
-        let rule = SecurityRule {
-            id,
-            standard: new.standard,
-            group: new.group,
-            ingress: new.ingress,
-            ipv6: new.ipv6,
-            protocol: new.protocol,
-            port_min: new.port_min,
-            port_max: new.port_max,
-            remote: new.remote,
-            remote_group: new.remote_group,
-        };
-        self.security_rules.insert(id, rule);
-        Ok(id)
+        self.security_rules.insert(new.id, new);
+        Ok(())
     }
 
     /// A rule that the caller may see.

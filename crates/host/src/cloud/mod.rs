@@ -167,11 +167,6 @@ impl OneHost {
         let obstacle = process::obstacle(config.listen).await;
         Some(CloudReport { url: format!("http://{}", config.listen), process: config.process(), obstacle })
     }
-
-    /// How the cloud is used, once it was configured.
-    pub fn cloud_access(&self) -> Option<Access> {
-        config::access(&ProcessConfig::read(&self.layout.cloud_config()).ok()?)
-    }
 }
 
 /// A copy of the images that stays when the cache forgets them. `true` when it was made now.

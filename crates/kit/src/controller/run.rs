@@ -219,7 +219,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
         let Some((key, started)) = self.tasks.remove(&id) else {
             return;
         };
-        let verdict = self.conclude(&key, started, end);
+        let verdict = self.conclude(&key, end);
         if let Some(observer) = &self.builder.observer {
             observer.reconciled(self.builder.name, &key, verdict, started.elapsed());
         }
@@ -228,7 +228,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
     }
 
     /// Decides when the key is looked at again.
-    fn conclude(&mut self, key: &ObjectKey, started: Instant, end: End) -> Verdict {
+    fn conclude(&mut self, key: &ObjectKey, end: End) -> Verdict {
         let ControllerBuilder { name: controller, queue, patience, .. } = &mut self.builder;
         match end {
             End::Settled(Settled { has_progressed, waits, wake }) => {
@@ -239,7 +239,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
                 let Some(wait) = waits else {
                     self.stats.done += 1;
                     if !has_progressed {
-                        patience.settled(key.clone(), started);
+                        patience.settled(key.clone());
                     }
                     if let Some(length) = wake {
                         queue.add_after(key.clone(), length);
@@ -252,7 +252,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
                     (wait.after, wake)
                 } else {
                     // A moment that is past was no reason to go on either.
-                    let (_, after) = patience.tried(key.clone(), started, wait.after, false);
+                    let (_, after) = patience.tried(key.clone(), wait.after, false);
                     (after, wake.filter(|length| !length.is_zero()))
                 };
                 queue.add_after(key.clone(), wake.map_or(after, |wake| wake.min(after)));
@@ -261,7 +261,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
             End::Failed { category, is_retryable, is_user_fault, retry_after, text } => {
                 self.stats.failed += 1;
                 let asked = retry_after.unwrap_or_default();
-                let (attempts, delay) = patience.tried(key.clone(), started, asked, true);
+                let (attempts, delay) = patience.tried(key.clone(), asked, true);
                 if is_user_fault {
                     tracing::info!(controller, %key, category, error = %text, "the object needs a change");
                 } else {

@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// From a cache hit (a millisecond) to a slow cloud call (half a minute), in steps that roughly double.
 const SECONDS_BUCKETS: [f64; 15] =
@@ -17,11 +17,20 @@ const SECONDS_BUCKETS: [f64; 15] =
 
 type SecondsFamily<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
 
-fn seconds_family<Labels>() -> SecondsFamily<Labels>
+/// Registers a metric, and gives it back.
+fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers durations, and gives them back.
+fn registered_seconds<Labels>(registry: &mut Registry, name: &str, help: &str) -> SecondsFamily<Labels>
 where
-    Labels: Clone + std::hash::Hash + Eq,
+    Labels: EncodeLabelSet + Clone + std::hash::Hash + Eq + std::fmt::Debug + Send + Sync + 'static,
 {
-    Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS))
+    let seconds: SecondsFamily<Labels> = Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS));
+    registry.register_with_unit(name, help, Unit::Seconds, seconds.clone());
+    seconds
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,16 +69,12 @@ pub struct ReconcileMetrics {
 
 impl ReconcileMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self { total: Family::default(), errors: Family::default(), seconds: seconds_family() };
-        registry.register("reconcile", "Reconciles that ended, by result", metrics.total.clone());
-        registry.register("reconcile_errors", "Failed reconciles, by category", metrics.errors.clone());
-        registry.register_with_unit(
-            "reconcile_duration",
-            "Duration of reconciles",
-            Unit::Seconds,
-            metrics.seconds.clone(),
-        );
-        metrics
+        let (total, errors) = (Family::default(), Family::default());
+        Self {
+            total: registered(registry, "reconcile", "Reconciles that ended, by result", total),
+            errors: registered(registry, "reconcile_errors", "Failed reconciles, by category", errors),
+            seconds: registered_seconds(registry, "reconcile_duration", "Duration of reconciles"),
+        }
     }
 
     /// Counts a reconcile that ended.
@@ -102,17 +107,13 @@ pub struct QueueMetrics {
 
 impl QueueMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            depth: Family::default(),
-            running: Family::default(),
-            slow: Family::default(),
-            failing: Family::default(),
-        };
-        registry.register("queue_depth", "Objects that wait to be reconciled", metrics.depth.clone());
-        registry.register("queue_running", "Reconciles that run now", metrics.running.clone());
-        registry.register("queue_slow", "Reconciles that run for longer than a second", metrics.slow.clone());
-        registry.register("queue_failing", "Objects whose last reconcile failed", metrics.failing.clone());
-        metrics
+        let mut gauge = |name, help| registered(registry, name, help, Family::default());
+        Self {
+            depth: gauge("queue_depth", "Objects that wait to be reconciled"),
+            running: gauge("queue_running", "Reconciles that run now"),
+            slow: gauge("queue_slow", "Reconciles that run for longer than a second"),
+            failing: gauge("queue_failing", "Objects whose last reconcile failed"),
+        }
     }
 }
 
@@ -135,13 +136,8 @@ pub struct CallMetrics {
 
 impl CallMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self { total: Family::default() };
-        registry.register(
-            "api_calls",
-            "Calls to API servers, by verb, resource and code",
-            metrics.total.clone(),
-        );
-        metrics
+        let help = "Calls to API servers, by verb, resource and code";
+        Self { total: registered(registry, "api_calls", help, Family::default()) }
     }
 
     /// Counts a call that ended.
@@ -165,16 +161,13 @@ pub struct LeaderMetrics {
 
 impl LeaderMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics =
-            Self { leading: Gauge::default(), acquired: Counter::default(), lost: Counter::default() };
-        registry.register("leader", "1 while this process leads", metrics.leading.clone());
-        registry.register(
-            "leader_acquired",
-            "How often this process became leader",
-            metrics.acquired.clone(),
-        );
-        registry.register("leader_lost", "How often this process lost the lease", metrics.lost.clone());
-        metrics
+        let leading = registered(registry, "leader", "1 while this process leads", Gauge::default());
+        let mut counter = |name, help| registered(registry, name, help, Counter::default());
+        Self {
+            leading,
+            acquired: counter("leader_acquired", "How often this process became leader"),
+            lost: counter("leader_lost", "How often this process lost the lease"),
+        }
     }
 }
 
@@ -196,14 +189,8 @@ pub struct WebhookMetrics {
 
 impl WebhookMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self { seconds: seconds_family() };
-        registry.register_with_unit(
-            "webhook_request_duration",
-            "Requests to webhooks, by path and outcome",
-            Unit::Seconds,
-            metrics.seconds.clone(),
-        );
-        metrics
+        let help = "Requests to webhooks, by path and outcome";
+        Self { seconds: registered_seconds(registry, "webhook_request_duration", help) }
     }
 
     /// Counts a request that was answered.
@@ -227,13 +214,9 @@ pub struct CertificateMetrics {
 
 impl CertificateMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self { expiry: Family::default() };
-        registry.register(
-            "certificate_expiry_timestamp_seconds",
-            "End of validity of certificates, as a Unix timestamp",
-            metrics.expiry.clone(),
-        );
-        metrics
+        let help = "End of validity of certificates, as a Unix timestamp";
+        let name = "certificate_expiry_timestamp_seconds";
+        Self { expiry: registered(registry, name, help, Family::default()) }
     }
 
     /// Records when a certificate expires.

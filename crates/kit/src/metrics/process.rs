@@ -21,20 +21,18 @@ impl Collector for ProcessCollector {
             let encoder = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
             metric.encode(encoder)
         };
-        if let Some(seconds) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(cpu_seconds) {
+        let read = |name: &str| fs::read_to_string(format!("/proc/self/{name}")).ok();
+        if let Some(seconds) = read("stat").as_deref().and_then(cpu_seconds) {
             write("process_cpu_seconds", "User and system CPU time spent", &ConstCounter::new(seconds))?;
         }
-        if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().as_deref().and_then(resident_bytes)
-        {
+        if let Some(bytes) = read("status").as_deref().and_then(resident_bytes) {
             write("process_resident_memory_bytes", "Resident memory", &ConstGauge::new(bytes))?;
         }
         if let Ok(entries) = fs::read_dir("/proc/self/fd") {
             let count = i64::try_from(entries.count()).unwrap_or(i64::MAX);
             write("process_open_fds", "Open file descriptors", &ConstGauge::new(count))?;
         }
-        if let Some(limit) =
-            fs::read_to_string("/proc/self/limits").ok().as_deref().and_then(descriptor_limit)
-        {
+        if let Some(limit) = read("limits").as_deref().and_then(descriptor_limit) {
             write("process_max_fds", "Limit of open file descriptors", &ConstGauge::new(limit))?;
         }
         Ok(())

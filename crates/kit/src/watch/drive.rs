@@ -116,25 +116,25 @@ where
         let changes = {
             // Projection may be the caller's code: it runs outside the lock.
             let event = match event {
-                Event::Init => Kind::Init,
-                Event::InitDone => Kind::InitDone,
-                Event::InitApply(object) => Kind::InitApply(self.keep(object)),
-                Event::Apply(object) => Kind::Apply(self.keep(object)),
-                Event::Delete(object) => Kind::Delete(self.keep(object)),
+                Event::Init => Event::Init,
+                Event::InitDone => Event::InitDone,
+                Event::InitApply(object) => Event::InitApply(self.keep(object)),
+                Event::Apply(object) => Event::Apply(self.keep(object)),
+                Event::Delete(object) => Event::Delete(self.keep(object)),
             };
             let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
             match event {
-                Kind::Init => {
+                Event::Init => {
                     store.begin_list();
                     Vec::new()
                 }
-                Kind::InitApply(kept) => {
+                Event::InitApply(kept) => {
                     store.listed(kept);
                     Vec::new()
                 }
-                Kind::InitDone => store.end_list(),
-                Kind::Apply(kept) => store.applied(kept).into_iter().collect(),
-                Kind::Delete(kept) => store.deleted(&kept).into_iter().collect(),
+                Event::InitDone => store.end_list(),
+                Event::Apply(kept) => store.applied(kept).into_iter().collect(),
+                Event::Delete(kept) => store.deleted(&kept).into_iter().collect(),
             }
         };
         self.shared.announce(changes);
@@ -183,14 +183,6 @@ where
     fn broke_because(&self, why: String) {
         self.shared.store.write().unwrap_or_else(PoisonError::into_inner).broke(Instant::now(), why);
     }
-}
-
-enum Kind<T> {
-    Init,
-    InitApply(T),
-    InitDone,
-    Apply(T),
-    Delete(T),
 }
 
 /// The innermost cause says most; kube's own texts repeat their source.

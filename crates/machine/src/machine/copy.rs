@@ -6,16 +6,16 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    io::{self, Read},
+    io::{self, Read, Write},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::{MetadataExt, PermissionsExt},
+        unix::fs::PermissionsExt,
     },
     path::{Component, Path},
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, symlinkat, unlinkat},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat},
     io::Errno,
 };
 
@@ -42,18 +42,11 @@ impl Machine {
         }
     }
 
-    /// Copies a file, or a directory with everything in it, from the host to `target` inside. Missing directories
-    /// are made; files are replaced in one step; permissions are kept, owners become root.
-    pub fn copy_in(&self, source: &Path, target: &Path) -> Result<()> {
-        let root = self.root()?;
-        copy(root.as_fd(), source, target)
-    }
-
     /// Writes bytes to a file inside.
     pub fn write_file(&self, target: &Path, content: &[u8], mode: u32) -> Result<()> {
         let root = self.root()?;
         let (parent, name) = parent_and_name(root.as_fd(), target)?;
-        write(parent.as_fd(), name, target, &mut io::Cursor::new(content), mode)
+        write(parent.as_fd(), name, target, content, mode)
     }
 
     /// Reads a file inside.
@@ -101,49 +94,14 @@ fn directory(root: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
     resolve(root, path, flags).doing(|| on("open", path))
 }
 
-fn copy(root: BorrowedFd<'_>, source: &Path, target: &Path) -> Result<()> {
-    let metadata = fs::symlink_metadata(source).doing(|| on("read", source))?;
-    if metadata.is_dir() {
-        let made = directory(root, target)?;
-        let mode = fs::Permissions::from_mode(metadata.mode() & 0o7777);
-        // Through the descriptor's name in /proc: a path descriptor takes no fchmod.
-        let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&made));
-        fs::set_permissions(&own, mode).doing(|| on("set the permissions of", target))?;
-        for entry in fs::read_dir(source).doing(|| on("list", source))? {
-            let entry = entry.doing(|| on("list", source))?;
-            copy(root, &entry.path(), &target.join(entry.file_name()))?;
-        }
-        return Ok(());
-    }
-    let (parent, name) = parent_and_name(root, target)?;
-    if metadata.is_symlink() {
-        let link = fs::read_link(source).doing(|| on("read", source))?;
-        match unlinkat(&parent, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error).doing(|| on("replace", target)),
-        }
-        return symlinkat(&link, &parent, name).doing(|| on("create", target));
-    }
-    if !metadata.is_file() {
-        return Err(Error::Invalid(format!("{} is neither file, directory nor link", source.display())));
-    }
-    let mut content = File::open(source).doing(|| on("open", source))?;
-    write(parent.as_fd(), name, target, &mut content, metadata.mode() & 0o7777)
-}
-
-fn write(
-    parent: BorrowedFd<'_>,
-    name: &OsStr,
-    target: &Path,
-    content: &mut dyn Read,
-    mode: u32,
-) -> Result<()> {
+fn write(parent: BorrowedFd<'_>, name: &OsStr, target: &Path, content: &[u8], mode: u32) -> Result<()> {
     let temporary = format!(".{}.{}", name.to_string_lossy(), uuid::Uuid::new_v4().simple());
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = openat(parent, temporary.as_str(), flags, Mode::from_raw_mode(0o600));
     let mut file = File::from(file.doing(|| on("create", target))?);
-    let written = io::copy(content, &mut file)
-        .and_then(|_| file.set_permissions(fs::Permissions::from_mode(mode)))
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.set_permissions(fs::Permissions::from_mode(mode)))
         .and_then(|()| renameat(parent, temporary.as_str(), parent, name).map_err(io::Error::from));
     if written.is_err() {
         let _ = unlinkat(parent, temporary.as_str(), AtFlags::empty());

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsStr,
-    io::Write,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -22,20 +21,12 @@ pub struct Exec {
     pub environment: std::collections::BTreeMap<String, String>,
     /// Where it runs; `/` by default.
     pub directory: Option<std::path::PathBuf>,
-    pub input: Vec<u8>,
 }
 
 impl Exec {
-    /// A command with nothing to read.
+    /// A command in `/` without further variables.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { command: command.into_iter().map(Into::into).collect(), ..Self::default() }
-    }
-
-    /// Gives it something to read.
-    #[must_use]
-    pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
-        self.input = input.into();
-        self
     }
 }
 
@@ -67,19 +58,8 @@ impl Machine {
     pub fn exec(&self, exec: &Exec) -> Result<Output> {
         let directory = exec.directory.as_deref().unwrap_or(Path::new("/"));
         let mut command = self.command(directory, &exec.command)?;
-        command.envs(&exec.environment).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().doing(|| "start a command in the machine")?;
-        let stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            // Beside reading: a command that writes before it has read everything would block for ever.
-            scope.spawn(move || {
-                if let Some(mut stdin) = stdin {
-                    // A command that does not read its input is free to.
-                    let _ = stdin.write_all(&exec.input);
-                }
-            });
-            child.wait_with_output().doing(|| "wait for a command in the machine")
-        })?;
+        command.envs(&exec.environment).stdin(Stdio::null());
+        let output = command.output().doing(|| "run a command in the machine")?;
         if output.status.code() == Some(i32::from(OUR_FAULT)) && self.files.first_process()?.is_none() {
             return Err(Error::NotRunning(self.name.to_string()));
         }

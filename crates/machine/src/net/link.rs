@@ -203,15 +203,6 @@ impl Network {
             .doing(|| format!("add the route to {}", route.destination))
     }
 
-    /// Removes a route; no complaint if it is not there.
-    pub fn delete_route(&mut self, route: &Route) -> Result<()> {
-        let message = self.route_message(route)?;
-        match self.netlink.change(RouteNetlinkMessage::DelRoute(message), 0) {
-            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
-            done => done.doing(|| format!("remove the route to {}", route.destination)),
-        }
-    }
-
     fn route_message(&mut self, route: &Route) -> Result<RouteMessage> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(route.destination.addr());

@@ -77,8 +77,6 @@ enum Verb {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Copies a file or directory into a machine.
-    Copy { name: Name, source: PathBuf, target: PathBuf },
     /// Shows services and what they do.
     Services { name: Name },
     /// Shows the log of a service, or of the supervisor.
@@ -163,7 +161,6 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         }
         Verb::List => list(&environment)?,
         Verb::Exec { name, directory, command } => return exec(&machine(&name), &directory, &command),
-        Verb::Copy { name, source, target } => machine(&name).copy_in(&source, &target)?,
         Verb::Services { name } => {
             for service in machine(&name).services()? {
                 println!(

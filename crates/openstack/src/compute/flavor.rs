@@ -9,11 +9,4 @@ use crate::FlavorId;
 pub struct Flavor {
     pub id: FlavorId,
     pub name: String,
-    pub vcpus: u32,
-    /// Memory in MiB.
-    #[serde(rename = "ram")]
-    pub ram_mib: u64,
-    /// Root disk in GiB; 0 where servers boot from a volume.
-    #[serde(rename = "disk")]
-    pub disk_gib: u64,
 }

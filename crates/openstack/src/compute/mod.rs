@@ -12,9 +12,7 @@ use serde_json::Value;
 
 pub use flavor::Flavor;
 pub use place::{AvailabilityZone, ServerGroup};
-pub use server::{
-    Address, AddressKind, Fault, Server, ServerCreate, ServerNetwork, ServerQuery, ServerStatus,
-};
+pub use server::{Address, AddressKind, Fault, Server, ServerCreate, ServerNetwork, ServerQuery};
 pub use user_data::{MAX_USER_DATA_BYTES, UserData, UserDataTooLong};
 
 use crate::{

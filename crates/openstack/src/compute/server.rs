@@ -1,57 +1,12 @@
 //! Servers.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::UserData;
 use crate::{FlavorId, ImageId, NetworkId, PortId, ServerGroupId, ServerId, lenient::null_as_default};
-
-/// What a server is doing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(from = "String")]
-pub enum ServerStatus {
-    /// It is being made.
-    Build,
-    Active,
-    /// It failed; [`Server::fault`] says why.
-    Error,
-    Shutoff,
-    Deleted,
-    /// It is gone as far as we are concerned; the cloud keeps it for a while.
-    SoftDeleted,
-    /// Anything else: moving, shelved, paused, verifying a resize.
-    Other(String),
-}
-
-impl From<String> for ServerStatus {
-    fn from(text: String) -> Self {
-        match text.as_str() {
-            "BUILD" => Self::Build,
-            "ACTIVE" => Self::Active,
-            "ERROR" => Self::Error,
-            "SHUTOFF" => Self::Shutoff,
-            "DELETED" => Self::Deleted,
-            "SOFT_DELETED" => Self::SoftDeleted,
-            _ => Self::Other(text),
-        }
-    }
-}
-
-impl fmt::Display for ServerStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Build => "BUILD",
-            Self::Active => "ACTIVE",
-            Self::Error => "ERROR",
-            Self::Shutoff => "SHUTOFF",
-            Self::Deleted => "DELETED",
-            Self::SoftDeleted => "SOFT_DELETED",
-            Self::Other(text) => text,
-        })
-    }
-}
 
 /// Whether an address is the server's own or leads to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -75,9 +30,6 @@ pub struct Address {
 /// Why a server failed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Fault {
-    /// A status as of HTTP.
-    #[serde(default)]
-    pub code: u16,
     /// Nova's words: `No valid host was found.`
     #[serde(default, deserialize_with = "null_as_default")]
     pub message: String,
@@ -88,27 +40,20 @@ pub struct Server {
     pub id: ServerId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    /// What it is doing.
-    pub status: ServerStatus,
+    /// What it is doing: `BUILD`, `ACTIVE`, `SHUTOFF`, `ERROR` (then [`Server::fault`] says why), and many more.
+    pub status: String,
     /// What is being done to it: `spawning`, `deleting`; none when nothing.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task_state: Option<String>,
     /// What was written on it; the owner too.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    #[serde(default)]
-    pub tags: Vec<String>,
     /// Its addresses by the name of the network.
     #[serde(default)]
     pub addresses: BTreeMap<String, Vec<Address>>,
     /// Why it failed, if it did.
     #[serde(default)]
     pub fault: Option<Fault>,
-    #[serde(default, rename = "OS-EXT-AZ:availability_zone", deserialize_with = "null_as_default")]
-    pub availability_zone: String,
-    /// When it was asked for, as Nova writes it.
-    #[serde(default)]
-    pub created: String,
 }
 
 /// What a new server is connected to.
@@ -291,8 +236,8 @@ mod tests {
             "fault": { "code": 500, "created": "2026-01-01T00:00:01Z", "message": "No valid host was found. " },
         }))
         .unwrap();
-        assert_eq!(server.status, ServerStatus::Error);
-        assert_eq!(server.fault, Some(Fault { code: 500, message: "No valid host was found. ".to_owned() }));
+        assert_eq!(server.status, "ERROR");
+        assert_eq!(server.fault, Some(Fault { message: "No valid host was found. ".to_owned() }));
     }
 
     #[test]
@@ -307,6 +252,5 @@ mod tests {
         .unwrap();
         let kinds: Vec<_> = server.addresses["net"].iter().map(|address| address.kind).collect();
         assert_eq!(kinds, [AddressKind::Fixed, AddressKind::Floating]);
-        assert_eq!(ServerStatus::from("VERIFY_RESIZE".to_owned()).to_string(), "VERIFY_RESIZE");
     }
 }

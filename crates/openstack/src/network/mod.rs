@@ -17,19 +17,12 @@ mod subnet;
 use serde_json::json;
 
 pub use filter::Filter;
-pub use net::{Network, NetworkCreate, NetworkQuery, NetworkUpdate};
-pub use port::{
-    AddressPair, FixedIp, FixedIpRequest, FloatingIp, FloatingIpQuery, Port, PortCreate, PortQuery,
-    PortUpdate,
-};
+pub use net::{Network, NetworkCreate, NetworkQuery};
+pub use port::{AddressPair, FixedIp, FixedIpRequest, Port, PortCreate, PortQuery};
 pub use resource::{Creation, NetworkResource, Query, Update};
-pub use router::{
-    ExternalGateway, GatewayAddress, GatewayUpdate, Router, RouterCreate, RouterInterface, RouterQuery,
-    RouterUpdate,
-};
+pub use router::{ExternalGateway, GatewayAddress, Router, RouterCreate, RouterQuery};
 pub use security_group::{
     SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRule, SecurityGroupRuleCreate,
-    SecurityGroupRuleQuery, SecurityGroupUpdate,
 };
 pub use subnet::{AllocationPool, Subnet, SubnetCreate, SubnetQuery, SubnetUpdate};
 
@@ -118,11 +111,7 @@ impl NetworkClient {
     }
 
     /// Connects a router to a subnet, with the subnet's gateway address. Refused as invalid when it is connected already.
-    pub async fn add_router_interface(
-        &self,
-        router: &RouterId,
-        subnet: &SubnetId,
-    ) -> Result<RouterInterface, Error> {
+    pub async fn add_router_interface(&self, router: &RouterId, subnet: &SubnetId) -> Result<(), Error> {
         self.router_interface(router, subnet, "add_router_interface").await
     }
 
@@ -130,7 +119,7 @@ impl NetworkClient {
     pub async fn remove_router_interface(&self, router: &RouterId, subnet: &SubnetId) -> Result<(), Error> {
         match self.router_interface(router, subnet, "remove_router_interface").await {
             Err(error) if error.is_not_found() => Ok(()),
-            result => result.map(drop),
+            result => result,
         }
     }
 
@@ -139,12 +128,12 @@ impl NetworkClient {
         router: &RouterId,
         subnet: &SubnetId,
         action: &str,
-    ) -> Result<RouterInterface, Error> {
+    ) -> Result<(), Error> {
         let request = self
             .request(Verb::Update, "router/interface", format!("{}/{action}", item_path::<RouterId>(router)))
             .id(router.as_ref())
             .body(&json!({ "subnet_id": subnet }));
-        self.session.write_plain(request).await
+        self.session.write_only(request).await
     }
 
     fn request(&self, verb: Verb, kind: &'static str, path: String) -> Request {

@@ -2,38 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Creation, Filter, Query, Update};
-use crate::{NetworkId, SubnetId, lenient::null_as_default};
+use super::{Creation, Filter, Query};
+use crate::{NetworkId, lenient::null_as_default};
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Network {
     pub id: NetworkId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub description: String,
-    /// `ACTIVE`, `BUILD`, `DOWN`, `ERROR`.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub status: String,
-    /// Largest packet, if the service says.
-    #[serde(default)]
-    pub mtu: Option<u32>,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// True when routers can have their gateway on it.
-    #[serde(default, rename = "router:external")]
-    pub is_external: bool,
-    /// True when other projects use it too.
-    #[serde(default, rename = "shared")]
-    pub is_shared: bool,
-    /// Whether its ports are filtered by default.
-    #[serde(default, rename = "port_security_enabled")]
-    pub is_port_security_enabled: Option<bool>,
-    #[serde(default, rename = "subnets")]
-    pub subnet_ids: Vec<SubnetId>,
-    /// The project it belongs to.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub project_id: String,
 }
 
 /// Makes a network.
@@ -46,20 +24,6 @@ pub struct NetworkCreate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Whether its ports are filtered by default; the cloud's choice if none.
-    #[serde(rename = "port_security_enabled", skip_serializing_if = "Option::is_none")]
-    pub is_port_security_enabled: Option<bool>,
-}
-
-/// Changes a network.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct NetworkUpdate {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<u32>,
-    /// Whether its ports are filtered by default.
     #[serde(rename = "port_security_enabled", skip_serializing_if = "Option::is_none")]
     pub is_port_security_enabled: Option<bool>,
 }
@@ -78,10 +42,6 @@ impl Creation for NetworkCreate {
     fn name(&self) -> Option<&str> {
         Some(&self.name)
     }
-}
-
-impl Update for NetworkUpdate {
-    type Id = NetworkId;
 }
 
 impl Query for NetworkQuery {

@@ -2,8 +2,8 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{FloatingIp, Network, Port, Router, SecurityGroup, SecurityGroupRule, Subnet};
-use crate::{FloatingIpId, NetworkId, PortId, RouterId, SecurityGroupId, SecurityGroupRuleId, SubnetId};
+use super::{Network, Port, Router, SecurityGroup, SecurityGroupRule, Subnet};
+use crate::{NetworkId, PortId, RouterId, SecurityGroupId, SecurityGroupRuleId, SubnetId};
 
 /// A kind of Neutron object, named by the type of its id.
 pub trait NetworkResource: AsRef<str> + Send + Sync {
@@ -61,7 +61,6 @@ resources! {
     SubnetId => Subnet, "subnet", "subnet", "subnets", "subnets";
     RouterId => Router, "router", "router", "routers", "routers";
     PortId => Port, "port", "port", "ports", "ports";
-    FloatingIpId => FloatingIp, "floating-ip", "floatingip", "floatingips", "floatingips";
     SecurityGroupId => SecurityGroup, "security-group", "security_group", "security_groups", "security-groups";
     SecurityGroupRuleId => SecurityGroupRule,
         "security-group-rule", "security_group_rule", "security_group_rules", "security-group-rules";

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::{Creation, Filter, Query, Update};
-use crate::{NetworkId, PortId, RouterId, SubnetId, lenient::null_as_default};
+use super::{Creation, Filter, Query};
+use crate::{NetworkId, RouterId, SubnetId, lenient::null_as_default};
 
 /// An address of a router on its external network. One of both is enough in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,19 +31,11 @@ pub struct Router {
     pub id: RouterId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub description: String,
-    /// `ACTIVE`, `DOWN`, `ERROR`, `ALLOCATING`.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub status: String,
     /// Its way out, if it has one.
     #[serde(default, rename = "external_gateway_info")]
     pub external_gateway: Option<ExternalGateway>,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The project it belongs to.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub project_id: String,
 }
 
 /// Makes a router.
@@ -55,43 +47,6 @@ pub struct RouterCreate {
     /// Its way out; none at all if none.
     #[serde(rename = "external_gateway_info", skip_serializing_if = "Option::is_none")]
     pub external_gateway: Option<ExternalGateway>,
-}
-
-/// What happens to a router's way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GatewayUpdate {
-    /// It has this one.
-    Set(ExternalGateway),
-    Remove,
-}
-
-impl Serialize for GatewayUpdate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Set(gateway) => gateway.serialize(serializer),
-            // An empty object, as the command line sends it.
-            Self::Remove => serde_json::Map::new().serialize(serializer),
-        }
-    }
-}
-
-/// Changes a router.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RouterUpdate {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    #[serde(rename = "external_gateway_info", skip_serializing_if = "Option::is_none")]
-    pub external_gateway: Option<GatewayUpdate>,
-}
-
-/// A router's connection to a subnet.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct RouterInterface {
-    /// The router's port there.
-    pub port_id: PortId,
-    pub subnet_id: SubnetId,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,10 +61,6 @@ impl Creation for RouterCreate {
     fn name(&self) -> Option<&str> {
         Some(&self.name)
     }
-}
-
-impl Update for RouterUpdate {
-    type Id = RouterId;
 }
 
 impl Query for RouterQuery {

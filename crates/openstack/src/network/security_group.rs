@@ -5,13 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Creation, Filter, Query, Update};
+use super::{Creation, Filter, Query};
 use crate::{SecurityGroupId, SecurityGroupRuleId, lenient::null_as_default};
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SecurityGroupRule {
     pub id: SecurityGroupRuleId,
-    pub security_group_id: SecurityGroupId,
     pub direction: String,
     /// `IPv4` or `IPv6`.
     pub ethertype: String,
@@ -30,8 +29,6 @@ pub struct SecurityGroupRule {
     /// Only from or to ports in this group.
     #[serde(default)]
     pub remote_group_id: Option<SecurityGroupId>,
-    #[serde(default)]
-    pub description: Option<String>,
 }
 
 /// A security group with its rules.
@@ -40,15 +37,10 @@ pub struct SecurityGroup {
     pub id: SecurityGroupId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub description: String,
     #[serde(default, rename = "security_group_rules")]
     pub rules: Vec<SecurityGroupRule>,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The project it belongs to.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub project_id: String,
 }
 
 /// Makes a security group. It is born with two rules that let everything out.
@@ -57,15 +49,6 @@ pub struct SecurityGroupCreate {
     pub name: String,
     /// Its description, which carries the owner.
     pub description: String,
-}
-
-/// Changes a security group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SecurityGroupUpdate {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
 }
 
 /// Makes a rule. An equal one is refused as a conflict.
@@ -98,13 +81,6 @@ pub struct SecurityGroupQuery {
     pub filter: Filter,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SecurityGroupRuleQuery {
-    pub security_group_id: Option<SecurityGroupId>,
-    /// With exactly this description.
-    pub description: Option<String>,
-}
-
 impl Creation for SecurityGroupCreate {
     type Id = SecurityGroupId;
 
@@ -122,25 +98,10 @@ impl Creation for SecurityGroupRuleCreate {
     }
 }
 
-impl Update for SecurityGroupUpdate {
-    type Id = SecurityGroupId;
-}
-
 impl Query for SecurityGroupQuery {
     type Id = SecurityGroupId;
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
         self.filter.pairs().0
-    }
-}
-
-impl Query for SecurityGroupRuleQuery {
-    type Id = SecurityGroupRuleId;
-
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        super::filter::Pairs::default()
-            .with("security_group_id", self.security_group_id.as_ref())
-            .with("description", self.description.as_ref())
-            .0
     }
 }

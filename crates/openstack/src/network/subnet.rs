@@ -19,26 +19,15 @@ pub struct Subnet {
     pub id: SubnetId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub description: String,
     /// The network it is on.
     pub network_id: NetworkId,
     /// Its range, as text: `10.6.0.0/24`.
     pub cidr: String,
     pub ip_version: u8,
-    /// The address of its gateway, if it has one.
-    #[serde(default)]
-    pub gateway_ip: Option<IpAddr>,
     #[serde(default)]
     pub dns_nameservers: Vec<IpAddr>,
-    /// Where addresses are given out from.
-    #[serde(default)]
-    pub allocation_pools: Vec<AllocationPool>,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The project it belongs to.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub project_id: String,
 }
 
 /// Makes a subnet.

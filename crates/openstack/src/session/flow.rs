@@ -126,12 +126,6 @@ impl Session {
         typed(&request.call, keyed(&request.call, &response, key)?)
     }
 
-    /// Writes, and reads the object that comes back as the whole body.
-    pub(crate) async fn write_plain<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
-        let response = self.send_once(&request).await?;
-        typed(&request.call, json(&request.call, &response)?)
-    }
-
     /// Writes, and looks at nothing that comes back.
     pub(crate) async fn write_only(&self, request: Request) -> Result<(), Error> {
         self.send_once(&request).await.map(drop)

@@ -8,11 +8,11 @@ use hangar_cloud::{
     fault::{Action, Rule},
 };
 use hangar_openstack::{
-    CloudConfig, ExternalGateway, Filter, FixedIpRequest, FlavorId, GatewayUpdate, ImageQuery, Network,
-    NetworkClient, NetworkCreate, NetworkQuery, Port, PortCreate, PortQuery, RefusalKind, Router,
-    RouterCreate, RouterQuery, RouterUpdate, SecurityGroup, SecurityGroupCreate, SecurityGroupQuery,
-    SecurityGroupRuleCreate, SecurityGroupRuleQuery, ServerCreate, ServerId, ServerNetwork, ServerQuery,
-    ServerStatus, Session, SessionOptions, Subnet, SubnetCreate, SubnetQuery, SubnetUpdate, UserData,
+    CloudConfig, ExternalGateway, Filter, FixedIpRequest, FlavorId, ImageQuery, Network, NetworkClient,
+    NetworkCreate, NetworkQuery, Port, PortCreate, PortQuery, RefusalKind, Router, RouterCreate, RouterQuery,
+    SecurityGroup, SecurityGroupCreate, SecurityGroupQuery, SecurityGroupRuleCreate, ServerCreate, ServerId,
+    ServerNetwork, ServerQuery, Session, SessionOptions, Subnet, SubnetCreate, SubnetQuery, SubnetUpdate,
+    UserData,
 };
 
 const OWNER: &str = "owned by 0c5b7d0e";
@@ -60,8 +60,7 @@ async fn make_place(client: &NetworkClient) -> Place {
     };
     let router = client.create(&body).await.unwrap();
     assert!(router.external_gateway.as_ref().unwrap().addresses[0].ip_address.is_some());
-    let interface = client.add_router_interface(&router.id, &subnet.id).await.unwrap();
-    assert_eq!(interface.subnet_id, subnet.id);
+    client.add_router_interface(&router.id, &subnet.id).await.unwrap();
     let body = SecurityGroupCreate { name: "group".to_owned(), description: OWNER.to_owned() };
     let group = client.create(&body).await.unwrap();
     Place { network, subnet, router, group }
@@ -82,7 +81,7 @@ async fn server_body(session: &Session, port: &Port) -> ServerCreate {
         ..ImageQuery::default()
     };
     let images = session.image().images(&query).await.unwrap();
-    assert_eq!(images[0].property("kubernetes_version"), Some("v1.34.10"));
+    assert_eq!(images[0].status, "active");
     assert_eq!(session.image().image(&images[0].id).await.unwrap().as_ref(), Some(&images[0]));
     let flavors = session.compute().flavors().await.unwrap();
     let flavor = flavors.iter().find(|flavor| flavor.name == "small").unwrap();
@@ -100,7 +99,7 @@ async fn until_active(session: &Session, id: &ServerId) {
     let deadline = tokio::time::Instant::now() + Duration::from_mins(5);
     loop {
         let server = session.compute().server(id).await.unwrap().unwrap();
-        if server.status == ServerStatus::Active {
+        if server.status == "ACTIVE" {
             return;
         }
         assert!(tokio::time::Instant::now() < deadline, "{server:?}");
@@ -165,8 +164,6 @@ async fn remove(network: &NetworkClient, place: &Place, port: &Port) {
     assert_eq!(network.get(&port.id).await.unwrap(), None);
     network.remove_router_interface(&place.router.id, &place.subnet.id).await.unwrap();
     network.remove_router_interface(&place.router.id, &place.subnet.id).await.unwrap();
-    let update = RouterUpdate { external_gateway: Some(GatewayUpdate::Remove), ..RouterUpdate::default() };
-    assert_eq!(network.update(&place.router.id, &update).await.unwrap().external_gateway, None);
     for _ in 0..2 {
         network.delete(&place.router.id).await.unwrap();
         network.delete(&place.subnet.id).await.unwrap();
@@ -232,11 +229,6 @@ async fn rules_come_and_go_and_an_equal_one_is_a_conflict() {
     assert!(network.create(&rule).await.unwrap_err().is_conflict());
     let group = network.get(&place.group.id).await.unwrap().unwrap();
     assert_eq!(group.rules.len(), 3, "two let everything out from birth");
-    let query = SecurityGroupRuleQuery {
-        security_group_id: Some(place.group.id.clone()),
-        ..SecurityGroupRuleQuery::default()
-    };
-    assert_eq!(network.list(&query).await.unwrap().len(), 3);
     network.delete(&made.id).await.unwrap();
     assert_eq!(network.get(&made.id).await.unwrap(), None);
 }

@@ -68,11 +68,7 @@ pub(crate) fn zone(from: cloud::AvailabilityZone) -> Zone {
 }
 
 pub(crate) fn image(from: cloud::Image) -> Image {
-    let status = match from.status {
-        cloud::ImageStatus::Active => "active".to_owned(),
-        cloud::ImageStatus::Other(status) => status,
-    };
-    Image { id: from.id.to_string(), name: from.name, status }
+    Image { id: from.id.to_string(), name: from.name, status: from.status }
 }
 
 pub(crate) fn flavor(from: cloud::Flavor) -> Flavor {
@@ -90,7 +86,7 @@ pub(crate) fn server(from: cloud::Server) -> Server {
     Server {
         id: from.id.to_string(),
         name: from.name,
-        status: from.status.to_string(),
+        status: from.status,
         fault: from.fault.map(|fault| fault.message.trim().to_owned()).filter(|words| !words.is_empty()),
         addresses: addresses.collect(),
         is_going: from.task_state.as_deref() == Some("deleting"),

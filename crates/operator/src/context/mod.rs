@@ -10,6 +10,7 @@ mod kubeconfigs;
 mod watches;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_kit::call::CallGate;
 use hangar_kit::client::{TenantOptions, Tenants};
@@ -49,6 +50,8 @@ pub struct Parts {
     pub tenant_gates: Vec<Arc<dyn CallGate>>,
     /// Who is asked about each call to a cloud, besides the fence and the counters that every session has.
     pub cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
+    /// How long a cloud may still carry out a request for a server whose answer was lost.
+    pub settling: Duration,
 }
 
 /// What every controller is given. Cloning shares it.

@@ -27,6 +27,7 @@ use hangar_kit::shutdown::{StopSequence, on_signal};
 use hangar_kit::telemetry::Telemetry;
 use hangar_kit::webhook::WebhookTarget;
 use hangar_plan::controllers::Selection;
+use hangar_plan::openstack::server::SETTLING;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 
@@ -170,5 +171,6 @@ fn parts(
         instance: options.lease.identity.clone(),
         tenant_gates,
         cloud_gates: Vec::new(),
+        settling: SETTLING,
     })
 }

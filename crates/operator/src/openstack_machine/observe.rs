@@ -47,6 +47,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
         object: object.value.clone(),
         now: Timestamp::now(),
         fresh_owner_id: uuid::Uuid::new_v4().to_string(),
+        settling: context.parts.settling,
         copied_from: clouds::copied_from(&watches.openstack_machines().all(), object),
         machine: machine.map(|machine| MachineFacts {
             failure_domain: machine.spec.failure_domain.clone(),

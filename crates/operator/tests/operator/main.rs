@@ -1,6 +1,11 @@
 //! The controllers against real API servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::time::Duration;
+
+/// Longer than the embedded cloud is late in any test, and shorter than a manager waits: it is waited for often.
+const SETTLING: Duration = Duration::from_secs(12);
+
 mod cluster;
 mod hosted_control_plane;
 mod load;

@@ -464,6 +464,7 @@ pub(crate) fn parts(client: Client, metrics: &Metrics) -> Parts {
         instance: "test".to_owned(),
         tenant_gates: Vec::new(),
         cloud_gates: Vec::new(),
+        settling: crate::SETTLING,
     }
 }
 

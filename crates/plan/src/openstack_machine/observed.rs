@@ -1,6 +1,7 @@
 //! What is read about one OpenStackMachine, and what it is time for.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use hangar_api::conditions::Bad;
 use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackMachine};
@@ -61,6 +62,8 @@ pub struct Observed {
     pub now: Timestamp,
     /// Random, in case an owner id is minted.
     pub fresh_owner_id: String,
+    /// How long a request for a server may still be carried out after its answer was lost.
+    pub settling: Duration,
     /// An older object that carries the same owner id: ours was copied from it, with its annotations.
     pub copied_from: Option<String>,
     /// The Machine that owns the object.
@@ -229,6 +232,7 @@ impl Observed {
             recorded_id: self.recorded_id(),
             was_made: self.was_made(),
             requested_at: self.requested_at(),
+            settling: self.settling,
             now: self.now,
         }
     }

@@ -17,7 +17,6 @@
 mod cloud;
 mod floor;
 mod hangar;
-mod kubectl;
 mod place;
 mod recording;
 mod report;

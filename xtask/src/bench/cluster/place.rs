@@ -3,15 +3,16 @@
 //! A shell in a process group of its own reads from a pipe that nobody writes to. It ends when the bench does, in
 //! whatever way, and then the shell takes the environment down: an interrupt from the terminal does not reach it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::CLUSTER;
-use super::kubectl::Kubectl;
+use crate::bench::kubectl::Kubectl;
+use crate::bench::process::{own_program, words_of};
 
 const NAME: &str = "bench-cluster";
 
@@ -35,7 +36,6 @@ exit 1
 
 pub(super) struct Place {
     state: PathBuf,
-    /// A copy, which a build meanwhile does not change: the manager's image would be another one.
     hangar: PathBuf,
     management: Kubectl,
     remover: Child,
@@ -44,19 +44,9 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(state: &Path, built: &Path, kubectl: PathBuf) -> anyhow::Result<Self> {
-        let own = state.join(OWN);
-        fs::create_dir_all(&own).with_context(|| format!("create {}", own.display()))?;
-        // Not the directory itself: `hangar` locks that.
-        let lock = File::create(own.join("lock"))?;
-        if lock.try_lock().is_err() {
-            bail!("another run uses {}", state.display());
-        }
-        let hangar = own.join("hangar");
-        // A program of a killed run may still be running; a file in its place does not disturb it.
-        let _ = fs::remove_file(&hangar);
-        fs::copy(built, &hangar).context("copy the program")?;
+        let (hangar, lock) = own_program(&state.join(OWN), built)?;
         // What a killed run left.
-        checked(&mut command(&hangar, "down", state))?;
+        words_of(&mut command(&hangar, "down", state))?;
         let remover = Command::new("sh")
             .args(["-c", REMOVE, "remover"])
             .arg(&hangar)
@@ -72,7 +62,7 @@ impl Place {
 
     /// The environment and its first cluster.
     pub(super) fn up(&self, range: &str) -> anyhow::Result<()> {
-        checked(command(&self.hangar, "up", &self.state).args(["--range", range]))
+        words_of(command(&self.hangar, "up", &self.state).args(["--range", range])).map(drop)
     }
 
     pub(super) fn management(&self) -> &Kubectl {
@@ -116,15 +106,6 @@ impl Drop for Place {
 
 fn command(hangar: &Path, verb: &str, state: &Path) -> Command {
     let mut command = Command::new(hangar);
-    command.args([verb, "--name", NAME, "--state"]).arg(state).stdin(Stdio::null());
+    command.args([verb, "--name", NAME, "--state"]).arg(state);
     command
-}
-
-fn checked(command: &mut Command) -> anyhow::Result<()> {
-    let output = command.output().context("hangar")?;
-    if !output.status.success() {
-        let words = [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)];
-        bail!("hangar failed: {}", words.join("\n"));
-    }
-    Ok(())
 }

@@ -14,10 +14,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cloud::Cloud;
-use super::kubectl::Kubectl;
 use super::place::Place;
 use super::timeline::is_worker_data;
 use super::{CLUSTER, NAMESPACE, SELECTOR};
+use crate::bench::as_applied;
+use crate::bench::kubectl::Kubectl;
 
 /// What a hosted control plane consists of.
 pub(super) const KINDS: &str =
@@ -179,21 +180,11 @@ fn managed(object: &Value, address: &str) -> Value {
 
 /// Without what belongs to one life of it.
 fn bare(object: &Value) -> Value {
-    let mut bare = object.clone();
-    let mut metadata = json!({"name": object["metadata"]["name"]});
-    for kept in ["namespace", "labels", "annotations"] {
-        if !object["metadata"][kept].is_null() {
-            metadata[kept] = object["metadata"][kept].clone();
-        }
-    }
-    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+    let mut bare = as_applied(object, &["namespace", "labels", "annotations"]);
+    if let Some(annotations) = bare["metadata"].get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.retain(|name, _| {
             !name.starts_with("kube-vip.io/") && !name.contains("deployment.kubernetes.io/")
         });
-    }
-    bare["metadata"] = metadata;
-    if let Some(fields) = bare.as_object_mut() {
-        fields.remove("status");
     }
     bare
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use super::Run;
 use super::timeline::{ETCD_READY, NODE_READY, SERVING};
+use crate::bench::median;
 
 /// Prints medians, ratios and where the time goes.
 pub(super) fn print(ours: &[Run], floors: &[Run]) -> anyhow::Result<()> {
@@ -72,10 +73,4 @@ fn moments(runs: &[Run]) -> anyhow::Result<Vec<(&'static str, f64)>> {
 
 fn median_of(runs: &[Run], name: &str) -> anyhow::Result<f64> {
     median(runs.iter().filter_map(|run| run.timeline.seconds(name)))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> anyhow::Result<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().context("nothing was measured")
 }

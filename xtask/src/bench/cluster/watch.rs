@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Deserializer, Value};
 
-use super::kubectl::Kubectl;
+use crate::bench::kubectl::Kubectl;
 
 /// A watch is there after a start, a handshake and a list. It says nothing about it where nothing is there to be listed.
 const BEGINNING: Duration = Duration::from_secs(2);

@@ -26,6 +26,9 @@ use hangar_parts::packages::{self, Packages};
 use hangar_parts::{Parts, Set};
 use serde_json::{Value, json};
 
+use crate::bench::as_applied;
+use crate::bench::kubectl::Kubectl;
+
 const SCRIPT: &str = include_str!("bare.sh");
 const APPLIED: &str = "applied.hangar.cluster.x-k8s.io/hangar-host";
 const FABRIC: &str = "private";
@@ -91,15 +94,8 @@ impl Bare {
             recipe,
         };
 
-        let kubectl = parts.program(Set::Kubernetes134, "kubectl")?;
-        let get = |what: &str| -> anyhow::Result<Value> {
-            let output = Command::new(&kubectl)
-                .arg(format!("--kubeconfig={}", kubeconfig.display()))
-                .args(["get", what, "--all-namespaces", "--output=json"])
-                .stderr(Stdio::inherit())
-                .output()?;
-            serde_json::from_slice(&output.stdout).with_context(|| format!("kubectl get {what}"))
-        };
+        let kubectl = Kubectl::new(parts.program(Set::Kubernetes134, "kubectl")?, kubeconfig.clone());
+        let get = |what: &str| kubectl.list(&["get", what, "--all-namespaces"]);
         let pods = get("pods")?;
         let settings = get(
             "serviceaccounts,configmaps,clusterroles,clusterrolebindings,roles,rolebindings,services,storageclasses",
@@ -212,10 +208,11 @@ impl Bare {
     }
 
     /// Command lines as arrays of bash, from pods and from the machine's services.
-    fn commands(&self, pods: &Value, spec: &Value) -> anyhow::Result<String> {
+    fn commands(&self, pods: &[Value], spec: &Value) -> anyhow::Result<String> {
         let mut lines = format!("address={}\n", self.address);
         for (_, program) in PROGRAMS.iter().filter(|(_, program)| *program != "kube-proxy") {
-            let container = items(pods)
+            let container = pods
+                .iter()
                 .map(|pod| &pod["spec"]["containers"][0])
                 .find(|container| is_image_of(container, program))
                 .with_context(|| format!("no pod runs {program}"))?;
@@ -286,34 +283,19 @@ fn array(lines: &mut String, name: &str, words: &[String]) -> anyhow::Result<()>
 }
 
 /// The objects of the add-ons as they were applied. Workloads are not among them.
-fn applied(list: &Value) -> Value {
-    let objects: Vec<Value> = items(list)
-        .filter(|object| object["metadata"]["annotations"][APPLIED].is_string())
-        .map(|object| {
-            let mut object = object.clone();
-            let mut metadata = json!({"name": object["metadata"]["name"]});
-            for kept in ["namespace", "labels"] {
-                if !object["metadata"][kept].is_null() {
-                    metadata[kept] = object["metadata"][kept].clone();
-                }
-            }
-            object["metadata"] = metadata;
-            if let Some(fields) = object.as_object_mut() {
-                fields.remove("status");
-            }
-            object
-        })
-        .collect();
+fn applied(list: &[Value]) -> Value {
+    let applied = list.iter().filter(|object| object["metadata"]["annotations"][APPLIED].is_string());
+    let objects: Vec<Value> = applied.map(|object| as_applied(object, &["namespace", "labels"])).collect();
     json!({"apiVersion": "v1", "kind": "List", "items": objects})
 }
 
-fn kube_proxy(settings: &Value) -> anyhow::Result<String> {
+fn kube_proxy(settings: &[Value]) -> anyhow::Result<String> {
     let mut configuration: Value = serde_json::from_str(data(settings, "kube-proxy", "config.conf")?)?;
     configuration["clientConnection"]["kubeconfig"] = json!("/bench/admin.conf");
     Ok(configuration.to_string())
 }
 
-fn core_dns(settings: &Value) -> anyhow::Result<String> {
+fn core_dns(settings: &[Value]) -> anyhow::Result<String> {
     let corefile = data(settings, "coredns", "Corefile")?;
     let changed = corefile.replacen(".:53 {", ".:1053 {", 1).replacen(
         "ip6.arpa {",
@@ -326,15 +308,12 @@ fn core_dns(settings: &Value) -> anyhow::Result<String> {
     Ok(changed)
 }
 
-fn data<'settings>(settings: &'settings Value, name: &str, key: &str) -> anyhow::Result<&'settings str> {
-    items(settings)
+fn data<'settings>(settings: &'settings [Value], name: &str, key: &str) -> anyhow::Result<&'settings str> {
+    settings
+        .iter()
         .find(|object| object["kind"] == "ConfigMap" && object["metadata"]["name"] == name)
         .and_then(|object| object["data"][key].as_str())
         .with_context(|| format!("no {key} in ConfigMap {name}"))
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list["items"].as_array().into_iter().flatten()
 }
 
 fn strings(list: &Value) -> Vec<String> {

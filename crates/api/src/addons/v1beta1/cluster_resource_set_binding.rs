@@ -1,14 +1,14 @@
 //! `ClusterResourceSetBinding`: what was applied to one cluster. Named like the Cluster.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::addons::resource::ResourceSetBinding;
-use crate::bootstrap::absent_spec::default_when_absent;
+use crate::crd::absent_spec::default_when_absent;
 
 /// What `ClusterResourceSets` have applied to a cluster.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "addons.cluster.x-k8s.io",
     version = "v1beta1",
@@ -26,15 +26,13 @@ use crate::bootstrap::absent_spec::default_when_absent;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase", remote = "Self")]
+#[serde(remote = "Self")]
 #[schemars(rename = "ClusterResourceSetBindingSpec")]
 pub struct ClusterResourceSetBindingSpec {
     /// The sets that match the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     pub bindings: Option<Vec<ResourceSetBinding>>,
     /// Name of the Cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: Option<String>,
 }

@@ -1,15 +1,15 @@
 //! `ClusterResourceSet`: manifests that are applied to every matching cluster.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::addons::resource::{ResourceRef, Strategy};
 use crate::cluster::legacy_condition::LegacyCondition;
 
 /// Which manifests are applied to which clusters.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "addons.cluster.x-k8s.io",
     version = "v1beta2",
@@ -41,7 +41,6 @@ use crate::cluster::legacy_condition::LegacyCondition;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase")]
 pub struct ClusterResourceSetSpec {
     /// Selects the Clusters by their labels. An empty selector matches none. Cannot be changed.
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
@@ -50,42 +49,33 @@ pub struct ClusterResourceSetSpec {
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Vec<ResourceRef>,
     /// Whether manifests are applied once or whenever they change; once when empty. Cannot be changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
 }
 
 /// What is known about the set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterResourceSetStatus {
     /// Conditions of the set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterResourceSetDeprecatedStatus>,
 }
 
 /// Status fields of earlier versions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ClusterResourceSetDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterResourceSetV1Beta1DeprecatedStatus>,
 }
 
 /// Status fields that v1beta1 had and this version replaced.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ClusterResourceSetV1Beta1DeprecatedStatus {
     /// Conditions in the shape of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
 }

@@ -1,13 +1,13 @@
 //! `ClusterResourceSetBinding`: what was applied to one cluster. Named like the Cluster.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::addons::resource::ResourceSetBinding;
 
 /// What `ClusterResourceSets` have applied to a cluster.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "addons.cluster.x-k8s.io",
     version = "v1beta2",
@@ -31,10 +31,8 @@ use crate::addons::resource::ResourceSetBinding;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase")]
 pub struct ClusterResourceSetBindingSpec {
     /// The sets that match the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub bindings: Option<Vec<ResourceSetBinding>>,
     /// Name of the Cluster.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::emptiness::non_empty;
 use crate::bootstrap::v1beta2::Arg;
+use crate::conversion::absence::list;
 
 /// The flags of a map, sorted by name.
 pub(super) fn up(arguments: Option<BTreeMap<String, String>>) -> Option<Vec<Arg>> {
-    non_empty(arguments.map(|map| map.into_iter().map(|(name, value)| Arg { name, value }).collect()))
+    list(arguments.map(|map| map.into_iter().map(|(name, value)| Arg { name, value }).collect()))
 }
 
 /// The flags of a list. Of flags that repeat, which validation refuses, the last counts, as on a command line.

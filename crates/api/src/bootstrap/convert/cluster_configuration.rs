@@ -1,8 +1,8 @@
 //! Cluster-wide settings. The timeout of the API server moves elsewhere, so it is handed out and in beside them.
 
-use super::emptiness::{filled, non_empty};
 use super::{arguments, etcd};
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::{list, set};
 
 /// The newer settings, and `apiServer.timeoutForControlPlane`.
 pub(super) fn up(
@@ -26,18 +26,18 @@ pub(super) fn up(
     } = configuration;
     let (api_server, timeout) = api_server_up(api_server.unwrap_or_default());
     let configuration = v1beta2::ClusterConfiguration {
-        api_server: filled(api_server),
+        api_server: set(api_server),
         ca_certificate_validity_period_days: None,
         certificate_validity_period_days: None,
         certificates_dir,
         control_plane_endpoint,
-        controller_manager: controller_manager.map(component_up).and_then(filled),
-        dns: dns.and_then(filled),
+        controller_manager: controller_manager.map(component_up).and_then(set),
+        dns: dns.and_then(set),
         encryption_algorithm: None,
-        etcd: etcd.map(etcd::up).and_then(filled),
+        etcd: etcd.map(etcd::up).and_then(set),
         feature_gates,
         image_repository,
-        scheduler: scheduler.map(component_up).and_then(filled),
+        scheduler: scheduler.map(component_up).and_then(set),
     };
     (configuration, timeout)
 }
@@ -62,20 +62,20 @@ pub(super) fn down(
         scheduler,
     } = configuration;
     v1beta1::ClusterConfiguration {
-        api_server: filled(api_server_down(api_server.unwrap_or_default(), timeout_for_control_plane)),
+        api_server: set(api_server_down(api_server.unwrap_or_default(), timeout_for_control_plane)),
         api_version: None,
         certificates_dir,
         cluster_name: None,
         control_plane_endpoint,
-        controller_manager: controller_manager.map(component_down).and_then(filled),
-        dns: dns.and_then(filled),
-        etcd: etcd.map(etcd::down).and_then(filled),
+        controller_manager: controller_manager.map(component_down).and_then(set),
+        dns: dns.and_then(set),
+        etcd: etcd.map(etcd::down).and_then(set),
         feature_gates,
         image_repository,
         kind: None,
         kubernetes_version: None,
         networking: None,
-        scheduler: scheduler.map(component_down).and_then(filled),
+        scheduler: scheduler.map(component_down).and_then(set),
     }
 }
 
@@ -83,10 +83,10 @@ fn api_server_up(api_server: v1beta1::ApiServer) -> (v1beta2::ApiServer, Option<
     let v1beta1::ApiServer { cert_sans, extra_args, extra_envs, extra_volumes, timeout_for_control_plane } =
         api_server;
     let api_server = v1beta2::ApiServer {
-        cert_sans: non_empty(cert_sans),
+        cert_sans: list(cert_sans),
         extra_args: arguments::up(extra_args),
-        extra_envs: non_empty(extra_envs),
-        extra_volumes: non_empty(extra_volumes),
+        extra_envs: list(extra_envs),
+        extra_volumes: list(extra_volumes),
     };
     (api_server, timeout_for_control_plane)
 }
@@ -104,8 +104,8 @@ fn component_up(component: v1beta1::ControlPlaneComponent) -> v1beta2::ControlPl
     let v1beta1::ControlPlaneComponent { extra_args, extra_envs, extra_volumes } = component;
     v1beta2::ControlPlaneComponent {
         extra_args: arguments::up(extra_args),
-        extra_envs: non_empty(extra_envs),
-        extra_volumes: non_empty(extra_volumes),
+        extra_envs: list(extra_envs),
+        extra_volumes: list(extra_volumes),
     }
 }
 

@@ -1,10 +1,10 @@
 //! How a joining machine finds and trusts the API server.
 
-use super::emptiness::{filled, non_empty};
 use crate::bootstrap::{
     BootstrapTokenDiscovery, FileDiscovery, FileDiscoveryKubeConfig, KubeConfigAuthExec, KubeConfigUser,
     v1beta1, v1beta2,
 };
+use crate::conversion::absence::{list, set};
 
 /// The newer discovery, and the timeout that moves elsewhere.
 pub(super) fn up(discovery: v1beta1::Discovery) -> (v1beta2::Discovery, Option<String>) {
@@ -28,18 +28,18 @@ pub(super) fn down(discovery: v1beta2::Discovery) -> v1beta1::Discovery {
 }
 
 fn token(token: BootstrapTokenDiscovery) -> Option<BootstrapTokenDiscovery> {
-    filled(BootstrapTokenDiscovery { ca_cert_hashes: non_empty(token.ca_cert_hashes), ..token })
+    set(BootstrapTokenDiscovery { ca_cert_hashes: list(token.ca_cert_hashes), ..token })
 }
 
 fn file(file: FileDiscovery) -> FileDiscovery {
     let kube_config = file.kube_config.map(|config| {
         let exec = config.user.exec.map(|exec| KubeConfigAuthExec {
-            args: non_empty(exec.args),
-            env: non_empty(exec.env),
+            args: list(exec.args),
+            env: list(exec.env),
             ..exec
         });
         let user = KubeConfigUser { exec, ..config.user };
-        FileDiscoveryKubeConfig { cluster: config.cluster.and_then(filled), user }
+        FileDiscoveryKubeConfig { cluster: config.cluster.and_then(set), user }
     });
     FileDiscovery { kube_config, ..file }
 }

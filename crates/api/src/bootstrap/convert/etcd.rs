@@ -1,17 +1,17 @@
 //! etcd of a kubeadm control plane.
 
 use super::arguments;
-use super::emptiness::{filled, non_empty};
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::{list, set};
 
 pub(super) fn up(etcd: v1beta1::Etcd) -> v1beta2::Etcd {
     let v1beta1::Etcd { external, local } = etcd;
-    v1beta2::Etcd { external, local: local.map(local_up).and_then(filled) }
+    v1beta2::Etcd { external, local: local.map(local_up).and_then(set) }
 }
 
 pub(super) fn down(etcd: v1beta2::Etcd) -> v1beta1::Etcd {
     let v1beta2::Etcd { external, local } = etcd;
-    v1beta1::Etcd { external, local: local.map(local_down).and_then(filled) }
+    v1beta1::Etcd { external, local: local.map(local_down).and_then(set) }
 }
 
 fn local_up(local: v1beta1::LocalEtcd) -> v1beta2::LocalEtcd {
@@ -27,11 +27,11 @@ fn local_up(local: v1beta1::LocalEtcd) -> v1beta2::LocalEtcd {
     v1beta2::LocalEtcd {
         data_dir,
         extra_args: arguments::up(extra_args),
-        extra_envs: non_empty(extra_envs),
+        extra_envs: list(extra_envs),
         image_repository,
         image_tag,
-        peer_cert_sans: non_empty(peer_cert_sans),
-        server_cert_sans: non_empty(server_cert_sans),
+        peer_cert_sans: list(peer_cert_sans),
+        server_cert_sans: list(server_cert_sans),
     }
 }
 

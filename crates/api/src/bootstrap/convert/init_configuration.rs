@@ -1,8 +1,8 @@
 //! Settings of `kubeadm init`.
 
-use super::emptiness::{filled, non_empty};
 use super::node_registration;
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::{list, set};
 use crate::conversion::go_duration;
 
 pub(super) fn up(
@@ -19,11 +19,11 @@ pub(super) fn up(
         skip_phases,
     } = configuration;
     v1beta2::InitConfiguration {
-        bootstrap_tokens: non_empty(bootstrap_tokens.map(|list| list.into_iter().map(token_up).collect())),
-        local_api_endpoint: local_api_endpoint.map(endpoint_up).and_then(filled),
-        node_registration: node_registration.map(node_registration::up).and_then(filled),
-        patches: patches.and_then(filled),
-        skip_phases: non_empty(skip_phases),
+        bootstrap_tokens: list(bootstrap_tokens.map(|list| list.into_iter().map(token_up).collect())),
+        local_api_endpoint: local_api_endpoint.map(endpoint_up).and_then(set),
+        node_registration: node_registration.map(node_registration::up).and_then(set),
+        patches: patches.and_then(set),
+        skip_phases: list(skip_phases),
         timeouts,
     }
 }
@@ -44,9 +44,9 @@ pub(super) fn down(
         api_version: None,
         bootstrap_tokens: bootstrap_tokens.map(|list| list.into_iter().map(token_down).collect()),
         kind: None,
-        local_api_endpoint: local_api_endpoint.map(endpoint_down).and_then(filled),
-        node_registration: node_registration.map(node_registration::down).and_then(filled),
-        patches: patches.and_then(filled),
+        local_api_endpoint: local_api_endpoint.map(endpoint_down).and_then(set),
+        node_registration: node_registration.map(node_registration::down).and_then(set),
+        patches: patches.and_then(set),
         skip_phases,
     };
     (configuration, timeouts)
@@ -57,10 +57,10 @@ fn token_up(token: v1beta1::BootstrapToken) -> v1beta2::BootstrapToken {
     v1beta2::BootstrapToken {
         description,
         expires,
-        groups: non_empty(groups),
+        groups: list(groups),
         token,
         ttl_seconds: go_duration::to_seconds(ttl.as_deref()),
-        usages: non_empty(usages),
+        usages: list(usages),
     }
 }
 

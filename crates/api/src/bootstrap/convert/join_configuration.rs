@@ -1,9 +1,9 @@
 //! Settings of `kubeadm join`.
 
-use super::emptiness::{filled, non_empty};
 use super::init_configuration::{endpoint_down, endpoint_up};
 use super::{discovery, node_registration};
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::{list, set};
 
 /// The newer settings without timeouts, and `discovery.timeout`.
 pub(super) fn up(configuration: v1beta1::JoinConfiguration) -> (v1beta2::JoinConfiguration, Option<String>) {
@@ -22,10 +22,10 @@ pub(super) fn up(configuration: v1beta1::JoinConfiguration) -> (v1beta2::JoinCon
         ca_cert_path,
         // Empty or not, its presence makes the machine a control plane machine.
         control_plane: control_plane.map(control_plane_up),
-        discovery: filled(discovery),
-        node_registration: node_registration.map(node_registration::up).and_then(filled),
-        patches: patches.and_then(filled),
-        skip_phases: non_empty(skip_phases),
+        discovery: set(discovery),
+        node_registration: node_registration.map(node_registration::up).and_then(set),
+        patches: patches.and_then(set),
+        skip_phases: list(skip_phases),
         timeouts: None,
     };
     (configuration, timeout)
@@ -48,10 +48,10 @@ pub(super) fn down(
         api_version: None,
         ca_cert_path,
         control_plane: control_plane.map(control_plane_down),
-        discovery: discovery.map(discovery::down).and_then(filled),
+        discovery: discovery.map(discovery::down).and_then(set),
         kind: None,
-        node_registration: node_registration.map(node_registration::down).and_then(filled),
-        patches: patches.and_then(filled),
+        node_registration: node_registration.map(node_registration::down).and_then(set),
+        patches: patches.and_then(set),
         skip_phases,
     };
     (configuration, timeouts)
@@ -59,10 +59,10 @@ pub(super) fn down(
 
 fn control_plane_up(control_plane: v1beta1::JoinControlPlane) -> v1beta2::JoinControlPlane {
     let v1beta1::JoinControlPlane { local_api_endpoint } = control_plane;
-    v1beta2::JoinControlPlane { local_api_endpoint: local_api_endpoint.map(endpoint_up).and_then(filled) }
+    v1beta2::JoinControlPlane { local_api_endpoint: local_api_endpoint.map(endpoint_up).and_then(set) }
 }
 
 fn control_plane_down(control_plane: v1beta2::JoinControlPlane) -> v1beta1::JoinControlPlane {
     let v1beta2::JoinControlPlane { local_api_endpoint } = control_plane;
-    v1beta1::JoinControlPlane { local_api_endpoint: local_api_endpoint.map(endpoint_down).and_then(filled) }
+    v1beta1::JoinControlPlane { local_api_endpoint: local_api_endpoint.map(endpoint_down).and_then(set) }
 }

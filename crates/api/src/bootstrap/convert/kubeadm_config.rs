@@ -1,12 +1,12 @@
 //! `KubeadmConfig`.
 
-use super::emptiness::filled;
 use super::spec;
 use crate::bootstrap::v1beta1::{self, KubeadmConfigV1Beta2Status};
 use crate::bootstrap::v1beta2::{
     self, KubeadmConfigDeprecatedStatus, KubeadmConfigInitializationStatus,
     KubeadmConfigV1Beta1DeprecatedStatus,
 };
+use crate::conversion::absence::set;
 use crate::conversion::{Context, Convert};
 
 /// Converts `KubeadmConfigs`.
@@ -39,15 +39,14 @@ impl Convert for KubeadmConfigConversion {
             v1beta2,
         } = status;
         let KubeadmConfigV1Beta2Status { conditions: newer } = v1beta2.unwrap_or_default();
-        let older =
-            filled(KubeadmConfigV1Beta1DeprecatedStatus { conditions, failure_message, failure_reason });
+        let older = set(KubeadmConfigV1Beta1DeprecatedStatus { conditions, failure_message, failure_reason });
         v1beta2::KubeadmConfigStatus {
             conditions: newer,
             data_secret_name,
             // The older version writes 0 for a generation that was never seen; the newer one refuses it.
             observed_generation: observed_generation.filter(|generation| *generation > 0),
             deprecated: older.map(|older| KubeadmConfigDeprecatedStatus { v1beta1: Some(older) }),
-            initialization: filled(KubeadmConfigInitializationStatus { data_secret_created: ready }),
+            initialization: set(KubeadmConfigInitializationStatus { data_secret_created: ready }),
         }
     }
 
@@ -70,7 +69,7 @@ impl Convert for KubeadmConfigConversion {
             failure_reason,
             observed_generation,
             ready: data_secret_created,
-            v1beta2: filled(KubeadmConfigV1Beta2Status { conditions: newer }),
+            v1beta2: set(KubeadmConfigV1Beta2Status { conditions: newer }),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `KubeadmConfigTemplate`.
 
-use super::emptiness::filled;
 use super::spec;
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::set;
 use crate::conversion::{Context, Convert, NoStatus};
 
 /// Converts `KubeadmConfigTemplates`.
@@ -21,8 +21,8 @@ impl Convert for KubeadmConfigTemplateConversion {
         let v1beta1::KubeadmConfigTemplateResource { metadata, spec } = template;
         v1beta2::KubeadmConfigTemplateSpec {
             template: v1beta2::KubeadmConfigTemplateResource {
-                metadata: metadata.and_then(filled),
-                spec: spec.map(spec::up).and_then(filled),
+                metadata: metadata.and_then(set),
+                spec: spec.map(spec::up).and_then(set),
             },
         }
     }
@@ -32,8 +32,8 @@ impl Convert for KubeadmConfigTemplateConversion {
         let v1beta2::KubeadmConfigTemplateResource { metadata, spec } = template;
         v1beta1::KubeadmConfigTemplateSpec {
             template: v1beta1::KubeadmConfigTemplateResource {
-                metadata: metadata.and_then(filled),
-                spec: spec.map(spec::down).and_then(filled),
+                metadata: metadata.and_then(set),
+                spec: spec.map(spec::down).and_then(set),
             },
         }
     }

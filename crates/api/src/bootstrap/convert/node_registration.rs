@@ -1,8 +1,8 @@
 //! How a machine registers as a node.
 
 use super::arguments;
-use super::emptiness::non_empty;
 use crate::bootstrap::{v1beta1, v1beta2};
+use crate::conversion::absence::list;
 
 pub(super) fn up(registration: v1beta1::NodeRegistration) -> v1beta2::NodeRegistration {
     let v1beta1::NodeRegistration {
@@ -16,7 +16,7 @@ pub(super) fn up(registration: v1beta1::NodeRegistration) -> v1beta2::NodeRegist
     } = registration;
     v1beta2::NodeRegistration {
         cri_socket,
-        ignore_preflight_errors: non_empty(ignore_preflight_errors),
+        ignore_preflight_errors: list(ignore_preflight_errors),
         image_pull_policy,
         image_pull_serial,
         kubelet_extra_args: arguments::up(kubelet_extra_args),

@@ -1,9 +1,9 @@
 //! The spec of a `KubeadmConfig`, which templates hold too.
 
-use super::emptiness::{filled, non_empty};
 use super::timeouts::{NewerTimeouts, OlderTimeouts};
 use super::{cluster_configuration, init_configuration, join_configuration, timeouts};
 use crate::bootstrap::{Ignition, v1beta1, v1beta2};
+use crate::conversion::absence::{list, set};
 
 pub(super) fn up(spec: v1beta1::KubeadmConfigSpec) -> v1beta2::KubeadmConfigSpec {
     let v1beta1::KubeadmConfigSpec {
@@ -29,21 +29,19 @@ pub(super) fn up(spec: v1beta1::KubeadmConfigSpec) -> v1beta2::KubeadmConfigSpec
     let NewerTimeouts { init, join } = timeouts::up(&OlderTimeouts { control_plane, discovery });
     join_configuration.timeouts = join;
     v1beta2::KubeadmConfigSpec {
-        boot_commands: non_empty(boot_commands),
-        cluster_configuration: filled(cluster_configuration),
-        disk_setup: disk_setup.and_then(filled),
-        files: non_empty(files),
+        boot_commands: list(boot_commands),
+        cluster_configuration: set(cluster_configuration),
+        disk_setup: disk_setup.and_then(set),
+        files: list(files),
         format,
         ignition: ignition.and_then(ignition_filled),
-        init_configuration: filled(init_configuration::up(init_configuration.unwrap_or_default(), init)),
-        join_configuration: filled(join_configuration),
-        mounts: non_empty(
-            mounts.map(|mounts| mounts.into_iter().filter(|mount| !mount.is_empty()).collect()),
-        ),
-        ntp: ntp.and_then(filled),
-        post_kubeadm_commands: non_empty(post_kubeadm_commands),
-        pre_kubeadm_commands: non_empty(pre_kubeadm_commands),
-        users: non_empty(users),
+        init_configuration: set(init_configuration::up(init_configuration.unwrap_or_default(), init)),
+        join_configuration: set(join_configuration),
+        mounts: list(mounts.map(|mounts| mounts.into_iter().filter(|mount| !mount.is_empty()).collect())),
+        ntp: ntp.and_then(set),
+        post_kubeadm_commands: list(post_kubeadm_commands),
+        pre_kubeadm_commands: list(pre_kubeadm_commands),
+        users: list(users),
         verbosity,
     }
 }
@@ -73,18 +71,18 @@ pub(super) fn down(spec: v1beta2::KubeadmConfigSpec) -> v1beta1::KubeadmConfigSp
     }
     v1beta1::KubeadmConfigSpec {
         boot_commands,
-        cluster_configuration: filled(cluster_configuration::down(
+        cluster_configuration: set(cluster_configuration::down(
             cluster_configuration.unwrap_or_default(),
             control_plane,
         )),
-        disk_setup: disk_setup.and_then(filled),
+        disk_setup: disk_setup.and_then(set),
         files,
         format,
         ignition: ignition.and_then(ignition_filled),
-        init_configuration: filled(init_configuration),
-        join_configuration: filled(join_configuration),
+        init_configuration: set(init_configuration),
+        join_configuration: set(join_configuration),
         mounts,
-        ntp: ntp.and_then(filled),
+        ntp: ntp.and_then(set),
         post_kubeadm_commands,
         pre_kubeadm_commands,
         use_experimental_retry_join: None,
@@ -94,5 +92,5 @@ pub(super) fn down(spec: v1beta2::KubeadmConfigSpec) -> v1beta1::KubeadmConfigSp
 }
 
 fn ignition_filled(ignition: Ignition) -> Option<Ignition> {
-    filled(Ignition { container_linux_config: ignition.container_linux_config.and_then(filled) })
+    set(Ignition { container_linux_config: ignition.container_linux_config.and_then(set) })
 }

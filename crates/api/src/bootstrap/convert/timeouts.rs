@@ -3,8 +3,8 @@
 //! `apiServer.timeoutForControlPlane` is about `init` and `join` alike and goes into both sections. On the way back the
 //! one of `init` counts; where they differ, the stash keeps that of `join`.
 
-use super::emptiness::filled;
 use crate::bootstrap::v1beta2::Timeouts;
+use crate::conversion::absence::set;
 use crate::conversion::go_duration;
 
 /// What the older version says about waiting.
@@ -27,7 +27,7 @@ pub(super) fn up(timeouts: &OlderTimeouts) -> NewerTimeouts {
     let OlderTimeouts { control_plane, discovery } = timeouts;
     let control_plane = go_duration::to_seconds(control_plane.as_deref());
     let section = |tls_bootstrap_seconds| {
-        filled(Timeouts {
+        set(Timeouts {
             control_plane_component_health_check_seconds: control_plane,
             tls_bootstrap_seconds,
             discovery_seconds: None,

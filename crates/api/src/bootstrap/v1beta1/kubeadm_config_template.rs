@@ -1,15 +1,15 @@
 //! `KubeadmConfigTemplate`: from which the `KubeadmConfigs` of many machines are made.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::kubeadm_config::KubeadmConfigSpec;
-use crate::bootstrap::absent_spec::default_when_absent;
 use crate::cluster::object_meta::ObjectMeta;
+use crate::crd::absent_spec::default_when_absent;
 
 /// What every `KubeadmConfig` made from this template looks like.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "bootstrap.cluster.x-k8s.io",
     version = "v1beta1",
@@ -27,7 +27,7 @@ use crate::cluster::object_meta::ObjectMeta;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase", remote = "Self")]
+#[serde(remote = "Self")]
 #[schemars(rename = "KubeadmConfigTemplateSpec")]
 pub struct KubeadmConfigTemplateSpec {
     /// The `KubeadmConfig` to make.
@@ -37,13 +37,10 @@ pub struct KubeadmConfigTemplateSpec {
 default_when_absent!(KubeadmConfigTemplateSpec);
 
 /// A `KubeadmConfig` to make.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeadmConfigTemplateResource {
     /// Labels and annotations of the objects made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
     /// Spec of the objects made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmConfigSpec>,
 }

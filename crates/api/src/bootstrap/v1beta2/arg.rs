@@ -1,12 +1,11 @@
 //! Flags of components.
 
-use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
+use schemars::Schema;
 use serde_json::json;
 
 /// A flag of a component.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Arg {
     /// Name of the flag, without leading dashes. Names must not repeat within a list.
     #[schemars(length(min = 1, max = 256))]

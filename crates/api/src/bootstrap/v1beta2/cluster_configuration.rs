@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,93 +13,72 @@ use crate::bootstrap::host_path_mount::HostPathMount;
 use crate::bootstrap::image::Dns;
 
 /// Cluster-wide settings for kubeadm. Only machines that run a kubeadm control plane need them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ClusterConfiguration {
     /// Settings of the API server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub api_server: Option<ApiServer>,
     /// Validity in days of the certificate authorities that are generated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 36500))]
     pub ca_certificate_validity_period_days: Option<i32>,
     /// Validity in days of the certificates that are generated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1095))]
     pub certificate_validity_period_days: Option<i32>,
     /// Directory for certificates on the machine; `/etc/kubernetes/pki` when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub certificates_dir: Option<String>,
     /// Stable address of the control plane; taken from the Cluster object when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub control_plane_endpoint: Option<String>,
     /// Settings of the controller manager.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub controller_manager: Option<ControlPlaneComponent>,
     /// Image of the DNS add-on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub dns: Option<Dns>,
     /// Algorithm of the keys that are generated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption_algorithm: Option<EncryptionAlgorithm>,
     /// Settings of etcd.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub etcd: Option<Etcd>,
     /// Feature gates of kubeadm itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub feature_gates: Option<BTreeMap<String, bool>>,
     /// Registry and path that the images are pulled from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image_repository: Option<String>,
     /// Settings of the scheduler.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub scheduler: Option<ControlPlaneComponent>,
 }
 
 /// Settings of the API server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ApiServer {
     /// More names and addresses for the serving certificate.
-    #[serde(rename = "certSANs", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "certSANs")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub cert_sans: Option<Vec<String>>,
     /// More flags, without leading dashes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), transform = unique_names)]
     pub extra_args: Option<Vec<Arg>>,
     /// More environment variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_envs: Option<Vec<EnvVar>>,
     /// Paths of the machine that are mounted into the pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_volumes: Option<Vec<HostPathMount>>,
 }
 
 /// Settings of the controller manager or the scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ControlPlaneComponent {
     /// More flags, without leading dashes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), transform = unique_names)]
     pub extra_args: Option<Vec<Arg>>,
     /// More environment variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_envs: Option<Vec<EnvVar>>,
     /// Paths of the machine that are mounted into the pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_volumes: Option<Vec<HostPathMount>>,
 }

@@ -1,56 +1,45 @@
 //! etcd of a kubeadm control plane: run beside it, or brought along.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::arg::{Arg, unique_names};
 use crate::bootstrap::env_var::EnvVar;
 use crate::bootstrap::external_etcd::{ExternalEtcd, newer};
+use hangar_wire::wire;
 
 /// Settings of etcd. `local` and `external` exclude each other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Etcd {
     /// An etcd that is run by somebody else.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = newer)]
     pub external: Option<ExternalEtcd>,
     /// An etcd member on each control plane machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub local: Option<LocalEtcd>,
 }
 
 /// An etcd member that kubeadm runs on the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct LocalEtcd {
     /// Directory for the data; `/var/lib/etcd` when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub data_dir: Option<String>,
     /// More flags, without leading dashes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), transform = unique_names)]
     pub extra_args: Option<Vec<Arg>>,
     /// More environment variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_envs: Option<Vec<EnvVar>>,
     /// Registry and path that the image is pulled from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image_repository: Option<String>,
     /// Tag of the image.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub image_tag: Option<String>,
     /// More names and addresses for the peer certificate.
-    #[serde(rename = "peerCertSANs", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "peerCertSANs")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub peer_cert_sans: Option<Vec<String>>,
     /// More names and addresses for the serving certificate.
-    #[serde(rename = "serverCertSANs", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "serverCertSANs")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub server_cert_sans: Option<Vec<String>>,
 }

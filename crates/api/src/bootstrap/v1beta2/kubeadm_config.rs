@@ -3,15 +3,13 @@
 //! Upstream wants at least one field in a spec that is present. Here an empty spec passes, because typed clients cannot
 //! write an object without one; sections inside the spec do carry that bound.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::cluster_configuration::ClusterConfiguration;
 use super::init_configuration::InitConfiguration;
 use super::join_configuration::JoinConfiguration;
-use crate::bootstrap::absent_spec::default_when_absent;
 use crate::bootstrap::disk_setup::DiskSetup;
 use crate::bootstrap::file::File;
 use crate::bootstrap::format::Format;
@@ -19,9 +17,11 @@ use crate::bootstrap::ignition::{Ignition, newer};
 use crate::bootstrap::ntp::Ntp;
 use crate::bootstrap::user::User;
 use crate::cluster::legacy_condition::LegacyCondition;
+use crate::crd::absent_spec::default_when_absent;
 
 /// What a machine's bootstrap data contains: kubeadm's configuration and what surrounds it.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "bootstrap.cluster.x-k8s.io",
     version = "v1beta2",
@@ -59,124 +59,96 @@ use crate::cluster::legacy_condition::LegacyCondition;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase", remote = "Self")]
+#[serde(remote = "Self")]
 #[schemars(rename = "KubeadmConfigSpec")]
 pub struct KubeadmConfigSpec {
     /// Commands that run early at every boot.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub boot_commands: Option<Vec<String>>,
     /// Cluster-wide settings for kubeadm. Workers do not need them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub cluster_configuration: Option<ClusterConfiguration>,
     /// Partitions and file systems to make at first boot.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub disk_setup: Option<DiskSetup>,
     /// Files to write before kubeadm runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200), extend("x-kubernetes-list-type" = "atomic"))]
     pub files: Option<Vec<File>>,
     /// Format of the bootstrap data; `cloud-config` when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// Settings for machines that boot with Ignition.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = newer)]
     pub ignition: Option<Ignition>,
     /// Settings of `kubeadm init`. Workers do not need them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub init_configuration: Option<InitConfiguration>,
     /// Settings of `kubeadm join`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub join_configuration: Option<JoinConfiguration>,
     /// Mount points to set up, each a list of fstab fields.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 100), inner(length(min = 1, max = 512))), extend("x-kubernetes-list-type" = "atomic"))]
     pub mounts: Option<Vec<Vec<String>>>,
     /// Time synchronization of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub ntp: Option<Ntp>,
     /// Commands that run after kubeadm.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub post_kubeadm_commands: Option<Vec<String>>,
     /// Commands that run before kubeadm.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub pre_kubeadm_commands: Option<Vec<String>>,
     /// User accounts to create.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub users: Option<Vec<User>>,
     /// Verbosity of kubeadm's log, as for its flag `--v`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<i32>,
 }
 
 default_when_absent!(KubeadmConfigSpec);
 
 /// What is known about the bootstrap data of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigStatus {
     /// Conditions of the bootstrap data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Name of the Secret that holds the bootstrap data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub data_secret_name: Option<String>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<KubeadmConfigDeprecatedStatus>,
     /// How far the machine's first bootstrap has come.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub initialization: Option<KubeadmConfigInitializationStatus>,
 }
 
 /// How far the machine's first bootstrap has come.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeadmConfigInitializationStatus {
     /// Whether the Secret with the bootstrap data has been made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data_secret_created: Option<bool>,
 }
 
 /// Status fields of earlier versions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeadmConfigDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<KubeadmConfigV1Beta1DeprecatedStatus>,
 }
 
 /// Status fields that v1beta1 had and this version replaced.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeadmConfigV1Beta1DeprecatedStatus {
     /// Conditions in the shape of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Why making the bootstrap data failed for good, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// Why making the bootstrap data failed for good, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_reason: Option<String>,
 }

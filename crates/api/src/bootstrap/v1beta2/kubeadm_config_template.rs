@@ -3,16 +3,16 @@
 //! Upstream wants at least one field in `template`. Here an empty one passes: workers that need no settings are a valid
 //! template in the older version, and topologies make copies of it in this one.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::kubeadm_config::KubeadmConfigSpec;
-use crate::bootstrap::absent_spec::default_when_absent;
 use crate::cluster::object_meta::ObjectMeta;
+use crate::crd::absent_spec::default_when_absent;
 
 /// What every `KubeadmConfig` made from this template looks like.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "bootstrap.cluster.x-k8s.io",
     version = "v1beta2",
@@ -42,7 +42,7 @@ use crate::cluster::object_meta::ObjectMeta;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase", remote = "Self")]
+#[serde(remote = "Self")]
 #[schemars(rename = "KubeadmConfigTemplateSpec")]
 pub struct KubeadmConfigTemplateSpec {
     /// The `KubeadmConfig` to make.
@@ -52,15 +52,12 @@ pub struct KubeadmConfigTemplateSpec {
 default_when_absent!(KubeadmConfigTemplateSpec);
 
 /// A `KubeadmConfig` to make.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct KubeadmConfigTemplateResource {
     /// Labels and annotations of the objects made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub metadata: Option<ObjectMeta>,
     /// Spec of the objects made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub spec: Option<KubeadmConfigSpec>,
 }

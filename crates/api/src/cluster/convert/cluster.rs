@@ -1,9 +1,9 @@
 //! `Cluster`.
 
-use super::absence::{at_least, list, port, set, text};
 use super::{GROUP, cluster_topology, machine};
 use crate::cluster::v1beta1::cluster as old;
 use crate::cluster::v1beta2::cluster as new;
+use crate::conversion::absence::{at_least, list, port, set, text};
 use crate::conversion::{Context, Convert};
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
 //! The topology of a `Cluster` that is an instance of a class.
 
-use super::absence::{at_least, list, set, text};
 use super::{cluster_variables, health_check, machine, rollout_strategy};
 use crate::cluster::v1beta1::cluster_topology as old;
 use crate::cluster::v1beta2::cluster_topology as new;
 use crate::cluster::v1beta2::health_check::Remediation;
 use crate::cluster::v1beta2::machine::MachineDeletion;
 use crate::conversion::Context;
+use crate::conversion::absence::{at_least, list, set, text};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 pub(super) fn up(topology: old::Topology) -> new::Topology {

@@ -1,8 +1,8 @@
 //! Values of the variables of a class.
 
-use super::absence::{list, set};
 use crate::cluster::v1beta1::cluster_topology as old;
 use crate::cluster::v1beta2::cluster_topology as new;
+use crate::conversion::absence::{list, set};
 
 pub(super) fn overrides_up(overrides: Option<old::VariableOverrides>) -> Option<new::VariableOverrides> {
     let old::VariableOverrides { overrides } = overrides?;

@@ -1,8 +1,8 @@
 //! What makes a Machine unhealthy and what happens then: flat in v1beta1, grouped in v1beta2.
 
-use super::absence::{list, set, text};
 use crate::cluster::v1beta1::machine_health_check::UnhealthyCondition;
 use crate::cluster::v1beta2::health_check as new;
+use crate::conversion::absence::{list, set, text};
 use crate::conversion::{Context, go_duration};
 use crate::reference::ObjectReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

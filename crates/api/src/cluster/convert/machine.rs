@@ -1,9 +1,9 @@
 //! `Machine`, and the template of Machines in its owners.
 
 use super::GROUP;
-use super::absence::{at_least, list, set, text};
 use crate::cluster::v1beta1::machine as old;
 use crate::cluster::v1beta2::machine as new;
+use crate::conversion::absence::{at_least, list, set, text};
 use crate::conversion::{Context, Convert, go_duration};
 use crate::reference::{ContractVersionedObjectReference, ObjectReference};
 

@@ -1,10 +1,10 @@
 //! `MachineDeployment`.
 
-use super::absence::{at_least, set, text};
 use super::{GROUP, machine, rollout_strategy};
 use crate::cluster::v1beta1::machine_deployment as old;
 use crate::cluster::v1beta2::machine_deployment as new;
 use crate::cluster::v1beta2::machine_set::MachineSetDeletion;
+use crate::conversion::absence::{at_least, set, text};
 use crate::conversion::{Context, Convert};
 
 /// The conversion of this kind.

@@ -1,10 +1,10 @@
 //! `MachineHealthCheck`.
 
-use super::absence::{at_least, set};
 use super::{GROUP, health_check};
 use crate::cluster::v1beta1::machine_health_check as old;
 use crate::cluster::v1beta2::health_check::Remediation;
 use crate::cluster::v1beta2::machine_health_check as new;
+use crate::conversion::absence::{at_least, set};
 use crate::conversion::{Context, Convert};
 
 /// The conversion of this kind.

@@ -1,9 +1,9 @@
 //! `MachineSet`.
 
-use super::absence::{at_least, set, text};
 use super::{GROUP, machine};
 use crate::cluster::v1beta1::machine_set as old;
 use crate::cluster::v1beta2::machine_set as new;
+use crate::conversion::absence::{at_least, set, text};
 use crate::conversion::{Context, Convert};
 
 /// The conversion of this kind.

@@ -4,7 +4,6 @@
 //! what v1beta2 does not allow (empty strings, empty lists, a port of 0, all of which v1beta1 writers leave behind)
 //! becomes absent; the stash brings it back on the way down.
 
-mod absence;
 mod cluster;
 mod cluster_topology;
 mod cluster_variables;

@@ -1,9 +1,9 @@
 //! The strategy of a `MachineDeployment`: one struct in v1beta1, three places in v1beta2.
 
-use super::absence::set;
 use crate::cluster::rollout::{DeletionOrder, RolloutStrategyType};
 use crate::cluster::v1beta1::machine_deployment as old;
 use crate::cluster::v1beta2::machine_deployment as new;
+use crate::conversion::absence::set;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// What v1beta2 keeps in three places.

@@ -6,14 +6,14 @@ use crate::cluster::replica_counts::ReplicaCounts;
 use crate::cluster::v1beta1::cluster_topology::Topology;
 use crate::cluster::v1beta2::ClusterPhase;
 use crate::reference::ObjectReference;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a cluster is to be.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta1",
@@ -52,57 +52,40 @@ use std::collections::BTreeMap;
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct ClusterSpec {
     /// More conditions that must hold before the Cluster is available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Option<Vec<ConditionGate>>,
     /// Networks of the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<ClusterNetwork>,
     /// Where the API server is reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<ApiEndpoint>,
     /// The object that makes the control plane.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ObjectReference>,
     /// The object that makes the infrastructure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ObjectReference>,
     /// Stops all controllers for this Cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// The cluster as an instance of a class; excludes the references above.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
 }
 
 /// Networks of a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ClusterNetwork {
     /// Port that the API server listens on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_server_port: Option<i32>,
     /// Addresses of pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pods: Option<NetworkRanges>,
     /// DNS domain of services.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_domain: Option<String>,
     /// Addresses of services.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub services: Option<NetworkRanges>,
 }
 
 /// Address ranges.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct NetworkRanges {
     /// Ranges in CIDR notation.
     #[schemars(length(max = 100), inner(length(min = 1, max = 43)))]
@@ -110,80 +93,56 @@ pub struct NetworkRanges {
 }
 
 /// Host and port of an API server.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ApiEndpoint {
     /// Name or address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub host: Option<String>,
     /// Port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
 }
 
 /// What is known about a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ClusterStatus {
     /// Conditions of this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Whether the control plane can be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_ready: Option<bool>,
     /// Failure domains by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_domains: Option<BTreeMap<String, FailureDomain>>,
     /// A failure that nobody can repair, for people; no longer written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// A failure that nobody can repair, in one word; no longer written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Whether the infrastructure is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ready: Option<bool>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Summary for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<ClusterPhase>,
     /// Status fields of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta2: Option<ClusterStatusV1Beta2>,
 }
 
 /// One failure domain.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct FailureDomain {
     /// What the provider says about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<BTreeMap<String, String>>,
     /// Whether control plane Machines may be in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
 }
 
 /// Status fields of the newer version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ClusterStatusV1Beta2 {
     /// Conditions of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Counts of control plane Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ReplicaCounts>,
     /// Counts of worker Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<ReplicaCounts>,
 }

@@ -5,6 +5,7 @@ use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::machine_status::{MachineAddress, MachineDeletionStatus};
 use crate::cluster::object_meta::ObjectMeta;
 use crate::reference::ObjectReference;
+use hangar_wire::wire;
 use k8s_openapi::api::core::v1::NodeSystemInfo;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -12,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a machine is to be.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta1",
@@ -63,8 +65,6 @@ use serde::{Deserialize, Serialize};
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineSpec {
     /// Where the machine gets its first instructions.
     pub bootstrap: Bootstrap,
@@ -72,106 +72,77 @@ pub struct MachineSpec {
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Failure domain of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
     /// The object that makes the machine.
     pub infrastructure_ref: ObjectReference,
     /// How long to try to delete the Node of a Machine that is deleted, as a duration such as 10s; 0 is
     /// without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_deletion_timeout: Option<String>,
     /// How long to drain a Node before its Machine is deleted anyway, as a duration; 0 is without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_drain_timeout: Option<String>,
     /// How long to wait for volumes to be detached from a Node, as a duration; 0 is without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_volume_detach_timeout: Option<String>,
     /// Identity of the machine at its provider, equal to that of its Node.
-    #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "providerID")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
     /// More conditions that must hold before a Machine is ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Option<Vec<ConditionGate>>,
     /// Kubernetes version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
 }
 
 /// Where a machine gets its first instructions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct Bootstrap {
     /// The object that writes the instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_ref: Option<ObjectReference>,
     /// Secret with the instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
 
 /// What is known about a machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineStatus {
     /// Addresses of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<MachineAddress>>,
     /// Whether the first instructions are there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap_ready: Option<bool>,
     /// When the certificates of a control plane machine expire.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates_expiry_date: Option<Time>,
     /// Conditions of this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// How far the deletion is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionStatus>,
     /// A failure that nobody can repair, for people; no longer written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// A failure that nobody can repair, in one word; no longer written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Whether the infrastructure is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ready: Option<bool>,
     /// When the phase changed last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated: Option<Time>,
     /// What the Node says about itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeSystemInfo>,
     /// The Node.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<ObjectReference>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Summary for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<MachinePhase>,
     /// Status fields of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta2: Option<MachineStatusV1Beta2>,
 }
 
 /// Status fields of the newer version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineStatusV1Beta2 {
     /// Conditions of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
 }
@@ -199,14 +170,10 @@ pub enum MachinePhase {
 }
 
 /// Template of Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineTemplateSpec {
     /// Metadata of the Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
     /// What the Machines are to be.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<MachineSpec>,
 }

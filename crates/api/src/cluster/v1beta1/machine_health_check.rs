@@ -3,14 +3,14 @@
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::pattern;
 use crate::reference::ObjectReference;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which Machines are checked, for what, and what happens to unhealthy ones.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta1",
@@ -56,37 +56,28 @@ use serde::{Deserialize, Serialize};
         description = "Time since creation"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineHealthCheckSpec {
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Remediates only while at most so many Machines are unhealthy, as a number or a share.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unhealthy: Option<IntOrString>,
     /// How long a Machine may take to get its Node, as a duration; 0 switches this check off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_startup_timeout: Option<String>,
     /// Template of the object that remediates, if not the owner does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation_template: Option<ObjectReference>,
     /// Which Machines are checked.
     pub selector: LabelSelector,
     /// Node conditions that make a Machine unhealthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     pub unhealthy_conditions: Option<Vec<UnhealthyCondition>>,
     /// Remediates only while the number of unhealthy Machines is in this range, such as [3-5].
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = pattern::COUNT_RANGE))]
     pub unhealthy_range: Option<String>,
 }
 
 /// A condition of a Node that makes its Machine unhealthy when it lasts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct UnhealthyCondition {
     /// Status of the condition.
     #[schemars(length(min = 1))]
@@ -99,44 +90,32 @@ pub struct UnhealthyCondition {
 }
 
 /// What is known about the Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineHealthCheckStatus {
     /// Conditions of this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Machines that are healthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub current_healthy: Option<i32>,
     /// Machines that are checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub expected_machines: Option<i32>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// How many more Machines may be remediated now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub remediations_allowed: Option<i32>,
     /// Names of the Machines that are checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
     pub targets: Option<Vec<String>>,
     /// Status fields of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta2: Option<MachineHealthCheckStatusV1Beta2>,
 }
 
 /// Status fields of the newer version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineHealthCheckStatusV1Beta2 {
     /// Conditions of the newer version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
 }

@@ -5,6 +5,7 @@ use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::replica_counts::ReplicaCounts;
 use crate::cluster::v1beta2::cluster_topology::Topology;
 use crate::reference::ContractVersionedObjectReference;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a cluster is to be.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta2",
@@ -126,58 +128,43 @@ use std::collections::BTreeMap;
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[schemars(extend("minProperties" = 1))]
 pub struct ClusterSpec {
     /// More conditions that must hold before the Cluster is available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Option<Vec<ConditionGate>>,
     /// Networks of the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<ClusterNetwork>,
     /// Where the API server is reached. Filled in from the control plane or the infrastructure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<ApiEndpoint>,
     /// The object that makes the control plane.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ContractVersionedObjectReference>,
     /// The object that makes the infrastructure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
     /// Stops all controllers for this Cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// The cluster as an instance of a class; the references above are then filled in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
 }
 
 /// Networks of a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct ClusterNetwork {
     /// Port that the API server listens on; 6443 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub api_server_port: Option<i32>,
     /// Addresses of pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pods: Option<NetworkRanges>,
     /// DNS domain of services; cluster.local if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_domain: Option<String>,
     /// Addresses of services.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub services: Option<NetworkRanges>,
 }
 
 /// Address ranges.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct NetworkRanges {
     /// Ranges in CIDR notation.
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"), inner(length(min = 1, max = 43)))]
@@ -185,64 +172,48 @@ pub struct NetworkRanges {
 }
 
 /// Host and port of an API server.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct ApiEndpoint {
     /// Name or address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub host: Option<String>,
     /// Port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
 }
 
 /// What is known about a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct ClusterStatus {
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Counts of control plane Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ReplicaCounts>,
     /// Status fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterDeprecatedStatus>,
     /// Failure domains of the infrastructure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Option<Vec<FailureDomain>>,
     /// What has been reached once and stays reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initialization: Option<ClusterInitialization>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Summary for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<ClusterPhase>,
     /// Counts of worker Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<ReplicaCounts>,
 }
 
 /// One failure domain.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct FailureDomain {
     /// What the provider says about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<BTreeMap<String, String>>,
     /// Whether control plane Machines may be in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
     /// Its name.
     #[schemars(length(min = 1, max = 256))]
@@ -250,15 +221,12 @@ pub struct FailureDomain {
 }
 
 /// What has been reached once and stays reached.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct ClusterInitialization {
     /// Whether the control plane has answered; workers may then join.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
     /// Whether the infrastructure is there; Machines may then be made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
@@ -281,28 +249,20 @@ pub enum ClusterPhase {
 }
 
 /// Status fields of earlier versions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ClusterDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterStatusV1Beta1>,
 }
 
 /// Status fields of v1beta1 that this version replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct ClusterStatusV1Beta1 {
     /// Conditions of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// A failure that nobody can repair, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// A failure that nobody can repair, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }

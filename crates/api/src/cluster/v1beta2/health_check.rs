@@ -1,33 +1,28 @@
 //! What makes a Machine unhealthy, and what happens then; shared by `MachineHealthCheck` and topologies.
 
 use crate::cluster::pattern;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What makes a Machine unhealthy.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct HealthChecks {
     /// How long a Machine may take to get its Node; 0 switches this check off, 600 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_startup_timeout_seconds: Option<i32>,
     /// Conditions of the Machine that make it unhealthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub unhealthy_machine_conditions: Option<Vec<UnhealthyMachineCondition>>,
     /// Conditions of the Node that make its Machine unhealthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub unhealthy_node_conditions: Option<Vec<UnhealthyNodeCondition>>,
 }
 
 /// A condition of a Node that makes its Machine unhealthy when it lasts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct UnhealthyNodeCondition {
     /// Status of the condition.
     #[schemars(length(min = 1))]
@@ -41,9 +36,7 @@ pub struct UnhealthyNodeCondition {
 }
 
 /// A condition of a Machine that makes it unhealthy when it lasts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct UnhealthyMachineCondition {
     /// Status of the condition.
     pub status: ConditionStatus,
@@ -69,36 +62,28 @@ pub enum ConditionStatus {
 }
 
 /// What happens to unhealthy Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct Remediation {
     /// Template of the object that remediates, if not the owner does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<RemediationTemplateReference>,
     /// When unhealthy Machines are left alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_if: Option<RemediationTrigger>,
 }
 
 /// Remediation happens only if this holds, because many unhealthy Machines at once have a common cause.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct RemediationTrigger {
     /// The number of unhealthy Machines is in this range, such as [3-5].
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = pattern::COUNT_RANGE))]
     pub unhealthy_in_range: Option<String>,
     /// At most so many Machines are unhealthy, as a number or a share of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy_less_than_or_equal_to: Option<IntOrString>,
 }
 
 /// Template of an object that remediates.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct RemediationTemplateReference {
     /// API version of the template, with its group.
     #[schemars(length(min = 1, max = 317), regex(pattern = pattern::API_VERSION))]

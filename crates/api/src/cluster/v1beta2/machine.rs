@@ -6,6 +6,7 @@ use crate::cluster::machine_status::{MachineAddress, MachineDeletionStatus};
 use crate::cluster::object_meta::ObjectMeta;
 use crate::cluster::pattern;
 use crate::reference::ContractVersionedObjectReference;
+use hangar_wire::wire;
 use k8s_openapi::api::core::v1::NodeSystemInfo;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -13,7 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a machine is to be.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta2",
@@ -109,8 +111,6 @@ use serde::{Deserialize, Serialize};
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineSpec {
     /// Where the machine gets its first instructions.
     pub bootstrap: Bootstrap,
@@ -118,73 +118,57 @@ pub struct MachineSpec {
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// How it is deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletion>,
     /// Failure domain of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
     /// The object that makes the machine.
     pub infrastructure_ref: ContractVersionedObjectReference,
     /// How long it must be ready to be available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Identity of the machine at its provider, equal to that of its Node.
-    #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "providerID")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
     /// More conditions that must hold before a Machine is ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Option<Vec<ConditionGate>>,
     /// Taints of the Node.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Option<Vec<MachineTaint>>,
     /// Kubernetes version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
 }
 
 /// Where a machine gets its first instructions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct Bootstrap {
     /// The object that writes the instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_ref: Option<ContractVersionedObjectReference>,
     /// Secret with the instructions; filled in from the object above.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
 
 /// How a Machine is deleted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineDeletion {
     /// How long to try to delete the Node of a Machine that is deleted; 0 is without end, 10 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
     /// How long to drain a Node before its Machine is deleted anyway; 0 or nothing is without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
     /// How long to wait for volumes to be detached from a Node; 0 or nothing is without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
 }
 
 /// A taint of a Node that its Machine cares for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineTaint {
     /// What it does to pods.
     pub effect: TaintEffect,
@@ -195,7 +179,6 @@ pub struct MachineTaint {
     /// Whether it is kept on the Node or only set once.
     pub propagation: TaintPropagation,
     /// Its value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = pattern::TAINT_VALUE))]
     pub value: Option<String>,
 }
@@ -223,65 +206,48 @@ pub enum TaintPropagation {
 }
 
 /// What is known about a machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineStatus {
     /// Addresses of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub addresses: Option<Vec<MachineAddress>>,
     /// When the certificates of a control plane machine expire.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates_expiry_date: Option<Time>,
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// How far the deletion is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionStatus>,
     /// Status fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineDeprecatedStatus>,
     /// What has been reached once and stays reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initialization: Option<MachineInitialization>,
     /// When the phase changed last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated: Option<Time>,
     /// What the Node says about itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeSystemInfo>,
     /// The Node.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeReference>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Summary for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<MachinePhase>,
 }
 
 /// What has been reached once and stays reached.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineInitialization {
     /// Whether the first instructions are there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap_data_secret_created: Option<bool>,
     /// Whether the infrastructure is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
 /// A Node.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct NodeReference {
     /// Its name.
     #[schemars(length(min = 1, max = 253), regex(pattern = pattern::DNS_SUBDOMAIN))]
@@ -313,39 +279,28 @@ pub enum MachinePhase {
 }
 
 /// Status fields of earlier versions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineStatusV1Beta1>,
 }
 
 /// Status fields of v1beta1 that this version replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineStatusV1Beta1 {
     /// Conditions of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// A failure that nobody can repair, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// A failure that nobody can repair, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
 
 /// Template of Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineTemplateSpec {
     /// Metadata of the Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub metadata: Option<ObjectMeta>,
     /// What the Machines are to be.

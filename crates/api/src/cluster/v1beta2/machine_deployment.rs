@@ -4,6 +4,7 @@ use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::rollout::{MachineNaming, RolloutStrategyType};
 use crate::cluster::v1beta2::machine::MachineTemplateSpec;
 use crate::cluster::v1beta2::machine_set::MachineSetDeletion;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
@@ -11,7 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which Machines there are to be and how they are replaced.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta2",
@@ -96,30 +98,22 @@ use serde::{Deserialize, Serialize};
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineDeploymentSpec {
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// How Machines are deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineSetDeletion>,
     /// How Machines are named.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub machine_naming: Option<MachineNaming>,
     /// Stops rollouts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// How unhealthy Machines are replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineDeploymentRemediation>,
     /// Number of Machines; 1 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// How Machines are replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentRollout>,
     /// Which Machines belong to it; must match the labels of the template. Filled in if empty.
     pub selector: LabelSelector,
@@ -128,87 +122,67 @@ pub struct MachineDeploymentSpec {
 }
 
 /// How unhealthy Machines are replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRemediation {
     /// How many are replaced at once, as a number or a share of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<IntOrString>,
 }
 
 /// How Machines are replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRollout {
     /// Replaces all Machines that are older than this, once it is past.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Time>,
     /// The strategy; a rolling update if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<RolloutStrategy>,
 }
 
 /// A strategy and its limits.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct RolloutStrategy {
     /// Limits of a rolling update.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
     /// Which strategy.
     pub r#type: RolloutStrategyType,
 }
 
 /// Limits of a rolling update.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct RollingUpdate {
     /// How many Machines there may be above the wanted number, as a number or a share; 1 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<IntOrString>,
     /// How many Machines may be missing, as a number or a share; 0 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
 }
 
 /// What is known about the Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentStatus {
     /// Machines that are available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Status fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineDeploymentDeprecatedStatus>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Summary for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<MachineDeploymentPhase>,
     /// Machines that are ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
     /// Machines that exist.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// The selector as text, for the scale subresource.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
     /// Machines that match the template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
 }
 
@@ -229,33 +203,23 @@ pub enum MachineDeploymentPhase {
 }
 
 /// Status fields of earlier versions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineDeploymentDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineDeploymentStatusV1Beta1>,
 }
 
 /// Status fields of v1beta1 that this version replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineDeploymentStatusV1Beta1 {
     /// Machines whose Node has been ready for long enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Machines whose Node is ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
     /// Machines that are missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable_replicas: Option<i32>,
     /// Machines of the current template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_replicas: Option<i32>,
 }

@@ -2,13 +2,13 @@
 
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::v1beta2::health_check::{HealthChecks, Remediation};
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which Machines are checked, for what, and what happens to unhealthy ones.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta2",
@@ -53,72 +53,54 @@ use serde::{Deserialize, Serialize};
         description = "Time since creation"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineHealthCheckSpec {
     /// What makes a Machine unhealthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<HealthChecks>,
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// What happens to unhealthy Machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<Remediation>,
     /// Which Machines are checked.
     pub selector: LabelSelector,
 }
 
 /// What is known about the Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckStatus {
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Machines that are healthy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub current_healthy: Option<i32>,
     /// Status fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineHealthCheckDeprecatedStatus>,
     /// Machines that are checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub expected_machines: Option<i32>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// How many more Machines may be remediated now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub remediations_allowed: Option<i32>,
     /// Names of the Machines that are checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"), inner(length(min = 1, max = 253)))]
     pub targets: Option<Vec<String>>,
 }
 
 /// Status fields of earlier versions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineHealthCheckDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineHealthCheckStatusV1Beta1>,
 }
 
 /// Status fields of v1beta1 that this version replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineHealthCheckStatusV1Beta1 {
     /// Conditions of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
 }

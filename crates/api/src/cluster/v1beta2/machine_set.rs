@@ -3,13 +3,13 @@
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::cluster::rollout::{DeletionOrder, MachineNaming};
 use crate::cluster::v1beta2::machine::MachineTemplateSpec;
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which Machines of one template there are to be.
-#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(lenient)]
+#[derive(CustomResource)]
 #[kube(
     group = "cluster.x-k8s.io",
     version = "v1beta2",
@@ -82,21 +82,16 @@ use serde::{Deserialize, Serialize};
         description = "Kubernetes version"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
 pub struct MachineSetSpec {
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// How Machines are deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineSetDeletion>,
     /// How Machines are named.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 1))]
     pub machine_naming: Option<MachineNaming>,
     /// Number of Machines; 1 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// Which Machines belong to it; must match the labels of the template. Filled in if empty.
     pub selector: LabelSelector,
@@ -105,81 +100,59 @@ pub struct MachineSetSpec {
 }
 
 /// How Machines are deleted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineSetDeletion {
     /// Which Machine goes first when there are too many; any if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<DeletionOrder>,
 }
 
 /// What is known about the Machines.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default, extend("minProperties" = 1))]
+#[wire(lenient)]
+#[schemars(extend("minProperties" = 1))]
 pub struct MachineSetStatus {
     /// Machines that are available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Status fields of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineSetDeprecatedStatus>,
     /// Generation of the spec that this status is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
     /// Machines that are ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
     /// Machines that exist.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// The selector as text, for the scale subresource.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
     /// Machines that match the template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
 }
 
 /// Status fields of earlier versions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineSetDeprecatedStatus {
     /// Status fields of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineSetStatusV1Beta1>,
 }
 
 /// Status fields of v1beta1 that this version replaced.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(!default)]
+#[wire(lenient)]
 pub struct MachineSetStatusV1Beta1 {
     /// Machines whose Node has been ready for long enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions of v1beta1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<LegacyCondition>>,
     /// A failure that nobody can repair, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
     /// A failure that nobody can repair, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Machines that have all labels of the template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fully_labeled_replicas: Option<i32>,
     /// Machines whose Node is ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
 }

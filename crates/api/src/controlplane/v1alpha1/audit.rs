@@ -1,13 +1,13 @@
 //! What the API server records of requests, and where the records go.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AuditPolicy, Container};
 
 /// Auditing of the API server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct Audit {
     /// Which requests are recorded, and how much of them.
     pub policy: AuditPolicy,
@@ -15,7 +15,6 @@ pub struct Audit {
     #[serde(default)]
     pub mode: AuditMode,
     /// Where records are sent; to the container's output when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<AuditWebhook>,
 }
 
@@ -33,8 +32,7 @@ pub enum AuditMode {
 }
 
 /// Where records are sent; several targets are fed by a proxy beside the API server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AuditWebhook {
     /// The proxy.
     #[serde(flatten)]
@@ -45,28 +43,23 @@ pub struct AuditWebhook {
 }
 
 /// A receiver of audit records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AuditTarget {
     /// URL of the receiver.
     #[schemars(length(min = 1, max = 2048), extend("pattern" = "^https?://"))]
     pub server: String,
     /// Token that is sent along.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<AuditAuthentication>,
 }
 
 /// Where the token for an audit receiver is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AuditAuthentication {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: String,
     /// Namespace of the Secret; the control plane's when empty. Another one needs a grant there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_namespace: Option<String>,
     /// Key in the Secret; `token` when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_key: Option<String>,
 }

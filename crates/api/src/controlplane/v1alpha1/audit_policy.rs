@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which requests are recorded, and how much of them. The first rule that matches a request counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AuditPolicy {
     /// `audit.k8s.io/v1`, where the policy was pasted as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// `Policy`, where the policy was pasted as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Accepted, where the policy was pasted as a whole, and not used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -25,7 +23,6 @@ pub struct AuditPolicy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omit_stages: Vec<AuditStage>,
     /// Leaves managed fields out of recorded bodies, unless a rule says otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omit_managed_fields: Option<bool>,
 }
 
@@ -34,8 +31,7 @@ fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// One rule. Empty lists match everything.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AuditRule {
     /// How much is recorded.
     pub level: AuditLevel,
@@ -61,16 +57,14 @@ pub struct AuditRule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omit_stages: Vec<AuditStage>,
     /// Leaves managed fields out of recorded bodies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omit_managed_fields: Option<bool>,
 }
 
 /// Resources of one API group.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct AuditResources {
     /// The group; the core group when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Resources, `resource/subresource` or `*`; all when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]

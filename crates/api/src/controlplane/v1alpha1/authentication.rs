@@ -1,17 +1,14 @@
 //! Identity providers whose tokens the API server accepts.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 /// The issuer of the cluster's own service account tokens, which no other provider may claim.
 pub const RESERVED_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// An identity provider, found under its issuer URL.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct OidcProvider {
     /// Certificate authorities in PEM for the issuer; the system's when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_authority: Option<String>,
     /// A token must be meant for one of these.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "set"))]
@@ -24,25 +21,21 @@ pub struct OidcProvider {
 }
 
 /// A check of a token's claims.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ClaimValidationRule {
     /// CEL expression over `claims` that must be true.
     #[schemars(length(min = 1))]
     pub expression: String,
     /// What is said when it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 /// Which user and groups a token stands for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ClaimMappings {
     /// CEL expression over `claims` that gives the user's name.
     #[schemars(length(min = 1))]
     pub username: String,
     /// CEL expression over `claims` that gives the groups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! How long certificates live.
 
+use hangar_wire::wire;
 use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct GoDuration(pub Duration);
 
 /// Lifetimes of the certificates. Authorities default to ten years, leaves to one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.caCertificateDuration) || duration(has(self.rootCaCertificateDuration) ? self.rootCaCertificateDuration : '87600h') >= duration(self.caCertificateDuration)",
@@ -33,12 +34,10 @@ pub struct GoDuration(pub Duration);
 ]))]
 pub struct Certificates {
     /// Lifetime of the kubernetes authority.
-    #[serde(rename = "rootCaCertificateDuration", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "rootCaCertificateDuration")]
     pub root_ca_certificate_duration: Option<GoDuration>,
     /// Lifetime of the etcd and front proxy authorities.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_certificate_duration: Option<GoDuration>,
     /// Lifetime of the certificates that servers and clients use.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_certificate_duration: Option<GoDuration>,
 }

@@ -2,29 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 use super::{Audit, Container, Mount, Pod, ScalablePod};
 
 /// The components in the management cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct Deployment {
     /// The API server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_server: Option<ApiServerPod>,
     /// The controller manager; one pod by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub controller_manager: Option<ScalablePod>,
     /// The scheduler; one pod by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<ScalablePod>,
 }
 
 /// What can be set on the API server's pods. Their number is the replicas of the control plane.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct ApiServerPod {
     /// The pod.
     #[serde(flatten)]
@@ -37,21 +33,18 @@ pub struct ApiServerPod {
     }]))]
     pub mounts: BTreeMap<String, Mount>,
     /// The tunnel's server, in the same pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub konnectivity: Option<Container>,
     /// What is recorded of the requests, and where it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
 }
 
 /// kube-proxy on the cluster's nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct KubeProxy {
     /// The pod.
     #[serde(flatten)]
     pub pod: Pod,
     /// Leaves kube-proxy out, for network plugins that do its work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
 }

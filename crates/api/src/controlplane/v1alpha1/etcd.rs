@@ -1,15 +1,14 @@
 //! The control plane's etcd.
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{Container, EtcdBackup};
 use crate::crd::schema::QUANTITY_PATTERN;
 
 /// Members, volumes and backups of etcd.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.autoGrow) || self.autoGrow != has(self.volumeSize)",
@@ -25,27 +24,21 @@ pub struct Etcd {
     #[serde(flatten)]
     pub container: Container,
     /// Priority class of the pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     /// Number of members: 3 when empty, 1 where data may be lost with a node.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [1, 3, 5]))]
     pub replicas: Option<i32>,
     /// Storage class of the volumes; the cluster's default when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "self == oldSelf",
         "message": "the class of existing volumes cannot be changed",
     }]))]
     pub storage_class_name: Option<String>,
     /// Size of each member's volume; 8Gi to begin with when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub volume_size: Option<Quantity>,
     /// Lets volumes grow when they fill up; true unless a size is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_grow: Option<bool>,
     /// Backups. Accepted, but no backup is made yet; a condition says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<EtcdBackup>,
 }

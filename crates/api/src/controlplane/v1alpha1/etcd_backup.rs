@@ -1,11 +1,9 @@
 //! When etcd is backed up, and where to.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 /// Backups of etcd to an S3 bucket. How long they are kept is the bucket's business.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct EtcdBackup {
     /// Five cron fields (lists, ranges, steps and names are understood), or `@hourly`, `@daily`, `@weekly`, `@monthly`.
     #[schemars(length(min = 1, max = 256), extend("pattern" = SCHEDULE_PATTERN))]
@@ -19,28 +17,22 @@ pub struct EtcdBackup {
 const SCHEDULE_PATTERN: &str = r"^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*( +(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*){4})$";
 
 /// The Secret with the bucket and its credentials, and the names of its keys.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct EtcdBackupSecret {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Namespace of the Secret; the control plane's when empty. Another one needs a grant there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Key of the access key's id; `accessKeyID` when empty.
-    #[serde(rename = "accessKeyIDKey", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "accessKeyIDKey")]
     pub access_key_id_key: Option<String>,
     /// Key of the access key; `secretAccessKey` when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_access_key_key: Option<String>,
     /// Key of the S3 host; `host` when empty. The Secret may lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,
     /// Key of the region; `region` when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region_key: Option<String>,
     /// Key of the bucket; `bucket` when empty. What follows the first slash in its value is a prefix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket_key: Option<String>,
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the API server is reached.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!has(self.nodePort) || (has(self.type) && self.type == 'NodePort')",
     "message": "nodePort is only for type NodePort",
@@ -17,18 +18,15 @@ use serde::{Deserialize, Serialize};
 }]))]
 pub struct Exposure {
     /// The way; `Gateway` when a gateway is given, else `LoadBalancer`.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub type_: Option<ExposureType>,
     /// The name or address that nodes connect to, where it is not the one that people do: it must lead to the same API
     /// servers, at the same port. It cannot change once the control plane has an endpoint: nodes hold on to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub node_host: Option<String>,
     /// Details of the Services. With a Gateway they still serve pods of the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancerExposure>,
     /// Details of the node port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_port: Option<NodePortExposure>,
 }
 
@@ -46,11 +44,10 @@ pub enum ExposureType {
 }
 
 /// Details of a Service with a load balancer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct LoadBalancerExposure {
     /// Load balancer class; the cluster's default when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// Annotations of both Services, the API server's and the tunnel's. Each has an address of its own, unless the class
     /// shares one among Services and these annotations ask for it.
@@ -63,11 +60,10 @@ pub struct LoadBalancerExposure {
 }
 
 /// Details of a node port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct NodePortExposure {
     /// The port; the cluster chooses when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
     /// Addresses of nodes, the first of which becomes the endpoint; the nodes' own when empty.

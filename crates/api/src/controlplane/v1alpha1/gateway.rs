@@ -1,11 +1,9 @@
 //! The Gateway that people reach the API server through.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 /// A Gateway with a TLS passthrough listener for a wildcard name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct GatewayReference {
     /// Namespace of the Gateway.
     #[schemars(length(min = 1, max = 63))]
@@ -14,11 +12,9 @@ pub struct GatewayReference {
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The listener to use; the first that fits when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub section_name: Option<String>,
     /// The port people reach, where it differs from the listener's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
 }

@@ -1,8 +1,7 @@
 //! `HostedControlPlane`: the control plane of one cluster, as pods.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{HostedControlPlaneSettings, HostedControlPlaneStatus, settings};
 
@@ -10,7 +9,8 @@ use super::{HostedControlPlaneSettings, HostedControlPlaneStatus, settings};
 pub const DEFAULT_REPLICAS: i32 = 2;
 
 /// What a hosted control plane looks like.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "controlplane.cluster.x-k8s.io",
     version = "v1alpha1",
@@ -90,7 +90,6 @@ pub const DEFAULT_REPLICAS: i32 = 2;
     ),
     validation = Rule::new(NO_SHRINK_BELOW_GROWN).message("volumes have grown beyond volumeSize, and cannot shrink")
 )]
-#[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = settings::rules()))]
 pub struct HostedControlPlaneSpec {
     /// Kubernetes version, also the tag of the images. It cannot be decreased.

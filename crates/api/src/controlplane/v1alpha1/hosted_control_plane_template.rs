@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{HostedControlPlaneSettings, settings};
 
 /// A template of hosted control planes.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "controlplane.cluster.x-k8s.io",
     version = "v1alpha1",
@@ -27,18 +27,15 @@ use super::{HostedControlPlaneSettings, settings};
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase")]
 pub struct HostedControlPlaneTemplateSpec {
     /// The control planes made from this template.
     pub template: HostedControlPlaneTemplateResource,
 }
 
 /// What a control plane made from the template looks like. Version and replicas come from the Cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct HostedControlPlaneTemplateResource {
     /// Labels and annotations of the control plane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
     /// Spec of the control plane.
     #[schemars(extend("x-kubernetes-validations" = settings::rules()))]
@@ -46,8 +43,8 @@ pub struct HostedControlPlaneTemplateResource {
 }
 
 /// Labels and annotations of the objects made from a template. Other metadata is accepted and not used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct TemplateMetadata {
     /// Labels.

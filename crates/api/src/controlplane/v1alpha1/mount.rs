@@ -1,12 +1,10 @@
 //! Files for the API server from a ConfigMap or a Secret.
 
+use hangar_wire::wire;
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, SecretVolumeSource};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// One source, mounted read-only. It must exist: the API server does not start without it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 #[schemars(extend("minProperties" = 2, "maxProperties" = 2, "x-kubernetes-validations" = [{
     "rule": "has(self.configMap) != has(self.secret)",
     "message": "exactly one of configMap and secret is needed",
@@ -16,9 +14,7 @@ pub struct Mount {
     #[schemars(length(min = 2, max = 1024), extend("pattern" = "^/"))]
     pub path: String,
     /// A ConfigMap in the control plane's namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapVolumeSource>,
     /// A Secret in the control plane's namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretVolumeSource>,
 }

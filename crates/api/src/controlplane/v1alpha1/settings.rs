@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 use serde_json::{Value, json};
 
 use super::{
@@ -13,43 +12,34 @@ use super::{
 use crate::contract::endpoint::Endpoint;
 
 /// Settings of a hosted control plane.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct HostedControlPlaneSettings {
     /// The components in the management cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
     /// The Gateway that the API server is reached through.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayReference>,
     /// How the API server is reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
     /// Where the API server is reached. Filled in when it is known, unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<Endpoint>,
     /// Further names and addresses in the API server's certificate.
     #[serde(rename = "certSANs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub cert_sans: Vec<String>,
     /// The tunnel's agents on the cluster's nodes; two by default, but no more than nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub konnectivity_client: Option<ScalablePod>,
     /// kube-proxy on the cluster's nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<KubeProxy>,
     /// The cluster's name server; two pods by default, but no more than nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub coredns: Option<ScalablePod>,
     /// The control plane's etcd.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub etcd: Option<Etcd>,
     /// Identity providers whose tokens are accepted, by issuer URL.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "x-kubernetes-validations" = issuer_rules()))]
     pub oidc_providers: BTreeMap<String, OidcProvider>,
     /// How long certificates live.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates: Option<Certificates>,
 }
 

@@ -1,13 +1,12 @@
 //! The bastion: a server with SSH access into the cluster's network.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 use super::{MachineResources, OpenStackMachineSpec, ResolvedServer};
 
 /// A bastion host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire(without_default)]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!self.enabled || has(self.spec)",
     "message": "an enabled bastion needs a spec",
@@ -16,13 +15,11 @@ pub struct Bastion {
     /// Whether the bastion exists. It must be disabled before this object may be removed.
     pub enabled: bool,
     /// The bastion's server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<OpenStackMachineSpec>>,
     /// Its availability zone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<String>,
     /// An existing floating IP to use; a new one when empty.
-    #[serde(rename = "floatingIP", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "floatingIP")]
     #[schemars(extend("format" = "ipv4"))]
     pub floating_ip: Option<String>,
 }
@@ -34,8 +31,8 @@ impl Default for Bastion {
 }
 
 /// What is known about the bastion.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct BastionStatus {
     /// UUID of its server.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -56,9 +53,7 @@ pub struct BastionStatus {
     #[serde(rename = "floatingIP", skip_serializing_if = "String::is_empty")]
     pub floating_ip: String,
     /// Its parameters, resolved into ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<ResolvedServer>,
     /// What was created for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<MachineResources>,
 }

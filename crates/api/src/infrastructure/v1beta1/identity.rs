@@ -1,5 +1,6 @@
 //! Where the credentials for the cloud are.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,7 @@ pub enum IdentityType {
 }
 
 /// Names the credentials: a Secret with a `clouds.yaml`, and the cloud in it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "(!has(self.region) && !has(oldSelf.region)) || self.region == oldSelf.region",
     "message": "region cannot be changed, added or removed: provider ids contain it",

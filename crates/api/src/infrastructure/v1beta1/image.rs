@@ -1,5 +1,6 @@
 //! The image a server boots from.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +21,11 @@ pub enum ImageParam {
 }
 
 /// Properties by which one image is found; all that are given must match.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ImageFilter {
     /// Exact name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The image has all of these tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,8 +34,7 @@ pub struct ImageFilter {
 }
 
 /// An Image object in the same namespace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ImageReference {
     /// Name of the object.
     pub name: String,

@@ -1,13 +1,12 @@
 //! The load balancer in front of control plane machines. Hosted control planes do not need one.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use hangar_wire::wire;
 
 use super::{NetworkParam, NetworkStatusWithSubnets, SubnetParam};
 
 /// A load balancer for the API server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire(without_default)]
+#[serde(default)]
 pub struct ApiServerLoadBalancer {
     /// Whether the load balancer exists.
     pub enabled: bool,
@@ -20,23 +19,18 @@ pub struct ApiServerLoadBalancer {
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_cidrs: Vec<String>,
     /// Octavia provider; the cloud's default when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Network of its virtual address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkParam>,
     /// Subnets of its virtual address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub subnets: Vec<SubnetParam>,
     /// Its availability zone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<String>,
     /// Name of its flavor.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flavor: Option<String>,
     /// How it checks its members. May be changed later.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub monitor: Option<LoadBalancerMonitor>,
 }
 
@@ -58,30 +52,25 @@ impl Default for ApiServerLoadBalancer {
 }
 
 /// How a load balancer checks its members. Absent or zero values mean the defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct LoadBalancerMonitor {
     /// Seconds between checks; 10 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub delay: Option<i64>,
     /// Seconds until a check counts as failed; 5 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub timeout: Option<i64>,
     /// Successful checks until a member is online; 5 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10))]
     pub max_retries: Option<i64>,
     /// Failed checks until a member is in error; 3 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub max_retries_down: Option<i64>,
 }
 
 /// A load balancer that was created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct LoadBalancerStatus {
     /// UUID of the load balancer.
     pub id: String,
@@ -99,6 +88,5 @@ pub struct LoadBalancerStatus {
     #[serde(rename = "allowedCIDRs", default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_cidrs: Vec<String>,
     /// Network of its virtual address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer_network: Option<NetworkStatusWithSubnets>,
 }

@@ -3,6 +3,7 @@
 //! A resource is named by its id or by a filter that must match exactly one; the enums make "both" and "neither"
 //! unwritable, as the schema does with its property counts.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +23,8 @@ pub struct OpenStackId(pub String);
 pub struct NeutronTag(pub String);
 
 /// Properties by which one Neutron resource is found; all that are given must match.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ResourceFilter {
     /// Exact name.
@@ -76,8 +77,7 @@ pub enum RouterParam {
 }
 
 /// A network that was found or created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct NetworkStatus {
     /// UUID of the network.
     pub id: String,
@@ -89,8 +89,7 @@ pub struct NetworkStatus {
 }
 
 /// A network that was found or created, with the subnets in use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct NetworkStatusWithSubnets {
     /// UUID of the network.
     pub id: String,
@@ -105,8 +104,7 @@ pub struct NetworkStatusWithSubnets {
 }
 
 /// A router that was found or created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct RouterStatus {
     /// UUID of the router.
     pub id: String,

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{
     ApiServerLoadBalancer, Bastion, BastionStatus, ExternalRouterIp, IdentityReference, LoadBalancerStatus,
@@ -14,7 +13,8 @@ use super::{
 use crate::{cluster::legacy_condition::LegacyCondition, contract::endpoint::Endpoint};
 
 /// Networks, security groups and access of a cluster in OpenStack.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire]
+#[derive(CustomResource)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",
     version = "v1beta1",
@@ -64,7 +64,6 @@ use crate::{cluster::legacy_condition::LegacyCondition, contract::endpoint::Endp
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "has(self.disableExternalNetwork) && self.disableExternalNetwork ? !has(self.bastion) || !has(self.bastion.floatingIP) : true",
@@ -83,110 +82,88 @@ pub struct OpenStackClusterSpec {
     #[schemars(length(max = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub managed_subnets: Vec<ManagedSubnet>,
     /// An existing router to use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterParam>,
     /// An existing network to use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkParam>,
     /// Existing subnets to use: one of each address family at most. All of the network's when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "atomic"))]
     pub subnets: Vec<SubnetParam>,
     /// MTU of the created network.
-    #[serde(rename = "networkMTU", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "networkMTU")]
     pub network_mtu: Option<i64>,
     /// Addresses of the created router in the external network.
     #[serde(rename = "externalRouterIPs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub external_router_ips: Vec<ExternalRouterIp>,
     /// The external network; the only one there is when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_network: Option<NetworkParam>,
     /// Uses no external network: no router gateway, no floating IPs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_external_network: Option<bool>,
     /// A load balancer for control plane machines. Hosted control planes need none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server_load_balancer: Option<ApiServerLoadBalancer>,
     /// Gives the API server no floating IP.
-    #[serde(rename = "disableAPIServerFloatingIP", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "disableAPIServerFloatingIP")]
     pub disable_api_server_floating_ip: Option<bool>,
     /// An existing floating IP for the API server; a new one when empty.
-    #[serde(rename = "apiServerFloatingIP", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "apiServerFloatingIP")]
     pub api_server_floating_ip: Option<String>,
     /// Address of the API server in the cluster's network.
-    #[serde(rename = "apiServerFixedIP", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "apiServerFixedIP")]
     pub api_server_fixed_ip: Option<String>,
     /// Port of the API server; 6443 when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 65535))]
     pub api_server_port: Option<i64>,
     /// Creates security groups for the machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_security_groups: Option<ManagedSecurityGroups>,
     /// Switches off anti-spoofing and security groups in the created network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_port_security: Option<bool>,
     /// Tags of everything that is created for the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
     /// Where the API server is reached. Hosted control planes write it; it cannot be changed once set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<Endpoint>,
     /// Zones that control plane machines may be in; all when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub control_plane_availability_zones: Vec<String>,
     /// Leaves the zone of control plane machines to the cloud.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_omit_availability_zone: Option<bool>,
     /// A server with SSH access into the cluster's network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bastion: Option<Bastion>,
 }
 
 /// What was found and created for the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct OpenStackClusterStatus {
     /// Whether machines can be made.
     pub ready: bool,
     /// First-time steps that are done.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Initialization>,
     /// The cluster's network.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkStatusWithSubnets>,
     /// The external network.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub external_network: Option<NetworkStatus>,
     /// The cluster's router.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterStatus>,
     /// The API server's load balancer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_server_load_balancer: Option<LoadBalancerStatus>,
     /// Availability zones, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failure_domains: BTreeMap<String, FailureDomain>,
     /// Security group of control plane machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_security_group: Option<SecurityGroupStatus>,
     /// Security group of worker machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_security_group: Option<SecurityGroupStatus>,
     /// Security group of the bastion.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bastion_security_group: Option<SecurityGroupStatus>,
     /// The bastion.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bastion: Option<BastionStatus>,
     /// Not written by Hangar: errors are conditions, and nothing is terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Not written by Hangar: errors are conditions, and nothing is terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -194,20 +171,18 @@ pub struct OpenStackClusterStatus {
 }
 
 /// First-time steps that are done; once true, they stay true.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct Initialization {
     /// The infrastructure exists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }
 
 /// An availability zone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct FailureDomain {
     /// Whether control plane machines may be in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
     /// Further facts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

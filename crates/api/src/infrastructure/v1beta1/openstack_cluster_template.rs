@@ -1,13 +1,13 @@
 //! `OpenStackClusterTemplate`: what a cluster class makes its infrastructure from.
 
+use hangar_wire::wire;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::OpenStackClusterSpec;
 
 /// A template of OpenStack clusters.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(without_default)]
+#[derive(CustomResource)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",
     version = "v1beta1",
@@ -19,15 +19,13 @@ use super::OpenStackClusterSpec;
     shortname = "osct",
     category = "cluster-api"
 )]
-#[serde(rename_all = "camelCase")]
 pub struct OpenStackClusterTemplateSpec {
     /// The clusters made from this template. Cannot be changed: make a new template instead.
     pub template: OpenStackClusterTemplateResource,
 }
 
 /// What a cluster made from the template looks like.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct OpenStackClusterTemplateResource {
     /// Spec of the cluster.
     pub spec: OpenStackClusterSpec,

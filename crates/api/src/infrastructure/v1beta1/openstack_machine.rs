@@ -1,9 +1,8 @@
 //! `OpenStackMachine`: one server.
 
+use hangar_wire::wire;
 use k8s_openapi::api::core::v1::{NodeAddress, TypedLocalObjectReference};
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{
     AdditionalBlockDevice, IdentityReference, ImageParam, Initialization, MachineResources, Port,
@@ -12,7 +11,8 @@ use super::{
 use crate::cluster::legacy_condition::LegacyCondition;
 
 /// What an OpenStack server of a cluster looks like.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(without_default)]
+#[derive(CustomResource)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",
     version = "v1beta1",
@@ -55,27 +55,24 @@ use crate::cluster::legacy_condition::LegacyCondition;
         description = "Time since creation"
     )
 )]
-#[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "(has(self.flavor) || has(self.flavorID))",
     "message": "flavor or flavorID is needed",
 }]))]
 pub struct OpenStackMachineSpec {
     /// Provider id of the node, `openstack://<region>/<server UUID>`. Written once the server exists.
-    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "providerID")]
     pub provider_id: Option<String>,
     /// Name of the flavor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub flavor: Option<String>,
     /// Id of the flavor; it wins over the name.
-    #[serde(rename = "flavorID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "flavorID")]
     #[schemars(length(min = 1))]
     pub flavor_id: Option<String>,
     /// The image to boot from.
     pub image: ImageParam,
     /// Key pair that may log in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_key_name: Option<String>,
     /// Ports of the server; one in the cluster's network when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +81,6 @@ pub struct OpenStackMachineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security_groups: Vec<SecurityGroupParam>,
     /// Makes the ports trunks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<bool>,
     /// Tags of everything that is created for the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,23 +91,19 @@ pub struct OpenStackMachineSpec {
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub server_metadata: Vec<ServerMetadata>,
     /// Gives the server its data on a disk, besides the metadata service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_drive: Option<bool>,
     /// Boots from a volume instead of local disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_volume: Option<RootVolume>,
     /// Further disks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub additional_block_devices: Vec<AdditionalBlockDevice>,
     /// Server group of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_group: Option<ServerGroupParam>,
     /// Credentials; the cluster's when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_ref: Option<IdentityReference>,
     /// Pool from which the server gets a floating IP.
-    #[serde(rename = "floatingIPPoolRef", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "floatingIPPoolRef")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub floating_ip_pool_ref: Option<TypedLocalObjectReference>,
     /// Further hints for the scheduler.
@@ -121,35 +113,28 @@ pub struct OpenStackMachineSpec {
 }
 
 /// What is known about the server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct OpenStackMachineStatus {
     /// Whether the server runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
     /// First-time steps that are done.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Initialization>,
     /// Addresses of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<NodeAddress>,
     /// UUID of the server.
-    #[serde(rename = "instanceID", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "instanceID")]
     pub instance_id: Option<String>,
     /// State of the server as the cloud tells it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_state: Option<String>,
     /// Parameters, resolved into ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<ResolvedServer>,
     /// What was created for the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<MachineResources>,
     /// Not written by Hangar: errors are conditions, and nothing is terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Not written by Hangar: errors are conditions, and nothing is terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]

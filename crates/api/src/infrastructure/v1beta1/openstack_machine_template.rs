@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::OpenStackMachineSpec;
 
 /// A template of OpenStack machines.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[wire(without_default)]
+#[derive(CustomResource)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",
     version = "v1beta1",
@@ -23,7 +23,6 @@ use super::OpenStackMachineSpec;
     shortname = "osmt",
     category = "cluster-api"
 )]
-#[serde(rename_all = "camelCase")]
 pub struct OpenStackMachineTemplateSpec {
     /// The machines made from this template. Cannot be changed but for
     /// `ports[].allowedAddressPairs`: make a new template instead.
@@ -31,28 +30,26 @@ pub struct OpenStackMachineTemplateSpec {
 }
 
 /// What a machine made from the template looks like.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct OpenStackMachineTemplateResource {
     /// Spec of the machine.
     pub spec: OpenStackMachineSpec,
 }
 
 /// What a machine made from the template will have, for scaling from zero.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct OpenStackMachineTemplateStatus {
     /// Resources of a machine, from its flavor.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, Quantity>,
     /// Facts about the node, from its image.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeInformation>,
 }
 
 /// Facts about a node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct NodeInformation {
     /// Operating system, such as `linux`.

@@ -1,22 +1,17 @@
 //! Ports of a server.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{NetworkParam, SecurityGroupParam, SubnetParam};
+use hangar_wire::wire;
 
 /// A port that is created for a server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct Port {
     /// Network of the port; the cluster's network when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkParam>,
     /// Description shown in the cloud.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// End of the port's name after the server's; the port's index when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name_suffix: Option<String>,
     /// Subnets and addresses; the cloud chooses when empty.
     #[serde(rename = "fixedIPs", skip_serializing_if = "Vec::is_empty")]
@@ -31,31 +26,25 @@ pub struct Port {
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
     /// Whether the port is a trunk, instead of what the machine says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trunk: Option<bool>,
     /// Whether the port is up; true when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_state_up: Option<bool>,
     /// Its MAC address; the cloud chooses when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mac_address: Option<String>,
     /// Further addresses that may send from this port. Templates may change it; machines made before keep theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_address_pairs: Vec<AddressPair>,
     /// Hypervisor the port is bound to.
-    #[serde(rename = "hostID", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "hostID")]
     pub host_id: Option<String>,
     /// Type of the virtual network card, such as `normal` or `direct`.
-    #[serde(rename = "vnicType", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "vnicType")]
     pub vnic_type: Option<String>,
     /// Binding profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<BindingProfile>,
     /// Switches off anti-spoofing and security groups on this port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_port_security: Option<bool>,
     /// Passes the state of the physical uplink on to the port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub propagate_uplink_status: Option<bool>,
     /// Further properties that the cloud's network plugin understands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,43 +53,38 @@ pub struct Port {
 }
 
 /// A subnet and an address in it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct FixedIp {
     /// Subnet the address comes from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<SubnetParam>,
     /// The address; the cloud chooses when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
 }
 
 /// An address, or a range, that may send from a port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AddressPair {
     /// Address or range.
     pub ip_address: String,
     /// Its MAC address; the port's when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac_address: Option<String>,
 }
 
 /// Binding profile of a port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct BindingProfile {
     /// Asks for Open vSwitch hardware offload.
-    #[serde(rename = "ovsHWOffload", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "ovsHWOffload")]
     pub ovs_hardware_offload: Option<bool>,
     /// Marks the virtual function as trusted.
-    #[serde(rename = "trustedVF", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "trustedVF")]
     pub trusted_virtual_function: Option<bool>,
 }
 
 /// A further property of a port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ValueSpec {
     /// Name of the entry, unique in its list. The cloud does not see it.
     pub name: String,

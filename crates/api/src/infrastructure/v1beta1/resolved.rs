@@ -1,13 +1,11 @@
 //! What the parameters of a server came to: the ids that were found once and are used from then on.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{AddressPair, BindingProfile, ValueSpec};
+use hangar_wire::wire;
 
 /// A machine's parameters, resolved into ids.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct ResolvedServer {
     /// UUID of the server group.
     #[serde(rename = "serverGroupID", skip_serializing_if = "String::is_empty")]
@@ -24,8 +22,7 @@ pub struct ResolvedServer {
 }
 
 /// A port's parameters, resolved into ids.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ResolvedPort {
     /// Name of the port.
     pub name: String,
@@ -47,31 +44,25 @@ pub struct ResolvedPort {
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
     /// Whether it is a trunk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<bool>,
     /// Whether it is up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin_state_up: Option<bool>,
     /// Its MAC address, where one was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac_address: Option<String>,
     /// Further addresses that may send from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_address_pairs: Vec<AddressPair>,
     /// Hypervisor it is bound to.
-    #[serde(rename = "hostID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "hostID")]
     pub host_id: Option<String>,
     /// Type of its virtual network card.
-    #[serde(rename = "vnicType", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "vnicType")]
     pub vnic_type: Option<String>,
     /// Its binding profile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<BindingProfile>,
     /// Whether anti-spoofing and security groups are off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_port_security: Option<bool>,
     /// Whether the state of the uplink is passed on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub propagate_uplink_status: Option<bool>,
     /// Further properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,20 +71,18 @@ pub struct ResolvedPort {
 }
 
 /// A subnet's id and an address in it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct ResolvedFixedIp {
     /// UUID of the subnet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<String>,
     /// The address, where one was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
 }
 
 /// What was created for a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct MachineResources {
     /// Its ports, in the order of the resolved ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -101,8 +90,7 @@ pub struct MachineResources {
 }
 
 /// A port that was created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct PortResource {
     /// UUID of the port.
     pub id: String,

@@ -1,5 +1,6 @@
 //! Security groups: existing ones, the managed ones and their rules.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +19,8 @@ pub enum SecurityGroupParam {
 }
 
 /// The security groups that are created for the cluster, and what they allow beyond the basics.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct ManagedSecurityGroups {
     /// Rules for all machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,36 +39,30 @@ pub struct ManagedSecurityGroups {
 }
 
 /// One rule. At most one of the three remotes may be given; without any, every address matches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct SecurityGroupRule {
     /// Name of the rule, unique in its list. The cloud does not see it.
     pub name: String,
     /// Description shown in the cloud.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether traffic to or from the machine is meant.
     pub direction: RuleDirection,
     /// Address family; IPv4 when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ether_type: Option<EtherType>,
     /// First port, or the ICMP type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_range_min: Option<i64>,
     /// Last port, or the ICMP code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_range_max: Option<i64>,
     /// Name or number of the protocol, such as `tcp` or `4` (IP in IP).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Managed groups on the other side; the rule is made once for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remote_managed_groups: Vec<ManagedSecurityGroupName>,
     /// UUID of the security group on the other side.
-    #[serde(rename = "remoteGroupID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "remoteGroupID")]
     pub remote_group_id: Option<String>,
     /// Address range on the other side.
-    #[serde(rename = "remoteIPPrefix", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "remoteIPPrefix")]
     pub remote_ip_prefix: Option<String>,
 }
 
@@ -104,8 +99,7 @@ pub enum ManagedSecurityGroupName {
 }
 
 /// A security group that was found or created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct SecurityGroupStatus {
     /// UUID of the group.
     pub id: String,

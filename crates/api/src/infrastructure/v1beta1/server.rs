@@ -1,5 +1,6 @@
 //! Disks, placement and metadata of a server.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +8,7 @@ use super::OpenStackId;
 use crate::crd::one_of::exactly_one_property;
 
 /// A volume the server boots from instead of local disk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct RootVolume {
     /// Size in GiB.
     #[serde(rename = "sizeGiB")]
@@ -18,13 +18,12 @@ pub struct RootVolume {
     #[serde(rename = "type", default, skip_serializing_if = "String::is_empty")]
     pub type_: String,
     /// Where the volume is; the volume service decides when empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<VolumeAvailabilityZone>,
 }
 
 /// Where a volume is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!has(self.from) || self.from == 'Name' ? has(self.name) : !has(self.name)",
     "message": "name is needed when from is Name, and not allowed otherwise",
@@ -33,7 +32,6 @@ pub struct VolumeAvailabilityZone {
     /// Whether the zone is named here or is the machine's.
     pub from: VolumeAvailabilityZoneSource,
     /// Name of the zone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("pattern" = "^[^ ]+$"))]
     pub name: Option<String>,
 }
@@ -49,8 +47,7 @@ pub enum VolumeAvailabilityZoneSource {
 }
 
 /// A further disk of the server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AdditionalBlockDevice {
     /// Name of the disk, unique in the server; also its tag, by which the guest finds it. `root` is taken.
     pub name: String,
@@ -63,26 +60,23 @@ pub struct AdditionalBlockDevice {
 }
 
 /// What a further disk is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct BlockDeviceStorage {
     /// `Volume` for a volume, `Local` for disk of the hypervisor.
     #[serde(rename = "type")]
     pub type_: String,
     /// Details of the volume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<BlockDeviceVolume>,
 }
 
 /// Details of a volume that is attached as a further disk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 pub struct BlockDeviceVolume {
     /// Volume type; the cloud's default when empty.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub type_: String,
     /// Where the volume is; the volume service decides when empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<VolumeAvailabilityZone>,
 }
 
@@ -98,18 +92,16 @@ pub enum ServerGroupParam {
 }
 
 /// Properties by which one server group is found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ServerGroupFilter {
     /// Exact name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 /// One entry of the server's metadata.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ServerMetadata {
     /// Name of the entry.
     #[schemars(length(max = 255))]
@@ -120,8 +112,7 @@ pub struct ServerMetadata {
 }
 
 /// A further hint for the scheduler.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct SchedulerHint {
     /// Name of the hint.
     #[schemars(length(min = 1))]
@@ -131,8 +122,7 @@ pub struct SchedulerHint {
 }
 
 /// Value of a scheduler hint: its type, and the field of that type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "has(self.type) && self.type == 'Bool' ? has(self.bool) : !has(self.bool)",
@@ -152,13 +142,10 @@ pub struct SchedulerHintValue {
     #[serde(rename = "type")]
     pub type_: SchedulerHintType,
     /// The value when it is a truth value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bool: Option<bool>,
     /// The value when it is a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
     /// The value when it is text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub string: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! Subnets: existing ones, the one that is created, and what was found.
 
+use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +8,8 @@ use super::{NeutronTag, OpenStackId};
 use crate::crd::one_of::exactly_one_property;
 
 /// Properties by which one subnet is found; all that are given must match.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[wire]
+#[serde(default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct SubnetFilter {
     /// Exact name.
@@ -21,7 +22,7 @@ pub struct SubnetFilter {
     #[serde(rename = "projectID", skip_serializing_if = "String::is_empty")]
     pub project_id: String,
     /// 4 or 6.
-    #[serde(rename = "ipVersion", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "ipVersion")]
     pub ip_version: Option<i64>,
     /// Address of its gateway.
     #[serde(rename = "gatewayIP", skip_serializing_if = "String::is_empty")]
@@ -65,8 +66,7 @@ pub enum SubnetParam {
 }
 
 /// A subnet that is created for the cluster, together with its network and router.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct ManagedSubnet {
     /// Address range of the subnet.
     pub cidr: String,
@@ -79,8 +79,7 @@ pub struct ManagedSubnet {
 }
 
 /// A part of a subnet's range, both ends included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct AllocationPool {
     /// First address.
     pub start: String,
@@ -89,8 +88,7 @@ pub struct AllocationPool {
 }
 
 /// An address of the created router in the external network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire(without_default)]
 pub struct ExternalRouterIp {
     /// The address; assigned by the cloud when empty.
     #[serde(rename = "fixedIP", default, skip_serializing_if = "String::is_empty")]
@@ -100,8 +98,7 @@ pub struct ExternalRouterIp {
 }
 
 /// A subnet that was found or created.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[wire]
 pub struct SubnetStatus {
     /// UUID of the subnet.
     pub id: String,

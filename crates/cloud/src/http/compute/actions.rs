@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::microversion::Version;
+use crate::http::{Call, Reply};
 use crate::model::{Refusal, Server, Status};
 
 pub(super) fn answer(call: &mut Call<'_>, id: &str, _version: Version) -> Result<Reply, Refusal> {

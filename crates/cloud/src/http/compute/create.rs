@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
-use super::super::attributes::{self, Attributes};
-use super::super::call::Call;
 use super::microversion::Version;
+use crate::http::{Attributes, Call, attributes};
 use crate::model::{NewServer, Refusal, WantedPort};
 
 /// Nova's limit, after base64.

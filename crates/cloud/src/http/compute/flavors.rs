@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::call::Call;
-use super::super::list::page;
-use super::super::reply::Reply;
 use super::microversion::Version;
 use super::{no_such_resource, view};
+use crate::http::{Call, Reply, page};
 use crate::model::{Flavor, Refusal};
 
 pub(super) fn answer(call: &Call<'_>, parts: &[&str], version: Version) -> Result<Reply, Refusal> {

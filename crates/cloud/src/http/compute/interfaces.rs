@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::no_such_resource;
+use crate::http::{Attributes, Call, Reply};
 use crate::model::{NewPort, Port, Refusal, Standard, mac_text};
 
 pub(super) fn answer(call: &mut Call<'_>, id: &str, parts: &[&str]) -> Result<Reply, Refusal> {

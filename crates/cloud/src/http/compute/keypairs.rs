@@ -3,13 +3,10 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::page;
-use super::super::reply::Reply;
 use super::super::time::microseconds_bare;
 use super::microversion::Version;
 use super::no_such_resource;
+use crate::http::{Attributes, Call, Reply, page};
 use crate::model::{Keypair, Refusal};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str], version: Version) -> Result<Reply, Refusal> {

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::no_such_resource;
+use crate::http::{Call, Reply};
 use crate::model::Refusal;
 
 pub(super) fn zones(call: &Call<'_>) -> Reply {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::{create, no_such_resource};
+use crate::http::{Call, Reply};
 use crate::model::Refusal;
 
 pub(super) fn answer(call: &mut Call<'_>, id: &str, parts: &[&str]) -> Result<Reply, Refusal> {

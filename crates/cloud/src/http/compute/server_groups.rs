@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::microversion::Version;
 use super::no_such_resource;
+use crate::http::{Attributes, Call, Reply};
 use crate::model::{Refusal, ServerGroup};
 
 const POLICIES: [&str; 4] = ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"];
@@ -32,10 +30,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str], version: Version) -> R
             let group = call.model.server_group(&call.caller, id)?;
             Ok(Reply::ok(&json!({"server_group": view(call, group, version)})))
         }
-        ("DELETE", [id]) => {
-            call.model.delete_server_group(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_server_group(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }

@@ -2,12 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::page;
-use super::super::reply::Reply;
 use super::microversion::Version;
 use super::{create, no_such_resource, view};
+use crate::http::{Attributes, Call, Reply, assign, page};
 use crate::model::{Refusal, Server};
 
 /// Nova's largest page.
@@ -24,8 +21,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str], version: Version) -> R
         }
         ("PUT", [id]) => update(call, id, version),
         ("DELETE", [id]) => {
-            call.model.delete_server(&call.caller, id, &call.draw)?;
-            Ok(Reply::empty(204))
+            call.model.delete_server(&call.caller, id, &call.draw).map(|()| Reply::empty(204))
         }
         ("GET", [id, "ips"]) => {
             let server = call.model.server(&call.caller, id)?;
@@ -68,9 +64,7 @@ fn update(call: &mut Call<'_>, id: &str, version: Version) -> Result<Reply, Refu
     let mut attributes = Attributes::new(call.object("server")?);
     let now = call.draw.now;
     let server = call.model.server_mut(&call.caller, id)?;
-    if let Some(name) = attributes.text("name")? {
-        server.name = name;
-    }
+    assign(&mut server.name, attributes.text("name")?);
     if version >= Version(2, 19)
         && let Some(description) = attributes.take("description")
     {

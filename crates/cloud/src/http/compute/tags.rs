@@ -2,10 +2,8 @@
 
 use serde_json::json;
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::no_such_resource;
+use crate::http::{Attributes, Call, Reply};
 use crate::model::Refusal;
 
 /// Longest tag of Nova.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::call::Call;
 use super::super::time::{microseconds_bare, seconds};
 use super::flavors;
 use super::microversion::Version;
+use crate::http::Call;
 use crate::model::{Model, Server, Status, mac_text};
 
 /// What Nova calls a server's state.

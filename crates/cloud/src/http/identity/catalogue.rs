@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::call::Call;
+use crate::http::Call;
 
 /// Type, name and path of each service. What is not implemented is absent, so that clients know.
 const SERVICES: [(&str, &str, &str); 4] = [

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::call::Call;
 use super::super::time::microseconds;
 use super::catalogue;
+use crate::http::Call;
 use crate::model::{ApplicationCredential, Project, Refusal, User};
 
 /// A token with its catalogue.

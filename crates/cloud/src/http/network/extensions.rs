@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::call::Call;
 use super::super::refuse::NO_SUCH_PATH;
-use super::super::reply::Reply;
 use super::no_such_resource;
+use crate::http::{Call, Reply};
 use crate::model::Refusal;
 
 /// Alias and name. Clients look for these before they use what they mean.

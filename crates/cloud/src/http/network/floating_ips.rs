@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, ports, show, standard};
+use crate::http::{Attributes, Call, Reply, network_list};
 use crate::model::{FloatingIp, Model, Refusal};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -20,10 +17,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
             Ok(show(call, "floatingip", view(call.model, call.model.floating_ip(&call.caller, id)?)))
         }
         ("PUT", [id]) => update(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_floating_ip(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_floating_ip(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }

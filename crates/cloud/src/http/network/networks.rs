@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, show, standard};
+use crate::http::{Attributes, Call, Reply, assign, network_list};
 use crate::model::{Model, Network, NewNetwork, Refusal};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -22,10 +19,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
         ("POST", []) => create(call, "network", "networks", make),
         ("GET", [id]) => Ok(show(call, "network", view(call.model, call.model.network(&call.caller, id)?))),
         ("PUT", [id]) => update(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_network(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_network(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -65,15 +59,9 @@ fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, Refusal> {
     refuse_policy(call, &mut attributes, "update_network")?;
     let network = call.model.network_mut(&call.caller, id, "update")?;
     standard::update(&mut network.standard, &mut attributes, &call.draw)?;
-    if let Some(up) = attributes.boolean("admin_state_up")? {
-        network.admin_state_up = up;
-    }
-    if let Some(mtu) = attributes.number("mtu")? {
-        network.mtu = mtu;
-    }
-    if let Some(enabled) = attributes.boolean("port_security_enabled")? {
-        network.port_security_enabled = enabled;
-    }
+    assign(&mut network.admin_state_up, attributes.boolean("admin_state_up")?);
+    assign(&mut network.mtu, attributes.number("mtu")?);
+    assign(&mut network.port_security_enabled, attributes.boolean("port_security_enabled")?);
     attributes.finish()?;
     let network = network.clone();
     Ok(show(call, "network", view(call.model, &network)))

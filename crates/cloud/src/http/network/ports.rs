@@ -6,11 +6,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::attributes::{self, Attributes};
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, show, standard};
+use crate::http::{Attributes, Call, Reply, assign, attributes, network_list};
 use crate::model::{NewPort, Pair, Port, Refusal, check_port_security, mac_text};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -22,10 +19,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
         ("POST", []) => create(call, "port", "ports", make),
         ("GET", [id]) => Ok(show(call, "port", view(call.model.port(&call.caller, id)?))),
         ("PUT", [id]) => update(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_port(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_port(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -155,27 +149,17 @@ fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, Refusal> {
     if let Some(addresses) = addresses {
         port.fixed_ips = addresses;
     }
-    if let Some(up) = attributes.boolean("admin_state_up")? {
-        port.admin_state_up = up;
-    }
-    if let Some(device) = attributes.text("device_id")? {
-        port.device_id = device;
-    }
+    assign(&mut port.admin_state_up, attributes.boolean("admin_state_up")?);
+    assign(&mut port.device_id, attributes.text("device_id")?);
     if let Some(owner) = owner {
         port.device_owner = owner;
     }
-    if let Some(enabled) = attributes.boolean("port_security_enabled")? {
-        port.port_security_enabled = enabled;
-    }
+    assign(&mut port.port_security_enabled, attributes.boolean("port_security_enabled")?);
     if let Some(groups) = groups {
         port.security_groups = groups;
     }
-    if let Some(pairs) = pairs(&mut attributes)? {
-        port.allowed_address_pairs = pairs;
-    }
-    if let Some(kind) = attributes.text("binding:vnic_type")? {
-        port.vnic_type = kind;
-    }
+    assign(&mut port.allowed_address_pairs, pairs(&mut attributes)?);
+    assign(&mut port.vnic_type, attributes.text("binding:vnic_type")?);
     ignore(&mut attributes);
     attributes.finish()?;
     check_port_security(port)?;

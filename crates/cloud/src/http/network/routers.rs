@@ -5,11 +5,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, show, standard};
+use crate::http::{Attributes, Call, Reply, assign, network_list};
 use crate::model::{Model, Port, Refusal, Router};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -23,10 +20,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
         ("PUT", [id]) => update(call, id),
         ("PUT", [id, "add_router_interface"]) => add_interface(call, id),
         ("PUT", [id, "remove_router_interface"]) => remove_interface(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_router(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_router(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -50,9 +44,7 @@ fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, Refusal> {
     let gateway = attributes.take("external_gateway_info");
     let router = call.model.router_mut(&call.caller, id)?;
     standard::update(&mut router.standard, &mut attributes, &call.draw)?;
-    if let Some(up) = attributes.boolean("admin_state_up")? {
-        router.admin_state_up = up;
-    }
+    assign(&mut router.admin_state_up, attributes.boolean("admin_state_up")?);
     attributes.take("routes");
     attributes.finish()?;
     let id = router.id;

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, security_rules, show, standard};
+use crate::http::{Attributes, Call, Reply, assign, network_list};
 use crate::model::{Model, Refusal, SecurityGroup};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -20,10 +17,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
             Ok(show(call, "security_group", view(call.model, call.model.security_group(&call.caller, id)?)))
         }
         ("PUT", [id]) => update(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_security_group(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_security_group(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -40,9 +34,7 @@ fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, Refusal> {
     let mut attributes = changes(call, "security_group")?;
     let group = call.model.security_group_mut(&call.caller, id)?;
     standard::update(&mut group.standard, &mut attributes, &call.draw)?;
-    if let Some(stateful) = attributes.boolean("stateful")? {
-        group.stateful = stateful;
-    }
+    assign(&mut group.stateful, attributes.boolean("stateful")?);
     attributes.finish()?;
     let id = group.id;
     let view = call.model.security_groups.get(&id).map(|it| view(call.model, it)).unwrap_or_default();

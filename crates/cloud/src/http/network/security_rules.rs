@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::{self, Attributes};
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{create, no_such_resource, show, standard};
-use crate::model::{Model, NewSecurityRule, Refusal, SecurityRule};
+use crate::http::{Attributes, Call, Reply, attributes, network_list};
+use crate::model::{Model, Refusal, SecurityRule};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
     match (call.request.method.as_str(), parts) {
@@ -21,10 +18,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
             let rule = call.model.security_rule(&call.caller, id)?;
             Ok(show(call, "security_group_rule", view(call.model, rule)))
         }
-        ("DELETE", [id]) => {
-            call.model.delete_security_rule(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_security_rule(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -68,7 +62,9 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
     };
     let remote = attributes.text("remote_ip_prefix")?;
     let remote = remote.map(|text| attributes::range("remote_ip_prefix", &text, true)).transpose()?;
-    let new = NewSecurityRule {
+    let id = call.draw.id();
+    let new = SecurityRule {
+        id,
         standard,
         group,
         ingress,
@@ -81,7 +77,7 @@ fn make(call: &mut Call<'_>, mut attributes: Attributes) -> Result<Value, Refusa
     };
     attributes.take("remote_address_group_id");
     attributes.finish()?;
-    let id = call.model.create_security_rule(new, &mut call.draw)?;
+    call.model.create_security_rule(new)?;
     Ok(call.model.security_rules.get(&id).map(|it| view(call.model, it)).unwrap_or_default())
 }
 

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::attributes::Attributes;
-use super::super::call::Call;
 use super::super::time::seconds;
+use crate::http::{Attributes, Call, assign};
 use crate::model::{Refusal, Standard};
 
 /// Takes name, description, project and tags of a new object.
@@ -30,12 +29,8 @@ pub(super) fn update(
     attributes: &mut Attributes,
     call_draw: &crate::model::Draw,
 ) -> Result<(), Refusal> {
-    if let Some(name) = attributes.text("name")? {
-        standard.name = name;
-    }
-    if let Some(description) = attributes.text("description")? {
-        standard.description = description;
-    }
+    assign(&mut standard.name, attributes.text("name")?);
+    assign(&mut standard.description, attributes.text("description")?);
     standard.touch(call_draw);
     Ok(())
 }

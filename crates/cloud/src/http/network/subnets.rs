@@ -5,11 +5,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::super::attributes::{self, Attributes};
-use super::super::call::Call;
-use super::super::list::network_list;
-use super::super::reply::Reply;
 use super::{changes, create, no_such_resource, show, standard};
+use crate::http::{Attributes, Call, Reply, assign, attributes, network_list};
 use crate::model::{NewSubnet, Pool, Refusal, Subnet, WantedGateway};
 
 pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refusal> {
@@ -21,10 +18,7 @@ pub(super) fn answer(call: &mut Call<'_>, parts: &[&str]) -> Result<Reply, Refus
         ("POST", []) => create(call, "subnet", "subnets", make),
         ("GET", [id]) => Ok(show(call, "subnet", view(call.model.subnet(&call.caller, id)?))),
         ("PUT", [id]) => update(call, id),
-        ("DELETE", [id]) => {
-            call.model.delete_subnet(&call.caller, id)?;
-            Ok(Reply::empty(204))
-        }
+        ("DELETE", [id]) => call.model.delete_subnet(&call.caller, id).map(|()| Reply::empty(204)),
         _ => Err(no_such_resource()),
     }
 }
@@ -124,18 +118,10 @@ fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, Refusal> {
     if let Some(gateway) = gateway(&mut attributes)? {
         subnet.gateway = gateway.address(subnet.cidr);
     }
-    if let Some(pools) = pools(&mut attributes)? {
-        subnet.pools = pools;
-    }
-    if let Some(servers) = name_servers(&mut attributes)? {
-        subnet.name_servers = servers;
-    }
-    if let Some(routes) = routes(&mut attributes)? {
-        subnet.host_routes = routes;
-    }
-    if let Some(enable) = attributes.boolean("enable_dhcp")? {
-        subnet.enable_dhcp = enable;
-    }
+    assign(&mut subnet.pools, pools(&mut attributes)?);
+    assign(&mut subnet.name_servers, name_servers(&mut attributes)?);
+    assign(&mut subnet.host_routes, routes(&mut attributes)?);
+    assign(&mut subnet.enable_dhcp, attributes.boolean("enable_dhcp")?);
     attributes.finish()?;
     subnet.check()?;
     let view = view(subnet);

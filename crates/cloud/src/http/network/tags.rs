@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::super::call::Call;
-use super::super::reply::Reply;
 use super::no_such_resource;
+use crate::http::{Call, Reply};
 use crate::model::{Refusal, Standard};
 
 const LONGEST: usize = 255;

@@ -232,6 +232,7 @@ pub(crate) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&Cal
         instance: "test".to_owned(),
         tenant_gates: tenant_gates.into_iter().collect(),
         cloud_gates: Vec::new(),
+        settling: crate::SETTLING,
     }
 }
 

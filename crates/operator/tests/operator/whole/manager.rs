@@ -40,6 +40,7 @@ impl Manager {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
+                settling: crate::SETTLING,
             };
             controllers::run(parts, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });

@@ -270,6 +270,7 @@ impl Running {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(seen.tenants)],
                 cloud_gates,
+                settling: crate::SETTLING,
             };
             controllers::run(parts, &selection, CancellationToken::new()).await.unwrap();
         });

@@ -11,7 +11,7 @@ impl Situation<'_> {
             Read::Unknown(unknown) => State::Unknown(unknown.why.clone()).into(),
             // A server that still came would be nobody's: a request is waited for.
             Read::Absent => {
-                self.without_ports().or_else(|| self.settling()).unwrap_or_else(|| State::Gone.into())
+                self.without_ports().or_else(|| self.unsettled()).unwrap_or_else(|| State::Gone.into())
             }
             servers => {
                 let staying = servers.iter().enumerate().filter(|(_, server)| !server.is_going);

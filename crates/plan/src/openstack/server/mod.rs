@@ -34,6 +34,7 @@ use jiff::Timestamp;
 
 pub use facts::{PortFacts, Preflight, ServerFacts};
 pub use preflight::MAXIMUM_USER_DATA;
+pub use request::SETTLING;
 pub use step::{NewServer, ServerStep, Step};
 pub(crate) use wanted::union;
 pub use wanted::{UserData, WantedPort, WantedServer};
@@ -53,6 +54,8 @@ pub struct Situation<'a> {
     pub was_made: bool,
     /// When a server was asked for of which nobody knows what became.
     pub requested_at: Option<Timestamp>,
+    /// How long such a request may still be carried out.
+    pub settling: Duration,
     pub now: Timestamp,
 }
 

@@ -13,16 +13,16 @@ use super::{Decided, Situation, State};
 use crate::flow::{StepId, Write};
 use crate::openstack::server_requested;
 
-/// Three times the longest write to a cloud.
-const SETTLING: Duration = Duration::from_secs(90);
+/// How long a lost request may still be carried out: three times the longest write to a cloud.
+pub const SETTLING: Duration = Duration::from_secs(90);
 /// It may be listed before that.
 const LISTED: Duration = Duration::from_secs(15);
 
 impl Situation<'_> {
     /// The wait until a request whose end is not known is settled. Clocks differ: a time ahead of ours counts like one as
     /// far behind.
-    pub(super) fn settling(&self) -> Option<Decided> {
-        let left = SETTLING.saturating_sub(self.now.duration_since(self.requested_at?).unsigned_abs());
+    pub(super) fn unsettled(&self) -> Option<Decided> {
+        let left = self.settling.saturating_sub(self.now.duration_since(self.requested_at?).unsigned_abs());
         let on =
             "the server that was asked for to be listed, or to be certain not to come: the answer was lost";
         let waiting = State::Waiting { on: on.to_owned(), again: left.min(LISTED) };
@@ -31,7 +31,7 @@ impl Situation<'_> {
 
     /// No server came of it: all that it could be made of goes, then the note.
     pub(super) fn settle(&self) -> Decided {
-        self.settling().or_else(|| self.without_ports()).unwrap_or_else(|| Decided {
+        self.unsettled().or_else(|| self.without_ports()).unwrap_or_else(|| Decided {
             steps: vec![forget().into()],
             ..State::Working("the lost request to be forgotten").into()
         })

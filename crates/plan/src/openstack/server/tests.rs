@@ -81,6 +81,7 @@ impl Jump {
             recorded_id: None,
             was_made: false,
             requested_at: seen.requested_at,
+            settling: SETTLING,
             now: self.now,
         };
         if self.is_deleting { situation.delete() } else { situation.keep() }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::*;
 use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
-use crate::openstack::server::{NewServer, PortFacts, Preflight, UserData};
+use crate::openstack::server::{NewServer, PortFacts, Preflight, SETTLING, UserData};
 use crate::openstack::{
     Address, Flavor, Group, Image, Network, Port, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
     server_requested,
@@ -267,6 +267,7 @@ impl World for Cloud {
             object: self.object.clone(),
             now: self.now,
             fresh_owner_id: "owner-1".to_owned(),
+            settling: SETTLING,
             copied_from: None,
             machine: Read::One(MachineFacts {
                 failure_domain: Some("nova".to_owned()),

@@ -10,27 +10,27 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 /// Between two looks at something that cannot be watched.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// A fresh API server lacks namespaces or roles for a moment.
 const APPLY_PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone)]
-pub(super) struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    pub(super) fn new(program: PathBuf, kubeconfig: PathBuf) -> Self {
+    pub(crate) fn new(program: PathBuf, kubeconfig: PathBuf) -> Self {
         Self { program, kubeconfig }
     }
 
     /// The same for another cluster.
-    pub(super) fn with(&self, kubeconfig: &Path) -> Self {
+    pub(crate) fn with(&self, kubeconfig: &Path) -> Self {
         Self::new(self.program.clone(), kubeconfig.to_owned())
     }
 
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg(format!("--kubeconfig={}", self.kubeconfig.display())).args(arguments);
         command.stdin(Stdio::null());
@@ -38,7 +38,7 @@ impl Kubectl {
     }
 
     /// What it prints.
-    pub(super) fn output(&self, arguments: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn output(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command(arguments).output().context("kubectl")?;
         if !output.status.success() {
             bail!("kubectl {}: {}", arguments.join(" "), first_lines(&output.stderr));
@@ -47,20 +47,20 @@ impl Kubectl {
     }
 
     /// Objects of some kinds.
-    pub(super) fn list(&self, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn list(&self, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
         let text = self.output(&[arguments, &["--output=json"]].concat())?;
         let list: Value = serde_json::from_str(&text).context("a list of objects")?;
         list["items"].as_array().cloned().context("kubectl printed no list")
     }
 
     /// Applies manifests: one call for each object, and nothing is looked up before.
-    pub(super) fn apply(&self, manifests: &str) -> anyhow::Result<()> {
+    pub(crate) fn apply(&self, manifests: &str) -> anyhow::Result<()> {
         let arguments = ["apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-"];
         self.feed(&arguments, manifests)
     }
 
     /// Deletes what is still there of the manifests.
-    pub(super) fn delete(&self, manifests: &str) -> anyhow::Result<()> {
+    pub(crate) fn delete(&self, manifests: &str) -> anyhow::Result<()> {
         self.feed(&["delete", "--ignore-not-found", "--timeout=5m", "--filename=-"], manifests)
     }
 
@@ -79,7 +79,7 @@ impl Kubectl {
     }
 
     /// The same in an API server that has just begun.
-    pub(super) fn apply_patiently(&self, manifests: &str) -> anyhow::Result<()> {
+    pub(crate) fn apply_patiently(&self, manifests: &str) -> anyhow::Result<()> {
         let deadline = Instant::now() + APPLY_PATIENCE;
         loop {
             match self.apply(manifests) {
@@ -90,7 +90,7 @@ impl Kubectl {
     }
 
     /// Waits until the API server says that it is ready.
-    pub(super) fn wait_until_serving(&self, patience: Duration) -> anyhow::Result<Instant> {
+    pub(crate) fn wait_until_serving(&self, patience: Duration) -> anyhow::Result<Instant> {
         let deadline = Instant::now() + patience;
         loop {
             match self.output(&["get", "--raw=/readyz", "--request-timeout=2s"]) {

@@ -29,32 +29,15 @@ macro_rules! default_when_absent {
 
         impl<'de> ::serde::Deserialize<'de> for $spec {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
+                #[derive(::serde::Deserialize)]
+                struct Given(#[serde(deserialize_with = "derived")] $spec);
 
-                impl<'de> ::serde::de::Visitor<'de> for Visitor {
-                    type Value = $spec;
-
-                    fn expecting(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                        formatter.write_str(stringify!($spec))
-                    }
-
-                    fn visit_none<E: ::serde::de::Error>(self) -> Result<$spec, E> {
-                        Ok($spec::default())
-                    }
-
-                    fn visit_unit<E: ::serde::de::Error>(self) -> Result<$spec, E> {
-                        Ok($spec::default())
-                    }
-
-                    fn visit_some<D: ::serde::Deserializer<'de>>(
-                        self,
-                        deserializer: D,
-                    ) -> Result<$spec, D::Error> {
-                        $spec::deserialize(deserializer)
-                    }
+                fn derived<'de, D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<$spec, D::Error> {
+                    $spec::deserialize(deserializer)
                 }
 
-                deserializer.deserialize_option(Visitor)
+                let given = <Option<Given> as ::serde::Deserialize>::deserialize(deserializer)?;
+                Ok(given.map_or_else($spec::default, |Given(spec)| spec))
             }
         }
     };

@@ -1,0 +1,50 @@
+//! `#[wire]`: what every struct of the API has in common, said once.
+//!
+//! - It derives `Clone`, `Debug`, `Default`, `PartialEq`, `Serialize`, `Deserialize` and `JsonSchema`.
+//! - Its fields are named in camelCase.
+//! - An optional field that is not set is left out. Written as `null` it would be refused by the API server, and with
+//!   server-side apply it would be owned; one forgotten attribute on one field is enough. Hence no attribute per field.
+//!
+//! `#[wire(lenient)]` also reads a missing required field as its default. The schema still demands the field: a
+//! conversion has to read what an older schema let through, the API server need not admit it.
+//!
+//! `#[wire(without_default)]` derives no `Default`: there is none, or it is written by hand.
+//!
+//! Further attributes of serde, schemars and kube stand below it and mean what they always mean.
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Type, parse_macro_input, parse_quote};
+
+/// Makes a struct one of the API's; see the head of this crate.
+#[proc_macro_attribute]
+pub fn wire(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut item = parse_macro_input!(item as DeriveInput);
+    let variant = match arguments.to_string().as_str() {
+        "" => quote!(#[derive(Default)]),
+        "lenient" => quote!(#[derive(Default)] #[serde(default)] #[schemars(!default)]),
+        "without_default" => quote!(),
+        _ => return refusal(&item, "one of #[wire], #[wire(lenient)], #[wire(without_default)]"),
+    };
+    let Data::Struct(data) = &mut item.data else {
+        return refusal(&item, "#[wire] is for structs");
+    };
+    for field in data.fields.iter_mut().filter(|field| is_option(&field.ty)) {
+        field.attrs.push(parse_quote!(#[serde(skip_serializing_if = "Option::is_none")]));
+    }
+    quote! {
+        #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        #variant
+        #item
+    }
+    .into()
+}
+
+fn is_option(type_: &Type) -> bool {
+    matches!(type_, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option"))
+}
+
+fn refusal(item: &DeriveInput, message: &str) -> TokenStream {
+    syn::Error::new_spanned(&item.ident, message).into_compile_error().into()
+}
