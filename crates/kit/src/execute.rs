@@ -101,7 +101,7 @@ fn tell(report: &Report) {
         tracing::debug!(what = decision.what, why = decision.why, "decided");
     }
     for wait in &report.waits {
-        tracing::debug!(what = wait.what, who = %wait.who, "waiting");
+        tracing::debug!(on = wait.on, detail = wait.detail, who = %wait.actor, "waiting");
     }
 }
 

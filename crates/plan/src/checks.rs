@@ -1,30 +1,19 @@
 //! What every plan of the core kinds must satisfy, and how goldens show them.
 
+use hangar_api::conditions::{Priority, Status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::conditions::polarity;
 use crate::flow::{Frontier, Identified, Report};
-
-/// Conditions for which True is the bad news.
-const NEGATIVE: [&str; 8] = [
-    "Deleting",
-    "Paused",
-    "RollingOut",
-    "ScalingUp",
-    "ScalingDown",
-    "Remediating",
-    "Updating",
-    "EndpointConflict",
-];
 
 /// Everything that is not as it should be names who must act.
 pub(crate) fn check_conditions(conditions: &[Condition]) {
     for condition in conditions {
-        let is_negative = NEGATIVE.contains(&condition.type_.as_str());
-        let is_good = condition.status == if is_negative { "False" } else { "True" };
+        let status = Status::parse(&condition.status);
         assert!(!condition.reason.is_empty(), "{condition:?}");
-        if !is_good {
+        if Priority::of(status, polarity(&condition.type_)) != Priority::Info {
             let names_somebody =
                 condition.message.contains("must act") || condition.message.contains("not yet reported");
             assert!(names_somebody, "{condition:?}");

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod cluster;
+pub mod conditions;
 pub mod controllers;
 pub mod describe;
 pub mod flow;
@@ -24,4 +25,3 @@ pub mod referred;
 
 #[cfg(test)]
 mod checks;
-mod findings;

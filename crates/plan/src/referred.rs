@@ -12,8 +12,12 @@ use hangar_api::contract::{
     BootstrapConfiguration, Contract, ControlPlane, InfrastructureCluster, InfrastructureMachine,
 };
 use hangar_api::names;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::Resource;
+use kube::core::{Selector, SelectorExt as _};
 use serde_json::Value;
+
+use crate::flow::{Draft, Drafted, StepId, StepOf, Target, Write};
 
 /// API version of owner references to core kinds: the stored one.
 pub const CORE_API_VERSION: &str = "cluster.x-k8s.io/v1beta2";
@@ -168,15 +172,67 @@ pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
     controller(metadata).is_some_and(|owner| owner.uid == uid)
 }
 
-/// Who stopped reconciliation of an object: the Cluster, or the object's own annotation.
+/// What ends the pause of an object, if somebody paused it or its Cluster.
 pub fn paused(metadata: &ObjectMeta, cluster: Option<&Cluster>) -> Option<&'static str> {
-    let is_annotated = |metadata: &ObjectMeta| {
-        metadata.annotations.iter().flatten().any(|(name, _)| name == names::PAUSED_ANNOTATION)
-    };
-    if cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)) {
+    paused_by(metadata, cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)))
+}
+
+/// See [`paused`].
+pub fn paused_by(metadata: &ObjectMeta, is_cluster_paused: bool) -> Option<&'static str> {
+    let mut annotations = metadata.annotations.iter().flatten();
+    if is_cluster_paused {
         return Some("spec.paused of the Cluster to be unset");
     }
-    is_annotated(metadata).then_some("the annotation cluster.x-k8s.io/paused to be removed")
+    annotations
+        .any(|(name, _)| name == names::PAUSED_ANNOTATION)
+        .then_some("the annotation cluster.x-k8s.io/paused to be removed")
+}
+
+/// Steps that controllers of core kinds plan alike.
+impl<P: Drafted> Draft<'_, P>
+where
+    StepOf<P>: From<Write>,
+{
+    /// Makes the object a member of its Cluster.
+    pub(crate) fn join(&mut self, cluster: &Cluster, cluster_name: &str, name: &'static str) {
+        if let Some(claim) = claim_for_cluster(self.metadata(), cluster, cluster_name) {
+            self.step(Write::itself(StepId::new("claim", name, ""), claim.fields()));
+        }
+    }
+
+    /// Deletes an object, unless that was asked for already.
+    pub(crate) fn delete<K: Resource<DynamicType = ()>>(&mut self, kind: &'static str, object: &K) {
+        if object.meta().deletion_timestamp.is_none() {
+            let target = Target::of::<K>(object.meta());
+            self.step(Write::delete(StepId::new("delete", kind, &target.name), target));
+        }
+    }
+
+    /// Takes over the objects that are selected and that nobody manages.
+    pub(crate) fn adopt<'a, K: Resource<DynamicType = ()> + 'a>(
+        &mut self,
+        kind: &'static str,
+        selector: &LabelSelector,
+        cluster_name: &str,
+        objects: impl Iterator<Item = &'a K>,
+    ) {
+        let Ok(selector) = Selector::try_from(selector.clone()) else { return };
+        // A selector that selects everything would take every orphan of the cluster; admission fills empty ones in.
+        if selector.selects_all() {
+            return;
+        }
+        let owner = owner(&P::Root::kind(&()), self.metadata(), true);
+        for metadata in objects.map(Resource::meta) {
+            let is_orphan = controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
+            if !is_orphan || !selector.matches(&metadata.labels.clone().unwrap_or_default()) {
+                continue;
+            }
+            if let Claiming::Needs(claim) = claiming(metadata, &owner, cluster_name, Some("Cluster")) {
+                let target = Target::of::<K>(metadata);
+                self.step(Write::claim(StepId::new("adopt", kind, &target.name), target, &claim));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Conditions in the shape of v1beta1, which both versions carry.
 
 use hangar_wire::wire;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// A condition in the shape of v1beta1, with a severity.
 #[wire(without_default)]
@@ -23,4 +23,18 @@ pub struct LegacyCondition {
     /// What the condition is about.
     #[schemars(length(min = 1, max = 256))]
     pub r#type: String,
+}
+
+impl LegacyCondition {
+    /// The same in the newer shape.
+    pub fn newer(&self) -> Condition {
+        Condition {
+            last_transition_time: self.last_transition_time.clone(),
+            message: self.message.clone().unwrap_or_default(),
+            observed_generation: None,
+            reason: self.reason.clone().unwrap_or_default(),
+            status: self.status.clone(),
+            type_: self.r#type.clone(),
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! Who must act, and on what: the half of a condition that people look for first.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::{Serialize, Serializer};
 
 /// Who must act before a condition can become good.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,31 +16,50 @@ pub enum Actor {
     Operator,
     /// The OpenStack cloud.
     Cloud,
-    /// Another controller, by what it is called in the cluster.
-    Controller(String),
+    /// Another controller or program, by what it is called in the cluster.
+    Controller(Cow<'static, str>),
+}
+
+impl Actor {
+    /// Another controller or program.
+    pub const fn controller(name: &'static str) -> Self {
+        Self::Controller(Cow::Borrowed(name))
+    }
+
+    /// The controller of a kind.
+    pub fn controller_of(kind: &str) -> Self {
+        Self::Controller(format!("the controller of {kind}").into())
+    }
 }
 
 impl fmt::Display for Actor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hangar => formatter.write_str("Hangar"),
-            Self::ClusterOwner => formatter.write_str("the owner of the cluster"),
-            Self::Operator => formatter.write_str("the operator of the management cluster"),
-            Self::Cloud => formatter.write_str("the cloud"),
-            Self::Controller(name) => formatter.write_str(name),
-        }
+        formatter.write_str(match self {
+            Self::Hangar => "Hangar",
+            Self::ClusterOwner => "the owner of the cluster",
+            Self::Operator => "the operator of the management cluster",
+            Self::Cloud => "the cloud",
+            Self::Controller(name) => name,
+        })
+    }
+}
+
+impl Serialize for Actor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
 /// What is waited for, and who must bring it about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// Who must act.
-    pub actor: Actor,
     /// What is waited for, as a noun phrase: "an address of the load balancer".
     pub on: String,
-    /// What went wrong so far, where something did; often the words of another system.
+    /// What went wrong so far, where something did; often the message of another system.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Who must act.
+    pub actor: Actor,
 }
 
 impl Waiting {
@@ -46,7 +68,7 @@ impl Waiting {
         Self { actor, on: on.into(), detail: None }
     }
 
-    /// Waiting because something went wrong, in the words of who said so.
+    /// Waiting because something went wrong.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

@@ -24,7 +24,7 @@ pub struct Source<'object> {
 
 /// One condition of type `type_` over all sources: bad with the issues if there are any, else Unknown with what is
 /// unknown, else good. Objects with the same message share a line: `* Machine a, b, c and 2 more: message`.
-pub fn aggregate(type_: &str, polarity: Polarity, sources: &[Source<'_>]) -> Finding {
+pub fn aggregate(type_: &'static str, polarity: Polarity, sources: &[Source<'_>]) -> Finding {
     let priorities: Vec<_> = sources.iter().map(|source| priority(source, polarity)).collect();
     let worst = priorities.iter().copied().min().unwrap_or(Priority::Info);
     let mut groups: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
@@ -34,7 +34,11 @@ pub fn aggregate(type_: &str, polarity: Polarity, sources: &[Source<'_>]) -> Fin
             groups.entry((source.kind, message)).or_default().push(source.name);
         }
     }
-    Finding::made(type_, worst.status(polarity), &worst.reason(type_, polarity), rendered(groups))
+    let is_good = worst == Priority::Info;
+    Finding {
+        is_good,
+        ..Finding::made(type_, worst.status(polarity), worst.reason(type_, polarity), rendered(groups))
+    }
 }
 
 fn priority(source: &Source<'_>, polarity: Polarity) -> Priority {

@@ -1,8 +1,10 @@
 //! What a controller found: a condition before it has a time and an object.
 //!
-//! There is no way to make a False or Unknown finding about something that ought to be True, or a True one about
-//! something that ought not to be, without saying who must act and what is waited for.
+//! Findings are made from declared reasons ([`super::Good`], [`super::Bad`]), or from other conditions
+//! ([`super::mirror()`], [`super::aggregate()`], [`super::summary()`]). There is no way to make one that is not as it
+//! should be without saying who must act and what is waited for.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::Waiting;
@@ -47,50 +49,47 @@ impl fmt::Display for Status {
 /// A condition without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub(super) type_: String,
+    pub(super) type_: Cow<'static, str>,
     pub(super) status: Status,
-    pub(super) reason: String,
-    pub(super) message: String,
+    pub(super) reason: Cow<'static, str>,
+    pub(super) text: String,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) is_good: bool,
 }
 
 impl Finding {
-    /// What ought to hold holds: True.
-    pub fn holds(type_: &str, reason: &str) -> Self {
-        Self::made(type_, Status::True, reason, String::new())
+    /// For merging and mirroring, where actors are already in the messages that are taken over.
+    pub(super) fn made(
+        type_: impl Into<Cow<'static, str>>,
+        status: Status,
+        reason: impl Into<Cow<'static, str>>,
+        text: String,
+    ) -> Self {
+        let is_good = status == Status::True;
+        Self { type_: type_.into(), status, reason: reason.into(), text, waiting: None, is_good }
     }
 
-    /// What ought to hold does not: False, and somebody must act.
-    pub fn fails(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self::made(type_, Status::False, reason, waiting.to_string())
-    }
-
-    /// Nobody can tell: Unknown, and somebody must act.
-    pub fn unknown(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self::made(type_, Status::Unknown, reason, waiting.to_string())
-    }
-
-    /// What ought not to be is not: False, of a condition such as `Deleting` or `Paused`. Nobody has to act.
-    pub fn clear(type_: &str, reason: &str) -> Self {
-        Self::made(type_, Status::False, reason, String::new())
-    }
-
-    /// What ought not to be is: True, of a condition such as `Deleting` or `Paused`, and somebody must act.
-    pub fn raised(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self::made(type_, Status::True, reason, waiting.to_string())
-    }
-
-    /// The same with a remark, for findings that have no message yet.
+    /// The same, because something went wrong.
     #[must_use]
-    pub fn remark(mut self, message: impl Into<String>) -> Self {
-        if self.message.is_empty() {
-            self.message = message.into();
-        }
+    pub fn because(mut self, detail: impl Into<String>) -> Self {
+        self.waiting = self.waiting.map(|waiting| waiting.because(detail));
         self
     }
 
-    /// For merging, where actors are already in the messages that are merged.
-    pub(super) fn made(type_: &str, status: Status, reason: &str, message: String) -> Self {
-        Self { type_: type_.to_owned(), status, reason: reason.to_owned(), message }
+    /// The same, because something went wrong, where something did.
+    #[must_use]
+    pub fn because_of(self, detail: Option<impl Into<String>>) -> Self {
+        match detail {
+            Some(detail) => self.because(detail),
+            None => self,
+        }
+    }
+
+    /// The same of another condition.
+    #[must_use]
+    pub fn about(mut self, type_: &'static str) -> Self {
+        self.type_ = Cow::Borrowed(type_);
+        self
     }
 
     /// Type of the condition.
@@ -109,7 +108,20 @@ impl Finding {
     }
 
     /// Message, for people.
-    pub fn message(&self) -> &str {
-        &self.message
+    pub fn message(&self) -> Cow<'_, str> {
+        match &self.waiting {
+            Some(waiting) if self.text.is_empty() => waiting.to_string().into(),
+            _ => Cow::Borrowed(&self.text),
+        }
+    }
+
+    /// What is waited for, where something is.
+    pub fn waiting(&self) -> Option<&Waiting> {
+        self.waiting.as_ref()
+    }
+
+    /// Whether it is as it should be.
+    pub fn is_good(&self) -> bool {
+        self.is_good
     }
 }

@@ -6,14 +6,61 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
-use super::Status;
+use super::{Finding, Severity, Status, remove, renamed, set, set_severity};
+use crate::cluster::legacy_condition::LegacyCondition;
 
-/// An object that has conditions.
+/// An object that has conditions of the v1beta2 contract's shape.
 pub trait HasConditions {
     /// Its conditions.
     fn conditions(&self) -> &[Condition];
     /// Its conditions, to be changed by [`super::set()`].
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
+    /// Says which generation everything is about.
+    fn observe(&mut self, generation: Option<i64>) {
+        let _ = generation;
+    }
+    /// The list of the older contract's shape, where there is one beside the other.
+    fn older_mut(&mut self) -> Option<&mut Vec<LegacyCondition>> {
+        None
+    }
+}
+
+/// A status that findings are written into, in whichever shape its contract has.
+pub trait Conditioned: Clone + Default {
+    /// The condition of a type.
+    fn condition(&self, type_: &str) -> Option<Condition>;
+    /// Makes a condition of a finding.
+    fn write(&mut self, finding: &Finding, generation: Option<i64>, now: Timestamp);
+    /// Takes a condition away.
+    fn forget(&mut self, type_: &str);
+    /// Says which generation all of it is about, and repeats these conditions under these names in the older shape.
+    fn conclude(&mut self, generation: Option<i64>, older: &[(&str, &'static str)], now: Timestamp) {
+        let _ = (generation, older, now);
+    }
+}
+
+impl<T: HasConditions + Clone + Default> Conditioned for T {
+    fn condition(&self, type_: &str) -> Option<Condition> {
+        get(self, type_).cloned()
+    }
+
+    fn write(&mut self, finding: &Finding, generation: Option<i64>, now: Timestamp) {
+        set(self, finding, generation, now);
+    }
+
+    fn forget(&mut self, type_: &str) {
+        remove(self, type_);
+    }
+
+    fn conclude(&mut self, generation: Option<i64>, older: &[(&str, &'static str)], now: Timestamp) {
+        self.observe(generation);
+        for (type_, name) in older {
+            let finding = get(self, type_).map(|condition| renamed(condition, name));
+            if let (Some(finding), Some(older)) = (finding, self.older_mut()) {
+                set_severity(older, &finding, Severity::Info, now);
+            }
+        }
+    }
 }
 
 /// The condition of a type.

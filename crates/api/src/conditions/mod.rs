@@ -1,8 +1,9 @@
 //! Conditions: made, written, mirrored, aggregated and summarised in one place.
 //!
-//! A controller makes [`Finding`]s: what holds, what does not, and then always who must act and what is waited for.
-//! Only [`set()`] turns a finding into a condition of an object; it alone decides the transition time, from a clock that is
-//! passed in. Nothing else in the tree writes `lastTransitionTime`.
+//! A controller makes [`Finding`]s from [`Reason`]s that are declared beside their condition: what holds, what does not,
+//! and then always who must act and what is waited for. Only [`set()`] and [`set_severity()`] turn a finding into a
+//! condition of an object; they alone decide the transition time, from a clock that is passed in. Nothing else in the
+//! tree writes `lastTransitionTime`.
 //!
 //! - [`get()`] reads conditions, of our objects and of foreign ones as raw JSON, in either contract's shape;
 //! - [`mirror()`] shows one condition of another object under a name of ours;
@@ -20,6 +21,7 @@ pub mod mirror;
 mod order;
 mod owners;
 pub mod polarity;
+pub mod reason;
 pub mod set;
 pub mod severity;
 pub mod summary;
@@ -30,9 +32,10 @@ mod tests;
 pub use actor::{Actor, Waiting};
 pub use aggregate::{Source, aggregate};
 pub use finding::{Finding, Status};
-pub use get::{HasConditions, get, is_true};
-pub use mirror::mirror;
+pub use get::{Conditioned, HasConditions, get, is_true};
+pub use mirror::{mirror, renamed};
 pub use polarity::{Polarity, Priority};
-pub use set::{remove, set};
+pub use reason::{Bad, ConditionType, Good, Origin, Reason};
+pub use set::{remove, set, written};
 pub use severity::{Severity, set_severity};
-pub use summary::{Part, summary};
+pub use summary::{Term, summary};

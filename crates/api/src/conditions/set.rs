@@ -10,31 +10,38 @@ use super::{Finding, HasConditions, order};
 /// A message never makes a status too large to be written: the schema's bound.
 const MAXIMUM_MESSAGE: usize = 32_768;
 
-/// Writes a finding into the conditions of an object; says whether anything changed.
+/// A condition as a finding makes it of the one before.
 ///
 /// The transition time is `now` if the status differs from the one before, else it stays: a new reason or message is no
 /// transition. The observed generation always follows, since the finding is about that generation.
+pub fn written(
+    previous: Option<&Condition>,
+    finding: &Finding,
+    observed_generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let previous = previous.map(|condition| (condition.status.as_str(), condition.last_transition_time.0));
+    Condition {
+        last_transition_time: Time(transition(previous, finding.status.as_str(), now)),
+        type_: finding.type_.to_string(),
+        status: finding.status.as_str().to_owned(),
+        reason: finding.reason.to_string(),
+        message: shortened(finding.message().into_owned(), MAXIMUM_MESSAGE),
+        observed_generation,
+    }
+}
+
+/// Writes a finding into the conditions of an object; says whether anything changed.
 pub fn set(
     object: &mut (impl HasConditions + ?Sized),
-    finding: Finding,
+    finding: &Finding,
     observed_generation: Option<i64>,
     now: Timestamp,
 ) -> bool {
     let conditions = object.conditions_mut();
     let index = conditions.iter().position(|condition| condition.type_ == finding.type_);
     let previous = index.map(|index| conditions.swap_remove(index));
-    let next = Condition {
-        last_transition_time: Time(transition(
-            previous.as_ref().map(|condition| (condition.status.as_str(), condition.last_transition_time.0)),
-            finding.status.as_str(),
-            now,
-        )),
-        type_: finding.type_,
-        status: finding.status.as_str().to_owned(),
-        reason: finding.reason,
-        message: shortened(finding.message, MAXIMUM_MESSAGE),
-        observed_generation,
-    };
+    let next = written(previous.as_ref(), finding, observed_generation, now);
     let has_changed = previous.as_ref() != Some(&next);
     conditions.push(next);
     conditions.sort_by(|left, right| order::compare(&left.type_, &right.type_));

@@ -1,10 +1,12 @@
 //! Merges several conditions of one object into one.
 
-use super::{Finding, HasConditions, Polarity, Priority, Status, get, order};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Finding, Polarity, Priority, Status, order};
 
 /// A condition that takes part in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'name> {
+pub struct Term<'name> {
     /// Type of the condition.
     pub type_: &'name str,
     /// Which status of it is good.
@@ -13,7 +15,7 @@ pub struct Part<'name> {
     pub is_required: bool,
 }
 
-impl<'name> Part<'name> {
+impl<'name> Term<'name> {
     /// A condition that ought to be True, and to be there.
     pub fn positive(type_: &'name str) -> Self {
         Self { type_, polarity: Polarity::Positive, is_required: true }
@@ -32,36 +34,38 @@ impl<'name> Part<'name> {
     }
 }
 
-/// One condition of type `type_` over the parts: False with the issues if there are any, else Unknown with what is
-/// unknown, else True. Each line of the message is one part, in the order in which conditions are listed.
-pub fn summary(object: &(impl HasConditions + ?Sized), type_: &str, parts: &[Part<'_>]) -> Finding {
-    let mut parts: Vec<_> = parts.iter().filter_map(|part| judged(object, *part)).collect();
+/// One condition of type `type_` over the terms: False with the issues if there are any, else Unknown with what is
+/// unknown, else True. Each line of the message is one of them, in the order in which conditions are listed.
+pub fn summary(
+    type_: &'static str,
+    terms: &[Term<'_>],
+    condition: impl Fn(&str) -> Option<Condition>,
+) -> Finding {
+    let judged = |term: &Term<'_>| judged(condition(term.type_), *term);
+    let mut parts: Vec<_> = terms.iter().filter_map(|term| Some((term.type_, judged(term)?))).collect();
     parts.sort_by(|left, right| order::compare(left.0, right.0));
-    let worst = parts.iter().map(|part| part.1).min().unwrap_or(Priority::Info);
+    let worst = parts.iter().map(|(_, (priority, _))| *priority).min().unwrap_or(Priority::Info);
     let lines: Vec<_> = parts
         .iter()
-        .filter(|(_, priority, message)| *priority == worst && !message.is_empty())
-        .map(|(type_, _, message)| format!("* {type_}: {}", indented(message)))
+        .filter(|(_, (priority, message))| *priority == worst && !message.is_empty())
+        .map(|(type_, (_, message))| format!("* {type_}: {}", indented(message)))
         .collect();
     let polarity = Polarity::Positive;
-    Finding::made(type_, worst.status(polarity), &worst.reason(type_, polarity), lines.join("\n"))
+    Finding::made(type_, worst.status(polarity), worst.reason(type_, polarity), lines.join("\n"))
 }
 
-/// Type, priority and message of a part; nothing if it is absent and that is fine.
-fn judged<'name>(
-    object: &(impl HasConditions + ?Sized),
-    part: Part<'name>,
-) -> Option<(&'name str, Priority, String)> {
-    let Some(condition) = get(object, part.type_) else {
-        return part.is_required.then(|| (part.type_, Priority::Unknown, "not yet reported".to_owned()));
+/// Priority and message of a term; nothing if it is absent and that is fine.
+fn judged(condition: Option<Condition>, term: Term<'_>) -> Option<(Priority, String)> {
+    let Some(condition) = condition else {
+        return term.is_required.then(|| (Priority::Unknown, "not yet reported".to_owned()));
     };
-    let priority = Priority::of(Status::parse(&condition.status), part.polarity);
+    let priority = Priority::of(Status::parse(&condition.status), term.polarity);
     let message = match (condition.message.is_empty(), priority) {
-        // A line without any words would hide which part is meant.
-        (true, Priority::Issue | Priority::Unknown) => condition.reason.clone(),
-        _ => condition.message.clone(),
+        // A line without a message would hide which part is meant.
+        (true, Priority::Issue | Priority::Unknown) => condition.reason,
+        _ => condition.message,
     };
-    Some((part.type_, priority, message))
+    Some((priority, message))
 }
 
 /// Further lines of a message stay below the first.

@@ -21,10 +21,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hangar_api::conditions::Actor;
+use hangar_api::conditions::{Actor, Bad};
 use hangar_api::infrastructure::v1beta1::{IdentityReference, IdentityType};
 use hangar_openstack::{CallGate, CloudConfig, Error, Fingerprint, Limits, Session, SessionOptions};
 use hangar_plan::openstack::CloudTrouble;
+use hangar_plan::openstack::conditions::cloud;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::task::JoinSet;
@@ -107,7 +108,7 @@ impl Clouds {
     ) -> Result<Arc<Project>, CloudTrouble> {
         if identity.type_ == IdentityType::ClusterIdentity {
             let message = "identityRef.type ClusterIdentity is not supported";
-            return Err(trouble("Unsupported", message, Actor::ClusterOwner));
+            return Err(trouble(cloud::UNSUPPORTED, message, Actor::ClusterOwner));
         }
         let secret = self.secret(namespace, identity).await?;
         let project = self.kept(namespace, identity, &secret)?;
@@ -128,9 +129,9 @@ impl Clouds {
                      under the key {CLOUDS_KEY:?}",
                     identity.name, identity.cloud_name
                 );
-                Err(trouble("CredentialsNotFound", message, Actor::ClusterOwner))
+                Err(trouble(cloud::CREDENTIALS_NOT_FOUND, message, Actor::ClusterOwner))
             }
-            Err(error) => Err(trouble("CredentialsUnreadable", error.to_string(), Actor::Operator)),
+            Err(error) => Err(trouble(cloud::CREDENTIALS_UNREADABLE, error.to_string(), Actor::Operator)),
         }
     }
 
@@ -204,7 +205,7 @@ fn config(identity: &IdentityReference, secret: &Secret) -> Result<CloudConfig, 
     let name = secret.name_any();
     let invalid = |why: String| {
         let message = format!("the Secret {name}: {why}");
-        trouble("CredentialsInvalid", message, Actor::ClusterOwner)
+        trouble(cloud::CREDENTIALS_INVALID, message, Actor::ClusterOwner)
     };
     let Some(clouds) = value(CLOUDS_KEY) else {
         return Err(invalid(format!("it has no key {CLOUDS_KEY:?}")));
@@ -222,7 +223,7 @@ fn config(identity: &IdentityReference, secret: &Secret) -> Result<CloudConfig, 
 
 fn refused(error: &Error) -> CloudTrouble {
     let actor = if error.is_user_fault() { Actor::ClusterOwner } else { Actor::Cloud };
-    trouble(error.category(), words(error), actor)
+    trouble(cloud::named(error.category()), words(error), actor)
 }
 
 /// What people have to know who wait for a deletion: without the cloud's word nothing is let go, for what is in it would
@@ -238,7 +239,7 @@ pub(crate) fn told(mut trouble: CloudTrouble, finalizer: Option<&str>) -> CloudT
     trouble
 }
 
-fn trouble(reason: &'static str, message: impl Into<String>, actor: Actor) -> CloudTrouble {
+fn trouble(reason: Bad, message: impl Into<String>, actor: Actor) -> CloudTrouble {
     CloudTrouble { reason, message: message.into(), actor }
 }
 

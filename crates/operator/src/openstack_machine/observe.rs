@@ -126,7 +126,7 @@ async fn project(context: &Context, observed: &Observed) -> Result<Arc<Project>,
     match own.or(shared) {
         Some(identity) => context.clouds.project(&namespace, identity).await,
         None => Err(CloudTrouble {
-            reason: "CredentialsNotFound",
+            reason: hangar_plan::openstack::conditions::cloud::CREDENTIALS_NOT_FOUND,
             message: "neither spec.identityRef nor an OpenStackCluster of its Cluster names credentials"
                 .to_owned(),
             actor: hangar_api::conditions::Actor::ClusterOwner,

@@ -4,6 +4,7 @@
 //! (`status.initialization`). Deletion is a chain of stages (`delete`), derived anew from what still exists, so
 //! nothing is remembered: workers, then the control plane, then the infrastructure, then the finalizer.
 
+pub(crate) mod conditions;
 mod delete;
 mod endpoint;
 mod fold;
@@ -14,14 +15,14 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::ClusterStatus;
+use hangar_api::cluster::v1beta2::{Cluster, ClusterStatus};
 use hangar_api::names;
 use kube::core::DynamicObject;
 use serde_json::json;
 
 pub use observed::{Connection, Observed, Part, Probe};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::referred::{self, Claiming};
 
 /// A look at the tenant's API server once a minute: it is the only sign of a cluster that nobody uses.
@@ -54,36 +55,19 @@ impl Planner for Observed {
     }
 
     fn plan(&self) -> Plan<Step, ClusterStatus> {
-        let mut plan = Plan::default();
-        if let Some(until) = referred::paused(&self.cluster.metadata, Some(&self.cluster)) {
-            plan.status = status::paused(self, until);
-            return plan;
+        let mut draft = Draft::new(self);
+        if draft.is_paused(referred::paused(draft.metadata(), Some(&self.cluster))) {
+            return draft.finish();
         }
-        if self.is_deleting() {
-            let stage = delete::next(self);
-            plan.report.waits.push(stage.wait());
-            plan.status = status::deleting(self, &stage);
-            plan.steps.extend(stage.steps.into_iter().map(Step::Write));
-            plan.wake = Wake::after(self.now, MISSING_INTERVAL);
-            return plan;
-        }
-        let finalizers = self.cluster.metadata.finalizers.as_deref().unwrap_or_default();
-        if finalizers.iter().any(|finalizer| finalizer == names::CLUSTER_FINALIZER) {
-            for part in [Part::Infrastructure, Part::ControlPlane] {
-                plan.steps.extend(claim(self, part).map(Step::Write));
-            }
-            if let endpoint::Choice::Set(endpoint) = endpoint::choose(self) {
-                plan.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
-                let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
-                plan.steps.push(Write::itself(StepId::new("set", "endpoint", NAME), fields).into());
-            }
+        if draft.is_deleting() {
+            delete::draft(&mut draft);
+            draft.again(MISSING_INTERVAL);
         } else {
-            let metadata = &self.cluster.metadata;
-            plan.steps.push(Write::add_finalizer(metadata, names::CLUSTER_FINALIZER, NAME).into());
+            draft.say(conditions::deleting::NOT_DELETING);
+            keep(&mut draft);
         }
-        plan.status = status::normal(self);
-        plan.wake = wake(self);
-        plan
+        status::draft(&mut draft);
+        draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
@@ -91,6 +75,41 @@ impl Planner for Observed {
         if outcome.is_success() {
             self.written(step.write());
         }
+    }
+}
+
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(
+    Cluster in cluster,
+    conditions::available::TYPE => "Ready",
+    conditions::infrastructure_ready::TYPE => "InfrastructureReady",
+    conditions::control_plane_available::TYPE => "ControlPlaneReady",
+    conditions::control_plane_initialized::TYPE => "ControlPlaneInitialized"
+);
+
+fn keep(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    if draft.has_finalizer(names::CLUSTER_FINALIZER) {
+        for part in [Part::Infrastructure, Part::ControlPlane] {
+            draft.steps.extend(claim(observed, part).map(Step::Write));
+        }
+        if let endpoint::Choice::Set(endpoint) = endpoint::choose(observed) {
+            draft.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
+            let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+            draft.step(Write::itself(StepId::new("set", "endpoint", NAME), fields));
+        }
+    } else {
+        draft.step(Write::add_finalizer(draft.metadata(), names::CLUSTER_FINALIZER, NAME));
+    }
+    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
+    if is_missing(Part::Infrastructure) || is_missing(Part::ControlPlane) {
+        draft.again(MISSING_INTERVAL);
+    }
+    match observed.connection {
+        Connection::NotTried => {}
+        Connection::Answering => draft.again(PROBE_INTERVAL),
+        Connection::Failing { .. } => draft.again(FAILING_INTERVAL),
     }
 }
 
@@ -110,19 +129,4 @@ fn claim(observed: &Observed, part: Part) -> Option<Write> {
         }
         Claiming::Held | Claiming::Taken(_) => None,
     }
-}
-
-fn wake(observed: &Observed) -> Wake {
-    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
-    let missing = if is_missing(Part::Infrastructure) || is_missing(Part::ControlPlane) {
-        Wake::after(observed.now, MISSING_INTERVAL)
-    } else {
-        Wake::OnChange
-    };
-    let probe = match observed.connection {
-        Connection::NotTried => Wake::OnChange,
-        Connection::Answering => Wake::after(observed.now, PROBE_INTERVAL),
-        Connection::Failing { .. } => Wake::after(observed.now, FAILING_INTERVAL),
-    };
-    missing.sooner(probe)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
-use crate::flow::{Action, Identified as _};
+use crate::flow::{Action, Identified as _, Wake};
 use crate::referred::Referred;
 
 fn now() -> Timestamp {

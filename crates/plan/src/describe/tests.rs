@@ -44,7 +44,7 @@ fn starting() -> Objects {
         &json!({"conditions": [
             condition("Available", "False", "NotAvailable", "* EtcdClusterHealthy: waiting for 1 of 1 members"),
             condition(
-                "EtcdClusterHealthy", "False", "Starting",
+                "EtcdClusterHealthy", "False", "NotCreated",
                 "waiting for 1 of 1 members (Hangar must act)",
             ),
             condition("CertificatesValid", "True", "Valid", ""),

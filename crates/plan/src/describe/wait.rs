@@ -1,17 +1,15 @@
 //! What an object's conditions say.
 
+use hangar_api::conditions::{Actor, Polarity};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{Verdict, objects::text};
+use crate::conditions::{polarity, reason as declared};
 
 /// Conditions that summarise an object, the first that it has.
 const SUMMARIES: [&str; 2] = ["Available", "Ready"];
-
-/// Conditions that ought not to be True.
-const RAISED: [&str; 7] =
-    ["Deleting", "EndpointConflict", "Paused", "Remediating", "RollingOut", "ScalingDown", "ScalingUp"];
 
 /// One thing that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +21,7 @@ pub struct Waited {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Who must act, where the words say it.
+    /// Who must act, where the reason is one of ours; of several the usual one first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
 }
@@ -35,7 +33,7 @@ impl Waited {
             reason: "NotFound".to_owned(),
             message: format!("there is no {kind} {name}"),
             since: None,
-            who: Some("the owner of the cluster".to_owned()),
+            who: Some(Actor::ClusterOwner.to_string()),
         }
     }
 }
@@ -88,40 +86,42 @@ fn unsummarised(object: &Value) -> Verdict {
 /// What the object waits for. Its summary is left out where something else says more, and what its children say too.
 pub(super) fn waits(object: &Value, verdict: Verdict, has_waiting_children: bool) -> Vec<Waited> {
     let is_summary = |condition: &&Value| SUMMARIES.contains(&text(condition, "/type"));
-    let is_raised = |condition: &&Value| RAISED.contains(&text(condition, "/type"));
+    let kind = text(object, "/kind");
+    let is_raised = |condition: &&Value| polarity(text(condition, "/type")) == Polarity::Negative;
     let raised = conditions(object)
         .filter(is_raised)
         .filter(|condition| condition["status"] == "True" && !text(condition, "/message").is_empty());
-    let mut found: Vec<Waited> = raised.map(waited).collect();
+    let mut found: Vec<Waited> = raised.map(|condition| waited(kind, condition)).collect();
     if has_waiting_children {
         return found;
     }
     let lacking = |condition: &&Value| condition["status"] != "True" && !is_raised(condition);
     let parts: Vec<Waited> = conditions(object)
         .filter(|condition| lacking(condition) && !is_summary(condition))
-        .map(waited)
+        .map(|condition| waited(kind, condition))
         .collect();
     if !parts.is_empty() {
         found.extend(parts);
     } else if found.is_empty() && verdict != Verdict::Ready {
-        found.extend(conditions(object).filter(|condition| lacking(condition)).map(waited));
+        found.extend(
+            conditions(object)
+                .filter(|condition| lacking(condition))
+                .map(|condition| waited(kind, condition)),
+        );
     }
     found
 }
 
-fn waited(condition: &Value) -> Waited {
+fn waited(kind: &str, condition: &Value) -> Waited {
+    let (type_, reason) = (text(condition, "/type"), text(condition, "/reason"));
     let message = text(condition, "/message");
+    let who = declared(kind, type_, reason).map(|reason| reason.who).unwrap_or_default();
+    let who: Vec<String> = who.iter().map(ToString::to_string).collect();
     Waited {
-        condition: text(condition, "/type").to_owned(),
-        reason: text(condition, "/reason").to_owned(),
-        message: if message.is_empty() { text(condition, "/reason") } else { message }.to_owned(),
+        condition: type_.to_owned(),
+        reason: reason.to_owned(),
+        message: if message.is_empty() { reason } else { message }.to_owned(),
         since: since(condition),
-        who: who(message).map(str::to_owned),
+        who: (!who.is_empty()).then(|| who.join(" or ")),
     }
-}
-
-/// Conditions of ours end with `(somebody must act)`.
-fn who(message: &str) -> Option<&str> {
-    let before = message.trim_end().strip_suffix(" must act)")?;
-    before.rsplit_once('(').map(|(_, who)| who)
 }

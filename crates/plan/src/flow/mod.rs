@@ -13,6 +13,7 @@
 //! - **Steps say who executes them** ([`Step`]): a controller that does nothing in a cloud cannot write such a step.
 
 pub mod crash;
+mod draft;
 mod outcome;
 mod plan;
 mod planner;
@@ -23,11 +24,12 @@ mod step;
 mod wake;
 mod write;
 
+pub(crate) use draft::{Draft, Drafted, Subject, subject};
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};
 pub use planner::{PlanOf, Planner, StepOf};
 pub use read::{Read, Unknown};
-pub use report::{Actor, Decision, Report, Wait};
+pub use report::{Decision, Report};
 pub use rounds::{Ending, Next, ROUNDS, Ran, Rounds, Setbacks};
 pub use step::{Identified, Never, Step, StepId};
 pub use wake::{NotYet, Wake};

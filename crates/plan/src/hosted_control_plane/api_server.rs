@@ -13,18 +13,16 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::certificates::missing;
+use super::conditions::api_server_ready;
 use super::material::{Material, keys};
 use super::names::{Component, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
-use super::observed::{Observed, WorkloadFacts};
-use super::part::{Part, management_cluster};
+use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe, restricted};
-use super::step;
 use super::validate::{API_SERVER_PORT, Validated};
-use super::{etcd, konnectivity, kubeconfigs};
+use super::{Draft, etcd, konnectivity, kubeconfigs, step};
+use crate::conditions::shared::unread;
+use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
-
-/// Whether API servers serve, and all of them are as they should be.
-pub const API_SERVER_READY: &str = "APIServerReady";
 
 const PKI: &str = "/etc/kubernetes/pki";
 const CONFIGURATION: &str = "/etc/kubernetes/configuration";
@@ -55,35 +53,31 @@ fn settings(validated: &Validated<'_>) -> ApiServerPod {
     deployment.and_then(|deployment| deployment.api_server.clone()).unwrap_or_default()
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let observed = draft.observed;
     let facts = match &observed.api_server {
         Read::Unknown(unknown) => {
-            let waiting =
-                Waiting::new(Actor::Hangar, "a look at the API server's Deployment").because(&unknown.why);
-            part.unknown(API_SERVER_READY, "NotRead", &waiting);
-            return part;
+            return draft.say(unread(api_server_ready::TYPE, "the API server's Deployment", unknown));
         }
         read => read.iter().next(),
     };
-    part.objects.push(configuration(validated));
-    part.objects.push(validated.disruption_budget(validated.names.api_server(), Component::ApiServer));
+    draft.objects.push(configuration(validated));
+    draft.objects.push(validated.disruption_budget(validated.names.api_server(), Component::ApiServer));
     match (facts, gate(observed, validated)) {
-        (None, Err(waiting)) => part.fails(API_SERVER_READY, "NotCreated", &waiting),
+        (None, Err(waiting)) => draft.say(api_server_ready::NOT_CREATED.waiting(waiting)),
         (facts, _) => {
-            // Without a look at what is in the template it stays as it is.
+            // While it is not known what is in the template it stays as it is.
             if let Some((deployment, refused)) = deployment(observed, validated) {
-                part.objects.push(deployment);
+                draft.objects.push(deployment);
                 for flag in refused {
                     let why = "the control plane needs its own value";
-                    part.report.decide(format!("ignore kube-apiserver's --{flag}"), why);
+                    draft.report.decide(format!("ignore kube-apiserver's --{flag}"), why);
                 }
             }
-            finding(&mut part, observed, facts, validated.replicas);
+            readiness(draft, facts, validated.replicas);
         }
     }
-    refresh(observed, &mut part);
-    part
+    refresh(draft);
 }
 
 /// Whether it may be made.
@@ -95,37 +89,32 @@ fn gate(observed: &Observed, validated: &Validated<'_>) -> Result<(), Waiting> {
     let first = validated.names.etcd_pod(0);
     let has_begun =
         observed.etcd_pods.iter().any(|pod| pod.name == first && (pod.is_ready_to_start || pod.is_ready));
-    if has_begun { Ok(()) } else { Err(Waiting::new(management_cluster(), format!("pod {first} to start"))) }
+    if has_begun { Ok(()) } else { Err(Waiting::new(MANAGEMENT_CLUSTER, format!("pod {first} to start"))) }
 }
 
-fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, replicas: i32) {
+fn readiness(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, replicas: i32) {
     let ready = facts.map_or(0, |facts| facts.ready);
-    let trouble = observed
-        .api_server_pods
-        .iter()
-        .find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
     let mut waiting =
-        Waiting::new(management_cluster(), format!("API servers, {ready} of {replicas} are ready"));
-    if let Some(trouble) = trouble {
-        waiting = waiting.because(trouble);
-    }
+        Waiting::new(MANAGEMENT_CLUSTER, format!("API servers, {ready} of {replicas} are ready"));
+    waiting.detail = PodFacts::first_trouble(&draft.observed.api_server_pods);
     match facts {
-        Some(facts) if facts.is_rolled_out() && ready >= replicas => part.holds(API_SERVER_READY, "AllReady"),
+        Some(facts) if facts.is_rolled_out() && ready >= replicas => draft.say(api_server_ready::ALL_READY),
         Some(_) if ready > 0 => {
-            part.holds(API_SERVER_READY, "SomeReady");
-            part.wait(&waiting, None);
+            draft.say(api_server_ready::SOME_READY);
+            draft.report.wait(waiting);
         }
-        _ => part.fails(API_SERVER_READY, "NoneReady", &waiting),
+        _ => draft.say(api_server_ready::NONE_READY.waiting(waiting)),
     }
 }
 
 /// Pods that have not been told of the certificate that is in the Secret now.
-fn refresh(observed: &Observed, part: &mut Part) {
+fn refresh(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let Read::One(certificate) = observed.secret(Material::ApiServer) else { return };
     let pods = observed.api_server_pods.iter();
     for pod in pods.filter(|pod| !pod.is_deleting && pod.served.as_ref() != Some(&certificate.fingerprint)) {
         let served = [(SERVED_ANNOTATION.to_owned(), certificate.fingerprint.clone())].into();
-        part.steps.push(step::refresh(pod, &served));
+        draft.step(step::refresh(pod, &served));
     }
 }
 

@@ -15,19 +15,17 @@ use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
 use serde_json::json;
 
+use super::conditions::certificates_valid;
 use super::exposure::{node_host, reach};
 use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
 use super::membership::MOST_MEMBERS;
 use super::names::Component;
 use super::observed::{Observed, SecretFacts};
-use super::part::Part;
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{endpoint, trust};
+use super::{Draft, endpoint, trust};
+use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
-
-/// Whether everything that has to be proved can be proved.
-pub const CERTIFICATES_VALID: &str = "CertificatesValid";
 
 /// A leaf that ends this close to its authority's end was cut by it.
 const SAME_END: SignedDuration = SignedDuration::from_mins(5);
@@ -52,21 +50,19 @@ impl Observed {
     }
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut judged = Judgement::default();
     for material in Material::ALL {
-        judge(observed, validated, material, &mut part, &mut judged);
+        judge(draft, validated, material, &mut judged);
     }
-    judged.conclude(&mut part);
-    part.objects.extend(trust::objects(observed, validated));
-    part
+    judged.conclude(draft);
+    draft.objects.extend(trust::objects(draft.observed, validated));
 }
 
 /// What is wrong, gathered over all materials.
 #[derive(Default)]
 struct Judgement {
-    unread: Vec<(String, String)>,
+    unread: Vec<(String, Unknown)>,
     foreign: Vec<String>,
     /// With what is wrong.
     unusable: Vec<String>,
@@ -78,58 +74,47 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn conclude(self, part: &mut Part) {
+    fn conclude(self, draft: &mut Draft<'_>) {
         let listed = |names: &[String]| names.join(", ");
-        if !self.foreign.is_empty() {
-            let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's Secrets to go")
-                .because(format!("these names are taken: {}", listed(&self.foreign)));
-            part.fails(CERTIFICATES_VALID, "NameTaken", &waiting);
+        let finding = if !self.foreign.is_empty() {
+            certificates_valid::NAME_TAKEN
+                .waits("these Secrets to be deleted or renamed")
+                .because(format!("these names are taken: {}", listed(&self.foreign)))
         } else if !self.unusable.is_empty() {
-            let waiting =
-                Waiting::new(Actor::ClusterOwner, "Secrets that can be used, or none: then they are made")
-                    .because(self.unusable.join("; "));
-            part.fails(CERTIFICATES_VALID, "Unusable", &waiting);
+            certificates_valid::UNUSABLE
+                .waits("Secrets that can be used, or none: then they are made")
+                .because(self.unusable.join("; "))
         } else if !self.expired.is_empty() {
-            let waiting = Waiting::new(Actor::Operator, "new authorities").because(format!(
-                "these have ended, and all they signed with them: {}",
-                listed(&self.expired)
-            ));
-            part.fails(CERTIFICATES_VALID, "Expired", &waiting);
-        } else if let Some((_, why)) = self.unread.first() {
+            let ended = listed(&self.expired);
+            certificates_valid::EXPIRED
+                .waits("new authorities")
+                .because(format!("these have ended, and all they signed with them: {ended}"))
+        } else if let Some((_, unknown)) = self.unread.first() {
             let names: Vec<String> = self.unread.iter().map(|(name, _)| name.clone()).collect();
-            let waiting = Waiting::new(Actor::Hangar, format!("a look at the Secrets {}", listed(&names)));
-            part.unknown(CERTIFICATES_VALID, "NotRead", &waiting.because(why));
+            unread(certificates_valid::TYPE, &format!("the Secrets {}", listed(&names)), unknown)
         } else if !self.minting.is_empty() {
-            let mut waiting = Waiting::new(Actor::Hangar, listed(&self.minting));
-            if !self.troubles.is_empty() {
-                waiting = waiting.because(self.troubles.join("; "));
-            }
-            part.fails(CERTIFICATES_VALID, "Minting", &waiting);
+            let trouble = (!self.troubles.is_empty()).then(|| self.troubles.join("; "));
+            certificates_valid::MINTING.waits(listed(&self.minting)).because_of(trouble)
         } else {
-            part.holds(CERTIFICATES_VALID, "Valid");
             for trouble in self.troubles {
-                part.wait(&Waiting::new(Actor::Hangar, "a renewal").because(trouble), None);
+                draft.report.wait(Waiting::new(Actor::Hangar, "a renewal").because(trouble));
             }
-        }
+            certificates_valid::VALID.into()
+        };
+        draft.say(finding);
         if !self.ending.is_empty() {
-            let waiting =
-                Waiting::new(Actor::Operator, format!("new authorities before {} end", listed(&self.ending)));
-            part.wait(&waiting, None);
+            let on = format!("new authorities before {} end", listed(&self.ending));
+            draft.report.wait(Waiting::new(Actor::Operator, on));
         }
     }
 }
 
-fn judge(
-    observed: &Observed,
-    validated: &Validated<'_>,
-    material: Material,
-    part: &mut Part,
-    judged: &mut Judgement,
-) {
+fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, judged: &mut Judgement) {
+    let observed = draft.observed;
     let name = validated.names.secret(material);
     let facts = match observed.secret(material) {
-        Read::Unknown(unknown) => return judged.unread.push((name, unknown.why)),
-        Read::Many(_) => return judged.unread.push((name, "a name leads to several Secrets".to_owned())),
+        Read::Unknown(unknown) => return judged.unread.push((name, unknown)),
+        Read::Many(_) => return judged.unread.push((name, Unknown::new("a name leads to several Secrets"))),
         Read::Absent => None,
         Read::One(facts) => Some(facts),
     };
@@ -154,11 +139,11 @@ fn judge(
     let Some(content) = content(observed, validated, material) else { return };
     let Some(why) = reason(observed, material, facts, &content) else {
         if let Some(at) = facts.and_then(SecretFacts::renew_at).filter(|at| *at > observed.now) {
-            part.wake = part.wake.sooner(Wake::At(at));
+            draft.wake_at(Wake::At(at));
         }
         return;
     };
-    part.report.decide(format!("mint {name}"), why.to_string());
+    draft.report.decide(format!("mint {name}"), why.to_string());
     // What is there still works while its successor is minted, unless it has ended.
     if facts.is_none_or(|facts| facts.is_expired(observed.now)) {
         judged.minting.push(name.clone());
@@ -172,7 +157,7 @@ fn judge(
     let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
     let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
-    part.steps.push(step);
+    draft.step(step);
 }
 
 /// Why it has to be minted now, if it has to.

@@ -8,27 +8,26 @@ use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::ScalablePod;
 
 use super::certificates::missing;
+use super::conditions::controllers_ready;
 use super::material::Material;
 use super::observed::{Observed, WorkloadFacts};
-use super::part::{Part, management_cluster};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
-use super::{controller_manager, scheduler};
-use crate::flow::{Read, Unknown};
-
-/// Whether the controller manager and the scheduler are at work.
-pub const CONTROLLERS_READY: &str = "ControllersReady";
+use super::{Draft, controller_manager, scheduler};
+use crate::conditions::shared;
+use crate::conditions::who::MANAGEMENT_CLUSTER;
+use crate::flow::Read;
 
 /// Where both have their files.
 pub(super) const PKI: &str = "/etc/kubernetes/pki";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let observed = draft.observed;
     let mut waiting = Vec::new();
-    let mut unread = Vec::new();
-    part.objects.push(controller_manager::configuration(validated));
-    part.objects.push(scheduler::configuration(validated));
+    let mut unread = None;
+    draft.objects.push(controller_manager::configuration(validated));
+    draft.objects.push(scheduler::configuration(validated));
     let pair: [(&str, &Read<WorkloadFacts>, &[Material]); 2] = [
         ("controller manager", &observed.controller_manager, &controller_manager::MATERIALS),
         ("scheduler", &observed.scheduler, &scheduler::MATERIALS),
@@ -36,7 +35,7 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     for (name, read, materials) in pair {
         let facts = match read {
             Read::Unknown(unknown) => {
-                unread.push((name, unknown));
+                unread.get_or_insert((format!("the {name}'s Deployment"), unknown));
                 continue;
             }
             read => read.iter().next(),
@@ -48,31 +47,21 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             continue;
         }
         let version = version(observed, validated, facts);
-        part.objects.push(match name {
-            "scheduler" => scheduler::deployment(validated, &version, &mut part.report),
-            _ => controller_manager::deployment(validated, &version, &mut part.report),
+        draft.objects.push(match name {
+            "scheduler" => scheduler::deployment(validated, &version, &mut draft.report),
+            _ => controller_manager::deployment(validated, &version, &mut draft.report),
         });
         if facts.is_none_or(|facts| facts.ready == 0) {
-            waiting.push(Waiting::new(management_cluster(), format!("a {name} to be ready")));
+            waiting.push(Waiting::new(MANAGEMENT_CLUSTER, format!("a {name} to be ready")));
         }
     }
-    conclude(&mut part, &unread, &waiting);
-    part
-}
-
-fn conclude(part: &mut Part, unread: &[(&str, &Unknown)], waiting: &[Waiting]) {
-    if let Some((name, unknown)) = unread.first() {
-        let waiting =
-            Waiting::new(Actor::Hangar, format!("a look at the {name}'s Deployment")).because(&unknown.why);
-        part.unknown(CONTROLLERS_READY, "NotRead", &waiting);
-    } else if let Some(first) = waiting.first() {
-        part.fails(CONTROLLERS_READY, "NotReady", first);
-        for other in waiting.iter().skip(1).filter(|other| *other != first) {
-            part.wait(other, None);
-        }
-    } else {
-        part.holds(CONTROLLERS_READY, "Ready");
-    }
+    let mut waiting = waiting.into_iter();
+    draft.say(match (unread, waiting.next()) {
+        (Some((what, unknown)), _) => shared::unread(controllers_ready::TYPE, &what, unknown),
+        (None, Some(first)) => controllers_ready::NOT_READY.waiting(first),
+        (None, None) => controllers_ready::READY.into(),
+    });
+    waiting.for_each(|waiting| draft.report.wait(waiting));
 }
 
 fn gate(observed: &Observed, materials: &[Material]) -> Result<(), Waiting> {
@@ -82,7 +71,7 @@ fn gate(observed: &Observed, materials: &[Material]) -> Result<(), Waiting> {
     }
     match &observed.api_server {
         Read::One(facts) if facts.ready > 0 => Ok(()),
-        _ => Err(Waiting::new(management_cluster(), "the first API server to be ready")),
+        _ => Err(Waiting::new(MANAGEMENT_CLUSTER, "the first API server to be ready")),
     }
 }
 

@@ -8,51 +8,33 @@
 //! which they were asked, so it stays the same until the last is gone: one write for a phase instead of one for each
 //! object, and still a name where one of them hangs.
 
-use hangar_api::conditions::{Actor, Finding, Waiting};
+use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::{CLUSTER_NAME_LABEL, HOSTED_CONTROL_PLANE_FINALIZER};
 
+use super::conditions::deleting;
 use super::material::Material;
 use super::names::Names;
 use super::observed::{ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts};
-use super::part::{Part, management_cluster};
-use super::step;
+use super::{Draft, step};
+use crate::conditions::shared::unreadable;
+use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
 
-/// Whether the control plane is being deleted.
-pub const DELETING: &str = "Deleting";
-
-pub(super) fn plan(observed: &Observed) -> Part {
-    let mut part = Part::default();
-    let finalizers = observed.control_plane.metadata.finalizers.iter().flatten();
-    if !finalizers.into_iter().any(|finalizer| finalizer == HOSTED_CONTROL_PLANE_FINALIZER) {
-        // Ours is gone; others may still hold it.
-        part.findings.push(Finding::raised(
-            DELETING,
-            "Released",
-            &Waiting::new(management_cluster(), "others"),
-        ));
-        return part;
+pub(super) fn draft(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    if !draft.has_finalizer(HOSTED_CONTROL_PLANE_FINALIZER) {
+        return draft.say(deleting::RELEASED.waits("the finalizers of others to be removed"));
     }
-    let Some(names) = names(observed) else {
-        // Nobody ever owned it, so nothing was ever made for it.
-        part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
-        part.findings.push(Finding::raised(
-            DELETING,
-            "Releasing",
-            &Waiting::new(Actor::Hangar, "the finalizer"),
-        ));
-        return part;
-    };
-    for phase in [controllers, etcd, keys] {
-        if let Some(waiting) = phase(observed, &names, &mut part) {
-            part.wait(&waiting, None);
-            part.findings.push(Finding::raised(DELETING, "Deleting", &waiting));
-            return part;
+    // Without names nobody ever owned it, so nothing was ever made for it.
+    if let Some(names) = names(observed) {
+        for phase in [controllers, etcd, keys] {
+            if let Some(waiting) = phase(draft, &names) {
+                return draft.say(deleting::DELETING.waiting(waiting));
+            }
         }
     }
-    part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
-    part.findings.push(Finding::raised(DELETING, "Releasing", &Waiting::new(Actor::Hangar, "the finalizer")));
-    part
+    draft.step(step::release(draft.metadata(), HOSTED_CONTROL_PLANE_FINALIZER));
+    draft.say(deleting::RELEASING.waits("the finalizer to be removed"));
 }
 
 /// Names of what may be there; the Cluster's from its reference, or the label, where it is gone already.
@@ -102,30 +84,33 @@ impl Deletable for SecretFacts {
     }
 }
 
-fn controllers(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
+fn controllers(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
+    let observed = draft.observed;
     let deployment = ("apps/v1", "Deployment");
     [
-        gone(&observed.scheduler, names, deployment, names.scheduler(), part),
-        gone(&observed.controller_manager, names, deployment, names.controller_manager(), part),
-        gone(&observed.api_server, names, deployment, names.api_server(), part),
+        gone(draft, &observed.scheduler, names, deployment, names.scheduler()),
+        gone(draft, &observed.controller_manager, names, deployment, names.controller_manager()),
+        gone(draft, &observed.api_server, names, deployment, names.api_server()),
     ]
     .into_iter()
     .flatten()
     .next_back()
 }
 
-fn etcd(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
+fn etcd(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
+    let observed = draft.observed;
     [
-        gone(&observed.service, names, ("v1", "Service"), names.api_server_service(), part),
-        gone(&observed.tunnel, names, ("v1", "Service"), names.konnectivity_service(), part),
-        gone(&observed.etcd, names, ("apps/v1", "StatefulSet"), names.etcd(), part),
+        gone(draft, &observed.service, names, ("v1", "Service"), names.api_server_service()),
+        gone(draft, &observed.tunnel, names, ("v1", "Service"), names.konnectivity_service()),
+        gone(draft, &observed.etcd, names, ("apps/v1", "StatefulSet"), names.etcd()),
     ]
     .into_iter()
     .flatten()
     .next_back()
 }
 
-fn keys(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> {
+fn keys(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
+    let observed = draft.observed;
     let mut waiting = None;
     for material in Material::ALL.into_iter().rev() {
         let read = observed.secret(material);
@@ -134,7 +119,7 @@ fn keys(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> 
             continue;
         }
         let read = read.map(Clone::clone);
-        let wait = gone(&read, names, ("v1", "Secret"), names.secret(material), part);
+        let wait = gone(draft, &read, names, ("v1", "Secret"), names.secret(material));
         waiting = wait.or(waiting);
     }
     waiting
@@ -142,11 +127,11 @@ fn keys(observed: &Observed, names: &Names, part: &mut Part) -> Option<Waiting> 
 
 /// Asks for an object to be deleted; what is waited for until it is seen to be gone.
 fn gone<T: Deletable>(
+    draft: &mut Draft<'_>,
     read: &Read<T>,
     names: &Names,
     (api_version, kind): (&str, &str),
     name: String,
-    part: &mut Part,
 ) -> Option<Waiting> {
     let object = ObjectIdentity {
         api_version: api_version.to_owned(),
@@ -157,13 +142,11 @@ fn gone<T: Deletable>(
     let waiting = |actor| Some(Waiting::new(actor, format!("{object} to be gone")));
     match read {
         Read::Absent => None,
-        Read::Unknown(unknown) => {
-            Some(Waiting::new(Actor::Hangar, format!("a look at {object}")).because(&unknown.why))
-        }
-        Read::One(facts) if facts.is_deleting() => waiting(management_cluster()),
+        Read::Unknown(unknown) => Some(unreadable(&object.to_string(), unknown)),
+        Read::One(facts) if facts.is_deleting() => waiting(MANAGEMENT_CLUSTER),
         Read::One(facts) => {
             if let Some(uid) = facts.uid() {
-                part.steps.push(step::delete(&object, uid));
+                draft.step(step::delete(&object, uid));
             }
             waiting(Actor::Hangar)
         }

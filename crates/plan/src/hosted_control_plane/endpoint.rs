@@ -4,19 +4,16 @@
 //! infrastructure object has no host, there as well; the Cluster gets it from these. An endpoint that was published is
 //! never changed by us: nodes and kubeconfigs hold on to it.
 
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::ExposureType;
 
+use super::conditions::endpoint_ready;
 use super::exposure::{Reach, node_host, reach};
 use super::observed::Observed;
-use super::part::Part;
-use super::step;
 use super::validate::Validated;
+use super::{Draft, step};
 use crate::flow::{Identified as _, Read};
-
-/// Whether the API server has an endpoint that everybody agrees on.
-pub const ENDPOINT_READY: &str = "EndpointReady";
 
 /// The endpoint, once it is known.
 pub(super) fn known(observed: &Observed, validated: &Validated<'_>) -> Option<Endpoint> {
@@ -33,70 +30,61 @@ pub(super) fn hosts(observed: &Observed, validated: &Validated<'_>) -> Vec<Strin
     given.chain(cluster).chain(reached).chain(nodes).filter(|host| !host.is_empty()).collect()
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let observed = draft.observed;
     let reached = reach(observed, validated);
     let Some(endpoint) = known(observed, validated) else {
         let waiting = reached.err().unwrap_or_else(|| Waiting::new(Actor::Hangar, "an endpoint"));
-        let reason =
-            if validated.exposure == ExposureType::Gateway { "ExposureNotBuilt" } else { "NoAddress" };
-        part.fails(ENDPOINT_READY, reason, &waiting);
-        return part;
+        let is_built = validated.exposure != ExposureType::Gateway;
+        let reason = if is_built { endpoint_ready::NO_ADDRESS } else { endpoint_ready::EXPOSURE_NOT_BUILT };
+        return draft.say(reason.waiting(waiting));
     };
     if validated.settings.control_plane_endpoint.as_ref() != Some(&endpoint) {
-        part.report.decide(format!("publish endpoint {endpoint}"), "it is known now");
-        part.steps.push(step::publish(&endpoint));
+        draft.report.decide(format!("publish endpoint {endpoint}"), "it is known now");
+        draft.step(step::publish(&endpoint));
     }
     if let Read::One(infrastructure) = &observed.infrastructure
         && infrastructure.endpoint.host.is_empty()
     {
-        part.report.decide(
-            format!("publish endpoint {endpoint} to {} {}", infrastructure.kind, infrastructure.name),
-            "it has none of its own",
-        );
-        let who = format!("{} {}", infrastructure.kind, infrastructure.name);
+        let whose = format!("{} {}", infrastructure.kind, infrastructure.name);
+        draft.report.decide(format!("publish endpoint {endpoint} to {whose}"), "it has none of its own");
         let step = step::publish_to(infrastructure, &endpoint);
         let trouble = observed.troubles.get(&step.id());
-        part.steps.push(step);
-        if let Some(words) = trouble {
-            let waiting = Waiting::new(Actor::Operator, format!("{who} to take the endpoint {endpoint}"));
-            part.fails(ENDPOINT_READY, "NotPublished", &waiting.because(words));
-            return part;
+        draft.step(step);
+        if let Some(why) = trouble {
+            let on = format!("{whose} to take the endpoint {endpoint}");
+            return draft.say(endpoint_ready::NOT_PUBLISHED.waits(on).because(why));
         }
     }
-    judge(observed, validated, &endpoint, reached, &mut part);
-    part
+    draft.say(judged(observed, validated, &endpoint, reached));
 }
 
-fn judge(
+fn judged(
     observed: &Observed,
     validated: &Validated<'_>,
     endpoint: &Endpoint,
     reached: Result<Reach, Waiting>,
-    part: &mut Part,
-) {
+) -> Finding {
     let others = observed.infrastructure.iter().map(|infrastructure| {
         (format!("{} {}", infrastructure.kind, infrastructure.name), &infrastructure.endpoint)
     });
     let cluster =
         observed.cluster.iter().map(|cluster| (format!("Cluster {}", cluster.name), &cluster.endpoint));
     let different = others.chain(cluster).find(|(_, other)| other.is_valid() && *other != endpoint);
-    if let Some((who, other)) = different {
-        let waiting = Waiting::new(Actor::ClusterOwner, "one endpoint for all")
-            .because(format!("{who} says {other}, the control plane is reached at {endpoint}"));
-        return part.fails(ENDPOINT_READY, "Conflict", &waiting);
+    if let Some((whose, other)) = different {
+        return endpoint_ready::CONFLICT
+            .waits("one endpoint for all")
+            .because(format!("{whose} says {other}, the control plane is reached at {endpoint}"));
     }
     match reached {
-        Err(waiting) => part.fails(ENDPOINT_READY, "NoAddress", &waiting),
+        Err(waiting) => endpoint_ready::NO_ADDRESS.waiting(waiting),
         Ok(reach) if has_moved(validated, endpoint, &reach) => {
-            let waiting =
-                Waiting::new(Actor::Operator, "the load balancer's former address").because(format!(
-                    "nodes and kubeconfigs use {}, the load balancer has {:?} now",
-                    endpoint.host, reach.targets
-                ));
-            part.fails(ENDPOINT_READY, "AddressChanged", &waiting);
+            endpoint_ready::ADDRESS_CHANGED.waits("the load balancer's former address").because(format!(
+                "nodes and kubeconfigs use {}, the load balancer has {:?} now",
+                endpoint.host, reach.targets
+            ))
         }
-        Ok(_) => part.holds(ENDPOINT_READY, "Published"),
+        Ok(_) => endpoint_ready::PUBLISHED.into(),
     }
 }
 

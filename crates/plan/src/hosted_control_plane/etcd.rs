@@ -15,19 +15,19 @@ use hangar_api::naming;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 
+use super::Draft;
 use super::certificates::missing;
+use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
 use super::names::Component;
 use super::object::document;
-use super::observed::{Observed, WorkloadFacts};
-use super::part::{Part, management_cluster};
+use super::observed::{PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container, mount, probe};
 use super::validate::Validated;
+use crate::conditions::shared::unread;
+use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
-
-/// Whether etcd has a quorum, and how many members are ready.
-pub const ETCD_CLUSTER_HEALTHY: &str = "EtcdClusterHealthy";
 
 pub(super) const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
@@ -51,43 +51,38 @@ pub(super) fn membership(validated: &Validated<'_>) -> Membership {
     validated.bootstrapped.unwrap_or_else(|| Membership::first(validated.wanted_members))
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let observed = draft.observed;
     let members = membership(validated).members;
-    match &observed.etcd {
+    let facts = match &observed.etcd {
         Read::Unknown(unknown) => {
-            let waiting = Waiting::new(Actor::Hangar, "a look at etcd's StatefulSet").because(&unknown.why);
-            part.unknown(ETCD_CLUSTER_HEALTHY, "NotRead", &waiting);
-            return part;
+            return draft.say(unread(etcd_cluster_healthy::TYPE, "etcd's StatefulSet", unknown));
         }
-        read => {
-            let facts = read.iter().next();
-            finding(&mut part, observed, facts, members);
-            if validated.bootstrapped.is_none() && facts.is_some_and(|facts| facts.ready >= quorum(members)) {
-                part.report.decide("record etcd's members", "they have formed a cluster");
-                part.steps.push(membership(validated).record());
-            }
-        }
+        read => read.iter().next(),
+    };
+    health(draft, facts, members);
+    if validated.bootstrapped.is_none() && facts.is_some_and(|facts| facts.ready >= quorum(members)) {
+        draft.report.decide("record etcd's members", "they have formed a cluster");
+        draft.step(membership(validated).record());
     }
-    part.objects.push(configuration(validated));
-    part.objects.push(governing_service(validated));
-    part.objects.extend((0..members).map(|ordinal| member_service(validated, ordinal)));
-    part.objects.push(network_policy(validated));
-    part.objects.push(validated.disruption_budget(validated.names.etcd(), Component::Etcd));
+    draft.objects.push(configuration(validated));
+    draft.objects.push(governing_service(validated));
+    draft.objects.extend((0..members).map(|ordinal| member_service(validated, ordinal)));
+    draft.objects.push(network_policy(validated));
+    draft.objects.push(validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
     if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
-        part.objects.push(stateful_set(validated));
+        draft.objects.push(stateful_set(validated));
     } else {
-        part.wait(&Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))), None);
+        draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
     if members != validated.wanted_members {
         let why = "the number of members is that of the first start; changing it is not built yet";
-        part.report.decide(
+        draft.report.decide(
             format!("keep {members} etcd members though {} are wanted", validated.wanted_members),
             why,
         );
     }
-    part
 }
 
 /// How many members decide.
@@ -95,24 +90,20 @@ pub(super) fn quorum(members: i32) -> i32 {
     members / 2 + 1
 }
 
-fn finding(part: &mut Part, observed: &Observed, facts: Option<&WorkloadFacts>, members: i32) {
+fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32) {
     let ready = facts.map_or(0, |facts| facts.ready);
-    let trouble =
-        observed.etcd_pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
     let mut waiting =
-        Waiting::new(management_cluster(), format!("etcd's members, {ready} of {members} are ready"));
-    if let Some(trouble) = trouble {
-        waiting = waiting.because(trouble);
-    }
+        Waiting::new(MANAGEMENT_CLUSTER, format!("etcd's members, {ready} of {members} are ready"));
+    waiting.detail = PodFacts::first_trouble(&draft.observed.etcd_pods);
     if facts.is_none() {
-        part.fails(ETCD_CLUSTER_HEALTHY, "NotCreated", &Waiting::new(Actor::Hangar, "etcd's StatefulSet"));
+        draft.say(etcd_cluster_healthy::NOT_CREATED.waits("etcd's StatefulSet"));
     } else if ready < quorum(members) {
-        part.fails(ETCD_CLUSTER_HEALTHY, "NoQuorum", &waiting);
+        draft.say(etcd_cluster_healthy::NO_QUORUM.waiting(waiting));
+    } else if ready < members {
+        draft.say(etcd_cluster_healthy::QUORUM);
+        draft.report.wait(waiting);
     } else {
-        part.holds(ETCD_CLUSTER_HEALTHY, if ready < members { "Quorum" } else { "AllReady" });
-        if ready < members {
-            part.wait(&waiting, None);
-        }
+        draft.say(etcd_cluster_healthy::ALL_READY);
     }
 }
 

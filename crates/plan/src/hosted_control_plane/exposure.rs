@@ -16,10 +16,12 @@ use hangar_api::controlplane::v1alpha1::{ExposureType, LoadBalancerExposure};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
+use super::Draft;
 use super::names::Component;
 use super::observed::{Observed, ServiceFacts};
-use super::part::{Part, management_cluster};
 use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
+use crate::conditions::shared::unreadable;
+use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
 
 /// The two Services.
@@ -37,9 +39,7 @@ impl Door {
         };
         match read {
             Read::One(service) => Ok(service),
-            Read::Unknown(unknown) => {
-                Err(Waiting::new(Actor::Hangar, format!("a look at {whose}")).because(&unknown.why))
-            }
+            Read::Unknown(unknown) => Err(unreadable(whose, unknown)),
             Read::Absent | Read::Many(_) => Err(Waiting::new(Actor::Hangar, whose)),
         }
     }
@@ -74,7 +74,7 @@ impl Door {
             }
             ExposureType::ClusterIP => {
                 let host = service.cluster_ip.clone();
-                let waiting = || Waiting::new(management_cluster(), "an address of the Service");
+                let waiting = || Waiting::new(MANAGEMENT_CLUSTER, "an address of the Service");
                 host.map(|host| Endpoint { host, port }).ok_or_else(waiting)
             }
             ExposureType::NodePort => {
@@ -83,7 +83,7 @@ impl Door {
                         .because("taking the nodes' own addresses is not built yet")
                 })?;
                 let name = self.port_name();
-                let waiting = || Waiting::new(management_cluster(), format!("a node port for {name}"));
+                let waiting = || Waiting::new(MANAGEMENT_CLUSTER, format!("a node port for {name}"));
                 let port = service.node_ports.get(name).copied().ok_or_else(waiting)?;
                 Ok(Endpoint { host, port })
             }
@@ -136,19 +136,14 @@ pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Re
     Ok(Reach { people, nodes, agents, targets, target_port: api.port })
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     for door in [Door::Api, Door::Tunnel] {
-        part.objects.push(service(validated, door));
-        if door.facts(observed).is_ok_and(|facts| facts.is_deleting) {
-            part.report.wait(
-                "the Service to be gone, so that it can be made again",
-                None,
-                crate::flow::Actor::Kubernetes,
-            );
+        draft.objects.push(service(validated, door));
+        if door.facts(draft.observed).is_ok_and(|facts| facts.is_deleting) {
+            let on = "the Service to be gone, so that it can be made again";
+            draft.report.wait(Waiting::new(MANAGEMENT_CLUSTER, on));
         }
     }
-    part
 }
 
 fn node_addresses<'validated>(validated: &'validated Validated<'_>) -> &'validated [String] {

@@ -21,6 +21,7 @@
 
 mod api_server;
 mod certificates;
+pub(crate) mod conditions;
 mod controller_manager;
 mod controllers;
 mod core_dns;
@@ -39,9 +40,7 @@ mod membership;
 pub mod names;
 mod object;
 pub mod observed;
-mod part;
 mod pod;
-mod report;
 mod rights;
 mod scheduler;
 mod status;
@@ -50,14 +49,14 @@ mod tenant;
 mod tenant_pod;
 mod tenant_rbac;
 mod trust;
+mod unsupported;
 mod validate;
 mod version;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::conditions::{Actor, Finding, Waiting};
-use hangar_api::controlplane::v1alpha1::HostedControlPlaneStatus;
+use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};
 use hangar_api::names::{BLOCK_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
@@ -74,25 +73,11 @@ pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
 
-use crate::flow::{self, Frontier, Identified as _, Never, Outcome, Planner, Read, StepId, Wake};
-use part::Part;
-pub(crate) use report::without_effect;
-use status::Draft;
-
-/// Types of the conditions of a hosted control plane.
-pub mod condition {
-    pub use super::api_server::API_SERVER_READY;
-    pub use super::certificates::CERTIFICATES_VALID;
-    pub use super::controllers::CONTROLLERS_READY;
-    pub use super::delete::DELETING;
-    pub use super::endpoint::ENDPOINT_READY;
-    pub use super::etcd::ETCD_CLUSTER_HEALTHY;
-    pub use super::report::SETTINGS_EFFECTIVE;
-    pub use super::status::{
-        AVAILABLE, PAUSED, READY, ROLLING_OUT, SCALING_DOWN, SCALING_UP, SPECIFICATION_VALID,
-    };
-    pub use super::tenant::WORKLOAD_READY;
-}
+use crate::conditions::shared::unreadable;
+use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, subject};
+use crate::referred;
+use conditions::{not_rendered, nothing_done};
+pub(crate) use unsupported::without_effect;
 
 /// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
 pub mod addons {
@@ -138,22 +123,12 @@ impl Planner for Observed {
 
     fn plan(&self) -> Plan {
         let mut draft = Draft::new(self);
-        draft.counters();
-        let part = decide(self, &mut draft);
-        for finding in part.findings {
-            draft.finding(finding);
+        status::counters(&mut draft);
+        decide(&mut draft);
+        if self.has_unread() {
+            draft.again(READ_AGAIN);
         }
-        Plan {
-            objects: part.objects,
-            steps: Frontier::from_iter(part.steps),
-            status: draft.finish(),
-            report: part.report,
-            wake: if self.has_unread() {
-                part.wake.sooner(Wake::after(self.now, READ_AGAIN))
-            } else {
-                part.wake
-            },
-        }
+        draft.finish()
     }
 
     /// Minting answers [`Outcome::Created`] with the metadata of the Secret, or with no more than the fingerprint of what
@@ -193,6 +168,10 @@ impl Planner for Observed {
     }
 }
 
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(HostedControlPlane in control_plane);
+
 /// The objects that the tenant should have now, in order; empty while something they need is not known. Observers read
 /// these in the tenant, before they plan.
 pub fn tenant_objects(observed: &Observed) -> Vec<DynamicObject> {
@@ -220,96 +199,78 @@ fn is_referred(observed: &Observed, cluster: &ClusterFacts) -> bool {
     cluster.control_plane.is_some() && cluster.control_plane == observed.control_plane.metadata.name
 }
 
-fn decide(observed: &Observed, draft: &mut Draft<'_>) -> Part {
-    let mut part = Part::default();
+fn decide(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let cluster = match &observed.cluster {
-        Read::Unknown(unknown) => {
-            // Not even whether it is paused can be told.
-            part.wait(&Waiting::new(Actor::Hangar, "a look at the Cluster").because(&unknown.why), None);
-            return part;
-        }
+        // Not even whether it is paused can be told.
+        Read::Unknown(unknown) => return draft.report.wait(unreadable("the Cluster", unknown)),
         read => read.iter().next(),
     };
-    let is_paused = validate::is_paused(&observed.control_plane, cluster);
-    draft.paused(is_paused);
-    if is_paused {
-        part.report.decide("do nothing", "reconciliation is paused");
-        return part;
+    let is_cluster_paused = cluster.is_some_and(|cluster| cluster.is_paused);
+    if draft.is_paused(referred::paused_by(draft.metadata(), is_cluster_paused)) {
+        return;
     }
-    if observed.control_plane.metadata.deletion_timestamp.is_some() {
-        draft.leaving();
-        return delete::plan(observed);
+    if draft.is_deleting() {
+        status::leaving(draft);
+        return delete::draft(draft);
     }
     let Some(cluster) = cluster else {
-        let waiting = Waiting::new(Actor::ClusterOwner, "a Cluster that owns this control plane");
-        draft.unavailable("NoOwner", &waiting);
-        part.wait(&waiting, None);
-        return part;
+        let finding = nothing_done::NO_OWNER.waits("a Cluster that owns this control plane");
+        return status::unavailable(draft, finding);
     };
     if !is_referred(observed, cluster) {
         let other = cluster.control_plane.as_ref();
         let other = other.map_or_else(|| "none".to_owned(), |name| format!("HostedControlPlane {name}"));
-        let waiting =
-            Waiting::new(Actor::ClusterOwner, format!("Cluster {} to refer to this one", cluster.name))
-                .because(format!("of all control planes of this kind it refers to {other}"));
-        draft.left_alone("NotReferenced", &waiting);
-        part.wait(&waiting, None);
-        return part;
+        let finding = nothing_done::NOT_REFERENCED
+            .waits(format!("Cluster {} to refer to this one", cluster.name))
+            .because(format!("of all control planes of this kind it refers to {other}"));
+        return status::left_alone(draft, finding);
     }
     let epoch = match Epoch::recorded(&observed.control_plane) {
         Recorded::Known(epoch) => epoch,
         Recorded::Nothing => Epoch::CURRENT,
         Recorded::Strange(text) => {
-            let waiting = Waiting::new(Actor::Operator, "a Hangar that knows its render epoch")
+            let finding = not_rendered::NEWER_EPOCH
+                .waits("a Hangar that knows its render epoch")
                 .because(format!("it was rendered with epoch {text}, by a newer Hangar"));
-            draft.invalid("NewerEpoch", &waiting);
-            part.wait(&waiting, None);
-            return part;
+            return status::invalid(draft, finding);
         }
     };
     match validate(&observed.control_plane, cluster, epoch) {
         Err(errors) => {
-            let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let waiting = Waiting::new(Actor::ClusterOwner, "a specification that can be rendered")
-                .because(words.join("; "));
-            draft.invalid("Invalid", &waiting);
-            part.wait(&waiting, None);
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let finding = not_rendered::INVALID.waits("a specification that can be rendered");
+            status::invalid(draft, finding.because(errors.join("; ")));
         }
-        Ok(validated) => render(observed, &validated, draft, &mut part),
+        Ok(validated) => render(draft, &validated),
     }
-    part
 }
 
 /// All concerns, each alone. Until the epoch is recorded nothing is rendered: a newer Hangar might do it differently.
-fn render(observed: &Observed, validated: &Validated<'_>, draft: &mut Draft<'_>, part: &mut Part) {
-    part.absorb(claim(observed, validated));
-    if Epoch::recorded(&observed.control_plane) == Recorded::Nothing {
-        draft.unavailable(
-            "NotClaimed",
-            &Waiting::new(Actor::Hangar, "the control plane to be marked as ours"),
-        );
-        return;
+fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    claim(draft, validated);
+    if Epoch::recorded(&draft.observed.control_plane) == Recorded::Nothing {
+        let finding = nothing_done::NOT_CLAIMED.waits("its finalizer and its render epoch to be written");
+        return status::unavailable(draft, finding);
     }
     for concern in [
-        certificates::plan,
-        exposure::plan,
-        etcd::plan,
-        api_server::plan,
-        controllers::plan,
-        endpoint::plan,
-        tenant::plan,
-        report::plan,
+        certificates::draft,
+        exposure::draft,
+        etcd::draft,
+        api_server::draft,
+        controllers::draft,
+        endpoint::draft,
+        tenant::draft,
+        unsupported::draft,
     ] {
-        part.absorb(concern(observed, validated));
+        concern(draft, validated);
     }
-    let findings: Vec<Finding> = std::mem::take(&mut part.findings);
-    draft.rendered(validated, findings);
+    status::rendered(draft, validated);
 }
 
 /// Marks the control plane as ours, where something of the mark is missing.
-fn claim(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
-    let metadata = &observed.control_plane.metadata;
+fn claim(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let metadata = draft.metadata();
     let present =
         |name: &str| metadata.annotations.as_ref().is_some_and(|present| present.contains_key(name));
     // It holds data that would not move with it.
@@ -324,15 +285,13 @@ fn claim(observed: &Observed, validated: &Validated<'_>) -> Part {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     let finalizer = HOSTED_CONTROL_PLANE_FINALIZER;
-    let has_finalizer = metadata.finalizers.iter().flatten().any(|present| present == finalizer);
-    if !has_finalizer || !annotations.is_empty() {
-        part.report.decide(
+    if !draft.has_finalizer(finalizer) || !annotations.is_empty() {
+        draft.report.decide(
             "claim the control plane",
             "everything is rendered with the epoch, and named after the identity, that are recorded first",
         );
-        part.steps.push(step::claim(metadata, finalizer, &annotations));
+        draft.step(step::claim(metadata, finalizer, &annotations));
     }
-    part
 }
 
 #[cfg(test)]

@@ -276,6 +276,13 @@ pub struct PodFacts {
     pub trouble: Option<String>,
 }
 
+impl PodFacts {
+    /// What is wrong with the first pod that has trouble.
+    pub(super) fn first_trouble(pods: &Read<Self>) -> Option<String> {
+        pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)))
+    }
+}
+
 /// What a plan needs of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFacts {

@@ -5,21 +5,18 @@
 
 use std::time::Duration;
 
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::conditions::{Actor, Finding, Waiting};
 use kube::core::DynamicObject;
 
+use super::conditions::workload_ready;
 use super::exposure::{Reach, reach};
 use super::material::Material;
 use super::names::DESIRED_ANNOTATION;
 use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
-use super::part::Part;
 use super::step::{Step, TenantStep};
 use super::validate::Validated;
-use super::{controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac, trust};
-use crate::flow::{Identified as _, Read, Wake};
-
-/// Whether the tenant has everything that nodes need.
-pub const WORKLOAD_READY: &str = "WorkloadReady";
+use super::{Draft, controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac, trust};
+use crate::flow::{Identified as _, Read};
 
 /// A tenant that does not answer tells nobody when it does.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -68,24 +65,19 @@ pub(super) fn leftovers(validated: &Validated<'_>) -> Vec<ObjectIdentity> {
     if kube_proxy::is_disabled(validated) { kube_proxy::leftovers() } else { Vec::new() }
 }
 
-pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let observed = draft.observed;
+    let not_reached = workload_ready::NOT_REACHED.waits("an answer of the tenant's API server");
     let tenant = match &observed.tenant {
         Read::One(tenant) => tenant,
         Read::Unknown(unknown) => {
-            let waiting =
-                Waiting::new(Actor::Hangar, "an answer of the tenant's API server").because(&unknown.why);
-            part.unknown(WORKLOAD_READY, "NotReached", &waiting);
+            draft.say(not_reached.because(&unknown.why));
             if matches!(&observed.api_server, Read::One(facts) if facts.ready > 0) {
-                part.wake = Wake::after(observed.now, LOOK_AGAIN);
+                draft.again(LOOK_AGAIN);
             }
-            return part;
+            return;
         }
-        Read::Absent | Read::Many(_) => {
-            let waiting = Waiting::new(Actor::Hangar, "an answer of the tenant's API server");
-            part.unknown(WORKLOAD_READY, "NotReached", &waiting);
-            return part;
-        }
+        Read::Absent | Read::Many(_) => return draft.say(not_reached),
     };
     let mut foreign = Vec::new();
     let mut pending = Vec::new();
@@ -100,21 +92,25 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
                 let step = Step::Tenant(TenantStep::Apply { object: Box::new(object), uid });
                 troubles.extend(observed.troubles.get(&step.id()).cloned());
                 pending.push(identity.to_string());
-                part.steps.push(step);
+                draft.step(step);
             }
         }
     }
     for object in leftovers(validated) {
         if let Some(TenantObject::Ours { uid, .. }) = tenant.objects.get(&object) {
             pending.push(object.to_string());
-            part.steps.push(Step::Tenant(TenantStep::Delete { object, uid: uid.clone() }));
+            draft.step(Step::Tenant(TenantStep::Delete { object, uid: uid.clone() }));
         }
     }
     if trust::bundle(observed, Material::ClusterAuthority).is_none() {
         pending.push("everything that needs to know the cluster's authority".to_owned());
     }
-    judge(observed, validated, &foreign, (&pending, &troubles), &mut part);
-    part
+    draft.say(judged(observed, validated, &foreign, (&pending, &troubles)));
+    if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
+        let waiting = Waiting::new(Actor::Operator, "an address of the load balancer besides its name")
+            .because("pods reach the API server's Service only through an address");
+        draft.report.wait(waiting);
+    }
 }
 
 enum Need {
@@ -141,35 +137,25 @@ fn needed(tenant: &TenantFacts, identity: &ObjectIdentity, desired: &DynamicObje
     }
 }
 
-fn judge(
+fn judged(
     observed: &Observed,
     validated: &Validated<'_>,
     foreign: &[String],
     (pending, troubles): (&[String], &[String]),
-    part: &mut Part,
-) {
+) -> Finding {
     if !foreign.is_empty() {
-        let waiting = Waiting::new(Actor::ClusterOwner, "somebody else's objects to go, or to be ours")
-            .because(format!("these names are taken in the tenant: {}", foreign.join(", ")));
-        part.fails(WORKLOAD_READY, "NameTaken", &waiting);
+        workload_ready::NAME_TAKEN
+            .waits("these objects to be deleted, so that they can be made")
+            .because(format!("these names are taken in the tenant: {}", foreign.join(", ")))
     } else if let Err(waiting) = reach(observed, validated).and_then(|reach| reach.agents) {
-        part.fails(WORKLOAD_READY, "NoAddress", &waiting);
+        workload_ready::NO_ADDRESS.waiting(waiting)
     } else if let Some(first) = pending.first() {
         let on = match pending.len() - 1 {
             0 => format!("{first} in the tenant"),
             more => format!("{first} and {more} more in the tenant"),
         };
-        let mut waiting = Waiting::new(Actor::Hangar, on);
-        if let Some(words) = troubles.first() {
-            waiting = waiting.because(words);
-        }
-        part.fails(WORKLOAD_READY, "Applying", &waiting);
+        workload_ready::APPLYING.waits(on).because_of(troubles.first())
     } else {
-        part.holds(WORKLOAD_READY, "Applied");
-    }
-    if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
-        let waiting = Waiting::new(Actor::Operator, "an address of the load balancer besides its name")
-            .because("pods reach the API server's Service only through an address");
-        part.wait(&waiting, None);
+        workload_ready::APPLIED.into()
     }
 }

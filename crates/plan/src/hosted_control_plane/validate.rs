@@ -9,7 +9,6 @@ use std::time::Duration;
 use hangar_api::controlplane::v1alpha1::{
     Certificates, Etcd, ExposureType, GoDuration, HostedControlPlane, HostedControlPlaneSettings,
 };
-use hangar_api::names as api_names;
 use ipnet::IpNet;
 
 use super::epoch::Epoch;
@@ -270,11 +269,4 @@ fn lifetimes(certificates: Option<&Certificates>) -> Lifetimes {
         other_authorities: given(certificates.ca_certificate_duration, YEAR * 10),
         leaves: given(certificates.leaf_certificate_duration, YEAR),
     }
-}
-
-/// Whether somebody stopped reconciliation of this control plane or of its Cluster.
-pub(super) fn is_paused(control_plane: &HostedControlPlane, cluster: Option<&ClusterFacts>) -> bool {
-    let annotations = control_plane.metadata.annotations.as_ref();
-    annotations.is_some_and(|annotations| annotations.contains_key(api_names::PAUSED_ANNOTATION))
-        || cluster.is_some_and(|cluster| cluster.is_paused)
 }

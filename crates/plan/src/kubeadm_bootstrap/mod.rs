@@ -13,6 +13,7 @@
 //! - A field that is not supported is refused by name. Leaving it out silently would give a machine that looks right.
 
 mod cloud_config;
+pub(crate) mod conditions;
 mod fold;
 mod join;
 mod observed;
@@ -26,7 +27,8 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::bootstrap::v1beta2::KubeadmConfigStatus;
+use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigStatus};
+use hangar_api::conditions::{Finding, Waiting};
 use hangar_api::names::{CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, SECRET_VALUE_KEY};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -42,7 +44,9 @@ pub use token::{
     secret_name,
 };
 
-use crate::flow::{Actor, Frontier, Identified as _, Never, Outcome, Plan, Planner, Read, Report, Wake};
+use crate::conditions::who::SERVER;
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Read, Wake, subject};
+use conditions::data_secret_available;
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
 const POLL: Duration = Duration::from_secs(30);
@@ -84,18 +88,20 @@ impl Planner for Observed {
     }
 
     fn plan(&self) -> Plan<Step, KubeadmConfigStatus> {
-        let mut drawn = Drawn::default();
-        let finding = match self.stage() {
-            Stage::Paused | Stage::Leave => status::Data::Untouched,
-            Stage::Wait(wait) => {
-                drawn.wait(&wait, self);
-                status::Data::Waiting(wait)
+        let mut draft = Draft::new(self);
+        if draft.is_paused(self.paused()) {
+            return draft.finish();
+        }
+        match self.stage() {
+            Stage::Paused | Stage::Leave => {}
+            Stage::Wait(finding) => status::waits(&mut draft, finding),
+            Stage::Render => {
+                let finding = render(&mut draft);
+                status::waits(&mut draft, finding);
             }
-            Stage::Render => drawn.render(self),
-            Stage::Care(data) => drawn.care(self, &data),
-        };
-        let status = status::status(self, &finding);
-        Plan { objects: Vec::new(), steps: drawn.steps, status, report: drawn.report, wake: drawn.wake }
+            Stage::Care(data) => care(&mut draft, &data),
+        }
+        draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
@@ -117,97 +123,87 @@ impl Planner for Observed {
     }
 }
 
-/// What a plan is put together from.
-#[derive(Default)]
-struct Drawn {
-    steps: Frontier<Step>,
-    report: Report,
-    wake: Wake,
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(KubeadmConfig in config);
+
+/// Everything that is waited for is there: make the token, then the data.
+fn render(draft: &mut Draft<'_>) -> Finding {
+    let observed = draft.observed;
+    let refused = refusals::refusals(observed);
+    if !refused.is_empty() {
+        let on = "a configuration that can be honoured";
+        return data_secret_available::UNSUPPORTED_CONFIGURATION.waits(on).because(refused.join("; "));
+    }
+    if let Some(finding) = observed.missing_content() {
+        return finding;
+    }
+    let token = match token_for(observed) {
+        TokenNeed::Given => None,
+        TokenNeed::Have(token) => Some(token),
+        TokenNeed::Create(token) => {
+            draft
+                .report
+                .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
+            draft.steps.push(Step::Tenant(TokenStep::Create(token)));
+            let creating = data_secret_available::CREATING_TOKEN.waits("a bootstrap token");
+            return creating.because_of(observed.trouble.as_deref());
+        }
+        TokenNeed::Unknown(why) => {
+            let unreachable = data_secret_available::CONTROL_PLANE_UNREACHABLE;
+            return unreachable.waits("an answer of the API server").because(why);
+        }
+    };
+    match data_secret(observed, token.as_ref()) {
+        Ok(secret) => {
+            draft.steps.push(step::create_data(&secret));
+            let creating = data_secret_available::CREATING_DATA_SECRET.waits("the data Secret");
+            creating.because_of(observed.trouble.as_deref())
+        }
+        Err(problem) => data_secret_available::UNSUPPORTED_CONFIGURATION
+            .waits("a configuration that can be written")
+            .because(problem),
+    }
 }
 
-impl Drawn {
-    fn wait(&mut self, wait: &status::Wait, observed: &Observed) {
-        self.report.wait(wait.waiting.on.clone(), None, wait.actor());
-        if wait.needs_polling {
-            self.wake = self.wake.sooner(poll(observed));
-        }
+/// The data is there: its token lives until the node does.
+fn care(draft: &mut Draft<'_>, data: &DataSecret) {
+    let observed = draft.observed;
+    let Some(id) = &data.token_id else { return status::available(draft, None) };
+    if observed.has_node() {
+        forget(draft, data, id);
+    } else if !observed.is_machine_leaving() {
+        keep(draft, data, id);
     }
+    status::available(draft, observed.trouble.as_deref());
+}
 
-    fn waits(&mut self, wait: status::Wait, observed: &Observed) -> status::Data {
-        self.wait(&wait, observed);
-        status::Data::Waiting(wait)
+fn forget(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
+    match &draft.observed.token {
+        Read::Absent if !data.uid.is_empty() => draft.steps.push(step::forget_token(data)),
+        Read::Absent => {}
+        Read::One(_) | Read::Many(_) => {
+            draft.steps.push(Step::Tenant(TokenStep::Delete { id: id.to_owned() }));
+        }
+        Read::Unknown(_) => draft.wake = poll(draft.observed),
     }
+}
 
-    /// Everything that is waited for is there: make the token, then the data.
-    fn render(&mut self, observed: &Observed) -> status::Data {
-        let refused = refusals::refusals(observed);
-        if !refused.is_empty() {
-            return self.waits(status::Wait::unsupported(&refused), observed);
+fn keep(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
+    let now = draft.observed.now;
+    draft.report.wait(Waiting::new(SERVER, "the Node to join"));
+    draft.wake = Wake::after(now, TTL / 3);
+    match (&draft.observed.token, &data.recorded_token) {
+        (Read::One(token), _) if token.needs_extension(now) => {
+            let (id, expires) = (id.to_owned(), token::expiry(now));
+            draft.steps.push(Step::Tenant(TokenStep::Extend { id, expires }));
         }
-        if let Some(wait) = observed.missing_content() {
-            return self.waits(wait, observed);
+        (Read::Absent, Read::One(recorded)) => {
+            let token = Token { expires: Some(token::expiry(now)), ..recorded.clone() };
+            draft.steps.push(Step::Tenant(TokenStep::Create(token)));
         }
-        let token = match token_for(observed) {
-            TokenNeed::Given => None,
-            TokenNeed::Have(token) => Some(token),
-            TokenNeed::Create(token) => {
-                self.report
-                    .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
-                self.steps.push(Step::Tenant(TokenStep::Create(token)));
-                return self.waits(status::Wait::token(observed.trouble.as_deref()), observed);
-            }
-            TokenNeed::Unknown(why) => return self.waits(status::Wait::tenant(&why), observed),
-        };
-        match data_secret(observed, token.as_ref()) {
-            Ok(secret) => {
-                self.steps.push(step::create_data(&secret));
-                self.waits(status::Wait::data(observed.trouble.as_deref()), observed)
-            }
-            Err(problem) => self.waits(status::Wait::unrenderable(&problem), observed),
-        }
-    }
-
-    /// The data is there: its token lives until the node does.
-    fn care(&mut self, observed: &Observed, data: &DataSecret) -> status::Data {
-        let Some(id) = &data.token_id else {
-            return status::Data::Available { remark: None };
-        };
-        if observed.has_node() {
-            self.forget(observed, data, id);
-        } else if !observed.is_machine_leaving() {
-            self.keep(observed, data, id);
-        }
-        status::Data::Available { remark: observed.trouble.clone() }
-    }
-
-    fn forget(&mut self, observed: &Observed, data: &DataSecret, id: &str) {
-        match &observed.token {
-            Read::Absent if !data.uid.is_empty() => {
-                self.steps.push(step::forget_token(data));
-            }
-            Read::Absent => {}
-            Read::One(_) | Read::Many(_) => {
-                self.steps.push(Step::Tenant(TokenStep::Delete { id: id.to_owned() }));
-            }
-            Read::Unknown(_) => self.wake = poll(observed),
-        }
-    }
-
-    fn keep(&mut self, observed: &Observed, data: &DataSecret, id: &str) {
-        self.report.wait("the node to join", None, Actor::Tenant);
-        self.wake = Wake::after(observed.now, TTL / 3);
-        match (&observed.token, &data.recorded_token) {
-            (Read::One(token), _) if token.needs_extension(observed.now) => {
-                let (id, expires) = (id.to_owned(), token::expiry(observed.now));
-                self.steps.push(Step::Tenant(TokenStep::Extend { id, expires }));
-            }
-            (Read::Absent, Read::One(recorded)) => {
-                let token = Token { expires: Some(token::expiry(observed.now)), ..recorded.clone() };
-                self.steps.push(Step::Tenant(TokenStep::Create(token)));
-            }
-            (Read::Unknown(_), _) => self.wake = poll(observed),
-            _ => {}
-        }
+        (Read::Unknown(_), _) => draft.wake = poll(draft.observed),
+        _ => {}
     }
 }
 

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use hangar_api::bootstrap::SecretKey;
 use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigSpec};
+use hangar_api::conditions::{Bad, Finding};
 use hangar_api::contract::Endpoint;
 use jiff::Timestamp;
 
-use super::status::Wait;
+use super::conditions::{authority, data_secret_available as reasons};
 use super::{Token, TokenSecret};
-use crate::flow::Read;
+use crate::conditions::shared;
+use crate::flow::{Read, Unknown};
+use crate::referred;
 
 /// Why a read says nothing that nobody asked for yet.
 pub const NOT_READ: &str = "not read";
@@ -104,7 +107,7 @@ pub enum Stage {
     /// Somebody else provides the data, or the configuration is going away.
     Leave,
     /// Something must happen elsewhere first.
-    Wait(Wait),
+    Wait(Finding),
     /// The data can be made.
     Render,
     /// The data is there.
@@ -125,52 +128,57 @@ pub enum Wanted {
 impl Observed {
     /// How far it has come, from what the stores show.
     pub fn stage(&self) -> Stage {
-        let meta = &self.config.metadata;
+        if self.paused().is_some() {
+            return Stage::Paused;
+        }
         let machine = match &self.machine {
-            Read::Unknown(unknown) => return Stage::Wait(Wait::unknown("the Machine", unknown)),
+            Read::Unknown(unknown) => return unread("the Machine", unknown),
             Read::One(machine) => Some(machine),
             Read::Absent | Read::Many(_) => None,
         };
         let cluster = match &self.cluster {
-            Read::Unknown(unknown) => return Stage::Wait(Wait::unknown("the Cluster", unknown)),
+            Read::Unknown(unknown) => return unread("the Cluster", unknown),
             Read::One(cluster) => Some(cluster),
             Read::Absent | Read::Many(_) => None,
         };
-        if self.is_paused() {
-            return Stage::Paused;
-        }
-        if meta.deletion_timestamp.is_some() {
+        if self.config.metadata.deletion_timestamp.is_some() {
             return Stage::Leave;
         }
-        let Some(machine) = machine else { return Stage::Wait(Wait::owner()) };
-        let Some(cluster) = cluster else { return Stage::Wait(Wait::cluster()) };
+        let Some(machine) = machine else {
+            return waits(reasons::WAITING_FOR_MACHINE, "a Machine that uses this configuration");
+        };
+        let Some(cluster) = cluster else {
+            return waits(reasons::WAITING_FOR_CLUSTER, "the Cluster that the label names");
+        };
         match &self.data_secret {
-            Read::Unknown(unknown) => return Stage::Wait(Wait::unknown("the data Secret", unknown)),
+            Read::Unknown(unknown) => return unread("the data Secret", unknown),
             Read::One(data) if data.is_ours => return Stage::Care(data.clone()),
-            Read::One(data) => return Stage::Wait(Wait::foreign_secret(&data.name)),
+            Read::One(data) => {
+                let why = format!("the Secret {} belongs to something else", data.name);
+                let taken = reasons::SECRET_NAME_TAKEN.waits("that Secret to be deleted or renamed");
+                return Stage::Wait(taken.because(why));
+            }
             Read::Absent | Read::Many(_) => {}
         }
         if machine.data_secret_name.as_deref().is_some_and(|name| name != self.name()) || machine.has_node {
             return Stage::Leave;
         }
         if !cluster.is_provisioned {
-            return Stage::Wait(Wait::infrastructure());
+            return waits(reasons::WAITING_FOR_INFRASTRUCTURE, "the Cluster's infrastructure");
         }
         if !cluster.is_initialized {
-            return Stage::Wait(Wait::control_plane());
+            return waits(reasons::WAITING_FOR_CONTROL_PLANE, "the first answer of the control plane");
         }
         if !cluster.endpoint.is_valid() {
-            return Stage::Wait(Wait::endpoint());
+            return waits(reasons::WAITING_FOR_ENDPOINT, "the Cluster's endpoint");
         }
         Stage::Render
     }
 
-    /// Whether nothing may be changed.
-    pub fn is_paused(&self) -> bool {
-        let annotations = self.config.metadata.annotations.as_ref();
-        let is_marked = annotations
-            .is_some_and(|annotations| annotations.contains_key(hangar_api::names::PAUSED_ANNOTATION));
-        is_marked || self.cluster.iter().any(|cluster| cluster.is_paused)
+    /// Whether nothing may be changed: until when.
+    pub(super) fn paused(&self) -> Option<&'static str> {
+        let is_cluster_paused = self.cluster.iter().any(|cluster| cluster.is_paused);
+        referred::paused_by(&self.config.metadata, is_cluster_paused)
     }
 
     pub(super) fn name(&self) -> &str {
@@ -198,27 +206,46 @@ impl Observed {
     }
 
     /// The first content that cannot be had.
-    pub(super) fn missing_content(&self) -> Option<Wait> {
-        if let Some(wait) = self.missing_authority() {
-            return Some(wait);
+    pub(super) fn missing_content(&self) -> Option<Finding> {
+        if let Some(finding) = self.missing_authority() {
+            return Some(finding);
         }
         keys_of_secrets(&self.config.spec).into_iter().find_map(|key| match self.contents.get(&key) {
             Some(Read::One(_)) => None,
-            Some(Read::Unknown(unknown)) => Some(Wait::unknown("a Secret of a file", unknown)),
-            _ => Some(Wait::content(&key)),
+            Some(Read::Unknown(unknown)) => {
+                Some(shared::unread(reasons::TYPE, &format!("the Secret {}", key.name), unknown))
+            }
+            _ => {
+                let on = format!("the key {:?} of the Secret {}", key.key, key.name);
+                Some(reasons::WAITING_FOR_SECRET.waits(on))
+            }
         })
     }
 
-    fn missing_authority(&self) -> Option<Wait> {
+    fn missing_authority(&self) -> Option<Finding> {
         if super::join::needs_no_authority(&self.config.spec) {
             return None;
         }
         match &self.authority_hashes {
             Read::One(hashes) if !hashes.is_empty() => None,
-            Read::Unknown(unknown) => Some(Wait::unknown("the certificate authority", unknown)),
-            _ => Some(Wait::authority(&self.cluster_name().unwrap_or_default())),
+            Read::Unknown(unknown) => {
+                Some(shared::unread(reasons::TYPE, "the certificate authority", unknown))
+            }
+            _ => {
+                let secret = format!("{}-ca", self.cluster_name().unwrap_or_default());
+                let on = format!("tls.crt and tls.key in the Secret {secret}");
+                Some(authority::WAITING_FOR_CERTIFICATES.waits(on))
+            }
         }
     }
+}
+
+fn waits(reason: Bad, on: &str) -> Stage {
+    Stage::Wait(reason.waits(on))
+}
+
+fn unread(what: &str, unknown: &Unknown) -> Stage {
+    Stage::Wait(shared::unread(reasons::TYPE, what, unknown))
 }
 
 /// The Secrets' keys that a configuration takes contents from.

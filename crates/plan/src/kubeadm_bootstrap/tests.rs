@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Action, Identified as _};
+use crate::flow::{Action, Frontier, Identified as _};
 
 fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().unwrap()

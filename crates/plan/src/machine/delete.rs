@@ -1,52 +1,27 @@
 //! The stages of a Machine's deletion, each derived from what still exists.
 
-use std::time::Duration;
-
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::conditions::{Bad, Finding};
 use hangar_api::names;
-use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::conditions::deleting;
 use super::drain::{self, Drain};
 use super::node::{self, NodeFacts};
+use super::status::whole_seconds;
 use super::{
-    DRAIN_INTERVAL, Look, MISSING_INTERVAL, NAME, NODE_SICK_INTERVAL, NodeStep, NodeView, Observed, Part,
-    Step,
+    DRAIN_INTERVAL, Draft, Look, MISSING_INTERVAL, NAME, NODE_SICK_INTERVAL, NodeStep, NodeView, Observed,
+    Part, Step,
 };
-use crate::flow::{Read, StepId, Target, Wait, Wake, Write};
+use crate::conditions::{
+    shared,
+    who::{CONTROL_PLANE, OWNER},
+};
+use crate::flow::{Read, StepId, Write};
 use crate::referred::{self, Claiming, Referred};
 
 /// How long to try to delete a Node that cannot be reached, if the Machine does not say.
 const NODE_DELETION_SECONDS: i32 = 10;
-/// Pods that are named in a message; the rest is counted.
-const SHOWN: usize = 3;
-
-pub(super) struct Stage {
-    pub(super) steps: Vec<Step>,
-    pub(super) reason: &'static str,
-    pub(super) waiting: Waiting,
-    /// Whether the Node is being emptied: the status remembers since when.
-    pub(super) is_draining: bool,
-    after: Duration,
-}
-
-impl Stage {
-    fn new(reason: &'static str, waiting: Waiting) -> Self {
-        Self { steps: Vec::new(), reason, waiting, is_draining: false, after: MISSING_INTERVAL }
-    }
-
-    fn step(mut self, step: Step) -> Self {
-        self.steps.push(step);
-        self
-    }
-
-    pub(super) fn wake(&self, now: Timestamp) -> Wake {
-        Wake::after(now, self.after)
-    }
-
-    pub(super) fn wait(&self) -> Wait {
-        Wait { what: self.waiting.on.clone(), since: None, who: (&self.waiting.actor).into() }
-    }
-}
+const NOT_ASKED: &str = "the Node was not asked for yet";
 
 /// Why the Node is left alone; none when it is drained and deleted.
 fn excuse(observed: &Observed) -> Option<&'static str> {
@@ -72,50 +47,44 @@ pub(super) fn look(observed: &Observed, name: Option<&str>) -> Option<Look> {
     Some(if drain_excuse(observed).is_none() { Look::NodeAndPods { name } } else { Look::Node { name } })
 }
 
-pub(super) fn next(observed: &Observed) -> Stage {
-    if let Some(stage) = unread(observed)
-        .or_else(|| hook(observed, names::PRE_DRAIN_HOOK_PREFIX, "WaitingForPreDrainHook"))
-        .or_else(|| draining(observed))
-        .or_else(|| hook(observed, names::PRE_TERMINATE_HOOK_PREFIX, "WaitingForPreTerminateHook"))
-        .or_else(|| part(observed, Part::Infrastructure, "WaitingForInfrastructureDeletion"))
-        .or_else(|| part(observed, Part::Bootstrap, "WaitingForBootstrapDeletion"))
-        .or_else(|| node_deletion(observed))
-    {
-        return stage;
-    }
-    let waiting = Waiting::new(Actor::Hangar, "the finalizer to be removed");
-    let release = Write::remove_finalizer(&observed.machine.metadata, names::MACHINE_FINALIZER, NAME);
-    Stage::new("DeletionCompleted", waiting).step(release.into())
+/// Says where deletion stands, and does what is next.
+pub(super) fn draft(draft: &mut Draft<'_>) {
+    let finding = unread(draft.observed)
+        .or_else(|| hook(draft.observed, names::PRE_DRAIN_HOOK_PREFIX, deleting::PRE_DRAIN_HOOK))
+        .or_else(|| drain_node(draft))
+        .or_else(|| hook(draft.observed, names::PRE_TERMINATE_HOOK_PREFIX, deleting::PRE_TERMINATE_HOOK))
+        .or_else(|| part(draft, Part::Infrastructure, deleting::WAITING_FOR_INFRASTRUCTURE))
+        .or_else(|| part(draft, Part::Bootstrap, deleting::WAITING_FOR_BOOTSTRAP))
+        .or_else(|| delete_node(draft))
+        .unwrap_or_else(|| {
+            draft.step(Write::remove_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
+            deleting::COMPLETED.waits("the finalizer to be removed")
+        });
+    draft.say(finding);
+    draft.again(MISSING_INTERVAL);
 }
 
 /// Whether the Cluster is going, and whether it has a control plane, decides about the Node: both have to be known, or a
 /// Node that runs would lose its server without being emptied.
-fn unread(observed: &Observed) -> Option<Stage> {
-    let unread = |what: &str, why: &str| {
-        let waiting = Waiting::new(Actor::Operator, format!("a look at {what}")).because(why);
-        Some(Stage::new("DeletionStateUnknown", waiting))
-    };
+fn unread(observed: &Observed) -> Option<Finding> {
+    let unread = |what, unknown| Some(deleting::STATE_UNKNOWN.waiting(shared::unreadable(what, unknown)));
     if let Read::Unknown(unknown) = &observed.cluster {
-        return unread("the Cluster", &unknown.why);
+        return unread("the Cluster", unknown);
     }
     let Some(Read::Unknown(unknown)) = &observed.control_plane else { return None };
     let cluster = observed.the_cluster()?;
     let is_decided = observed.node_name().is_none()
         || cluster.metadata.deletion_timestamp.is_some()
         || observed.has_control_plane_machines;
-    if is_decided { None } else { unread("the control plane", &unknown.why) }
+    if is_decided { None } else { unread("the control plane", unknown) }
 }
 
-fn hook(observed: &Observed, prefix: &str, reason: &'static str) -> Option<Stage> {
+fn hook(observed: &Observed, prefix: &str, reason: Bad) -> Option<Finding> {
     let annotations = observed.machine.metadata.annotations.iter().flatten();
     let hooks: Vec<&str> =
         annotations.map(|(name, _)| name.as_str()).filter(|name| name.starts_with(prefix)).collect();
-    if hooks.is_empty() {
-        return None;
-    }
-    let actor = Actor::Controller("whoever set them".to_owned());
-    let waiting = Waiting::new(actor, format!("the annotations {} to be removed", hooks.join(", ")));
-    Some(Stage::new(reason, waiting))
+    let waits = || reason.waits(format!("the annotations {} to be removed", hooks.join(", ")));
+    (!hooks.is_empty()).then(waits)
 }
 
 /// Why a Node is not emptied though it will be deleted; none when it is emptied.
@@ -145,68 +114,62 @@ fn is_drain_over(observed: &Observed) -> bool {
     }
 }
 
-fn draining(observed: &Observed) -> Option<Stage> {
+fn drain_node(draft: &mut Draft<'_>) -> Option<Finding> {
+    let observed = draft.observed;
     if excuse(observed).is_some() || drain_excuse(observed).is_some() {
         return None;
     }
-    let unreachable = |why: &str| {
-        let actor = Actor::Controller("the control plane".to_owned());
-        let waiting = Waiting::new(actor, "an answer of the API server").because(why);
-        let mut stage = Stage::new("DrainingNode", waiting);
-        stage.is_draining = true;
-        stage.after = NODE_SICK_INTERVAL;
-        Some(stage)
+    let why = match (&observed.node, &observed.pods) {
+        (NodeView::Absent | NodeView::Several(_), _) => return None,
+        (NodeView::NotLooked, _) => NOT_ASKED,
+        (NodeView::Unreachable(why), _) => why,
+        (NodeView::Found(_), Read::Unknown(unknown)) => &unknown.why,
+        (NodeView::Found(node), pods) => {
+            let is_silent = node::is_silent(node);
+            let drain = drain::drain(pods.iter(), &observed.refusals, is_silent, observed.now);
+            // Also an empty Node is closed first: pods could still come.
+            if drain.is_done() && node.is_cordoned {
+                return None;
+            }
+            begin_drain(draft);
+            draft.again(DRAIN_INTERVAL);
+            return Some(evict(draft, node, &drain, is_silent));
+        }
     };
-    let node = match &observed.node {
-        NodeView::Absent | NodeView::Several(_) => return None,
-        NodeView::NotLooked => return unreachable("the Node was not asked for yet"),
-        NodeView::Unreachable(why) => return unreachable(why),
-        NodeView::Found(node) => node,
-    };
-    if let Read::Unknown(unknown) = &observed.pods {
-        return unreachable(&unknown.why);
-    }
-    let is_silent = node::is_silent(node);
-    let drain = drain::drain(observed.pods.iter(), &observed.refusals, is_silent, observed.now);
-    // Also an empty Node is closed first: pods could still come.
-    if drain.is_done() && node.is_cordoned {
-        return None;
-    }
-    Some(drain_stage(node, &drain, is_silent))
+    begin_drain(draft);
+    draft.again(NODE_SICK_INTERVAL);
+    Some(deleting::DRAINING.by(CONTROL_PLANE, "an answer of the API server").because(why))
 }
 
-fn drain_stage(node: &NodeFacts, drain: &Drain, is_silent: bool) -> Stage {
-    let (actor, on) = match (drain.blocked.first(), drain.awaited.first()) {
-        (Some(_), _) => (Actor::ClusterOwner, "the pods' disruption budgets to allow it".to_owned()),
-        (None, Some(pod)) if drain.leaving.is_empty() && drain.evict.is_empty() => {
-            (Actor::ClusterOwner, format!("pod {pod} to complete"))
-        }
-        _ => (Actor::Hangar, format!("the pods of Node {} to leave", node.name)),
-    };
-    let mut waiting = Waiting::new(actor, on);
-    if !drain.is_done() {
-        waiting = waiting.because(described(drain));
-    }
-    let mut stage = Stage::new("DrainingNode", waiting);
-    stage.is_draining = true;
-    stage.after = DRAIN_INTERVAL;
+/// The status remembers since when the Node is being emptied. Whole seconds, as they are stored.
+fn begin_drain(draft: &mut Draft<'_>) {
+    let now = whole_seconds(draft.observed.now);
+    let deletion = draft.status.deletion.get_or_insert_default();
+    deletion.node_drain_start_time.get_or_insert(Time(now));
+}
+
+fn evict(draft: &mut Draft<'_>, node: &NodeFacts, drain: &Drain, is_silent: bool) -> Finding {
     if !node.is_cordoned {
-        stage = stage.step(Step::Tenant(NodeStep::Cordon { name: node.name.clone() }));
+        draft.steps.push(Step::Tenant(NodeStep::Cordon { name: node.name.clone() }));
     }
     for (pod, uid) in &drain.evict {
         let grace_seconds = is_silent.then_some(1);
         let evict = NodeStep::Evict { pod: pod.clone(), uid: uid.clone(), grace_seconds };
-        stage = stage.step(Step::Tenant(evict));
+        draft.steps.push(Step::Tenant(evict));
     }
-    stage
+    let finding = match (drain.blocked.first(), drain.awaited.first()) {
+        (Some(_), _) => deleting::DRAINING.by(OWNER, "the pods' disruption budgets to allow it"),
+        (None, Some(pod)) if drain.leaving.is_empty() && drain.evict.is_empty() => {
+            deleting::DRAINING.by(OWNER, format!("pod {pod} to complete"))
+        }
+        _ => deleting::DRAINING.waits(format!("the pods of Node {} to leave", node.name)),
+    };
+    finding.because_of((!drain.is_done()).then(|| described(drain)))
 }
 
 fn described(drain: &Drain) -> String {
-    let listed = |pods: Vec<String>, words: &str| {
-        let hidden = pods.len().saturating_sub(SHOWN);
-        let shown: Vec<String> = pods.into_iter().take(SHOWN).collect();
-        let more = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
-        (!shown.is_empty()).then(|| format!("{words} {}{more}", shown.join(", ")))
+    let listed = |pods: Vec<String>, what: &str| {
+        (!pods.is_empty()).then(|| format!("{what} {}", shared::listed(pods)))
     };
     let names = |pods: &[drain::PodKey]| pods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let blocked = drain.blocked.iter().map(|blocked| format!("{} ({})", blocked.pod, blocked.why)).collect();
@@ -230,60 +193,39 @@ fn is_anothers(observed: &Observed, object: &Referred) -> bool {
     matches!(claiming, Claiming::Taken(by) if by != itself)
 }
 
-fn part(observed: &Observed, part: Part, reason: &'static str) -> Option<Stage> {
-    let reference = observed.reference(part)?;
-    let what = format!("{} {}", reference.kind, reference.name);
-    match observed.read(part)? {
-        Read::Absent | Read::Many(_) => None,
-        Read::Unknown(unknown) => {
-            let waiting =
-                Waiting::new(Actor::Operator, format!("a look at {what}")).because(unknown.why.clone());
-            Some(Stage::new("DeletionStateUnknown", waiting))
-        }
-        Read::One(object) if is_anothers(observed, object) => None,
-        Read::One(object) => {
-            let actor = Actor::Controller(format!("the controller of {}", reference.kind));
-            let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
-            let mut waiting = Waiting::new(actor, format!("{what} to be gone"));
-            if object.is_terminating() && !finalizers.is_empty() {
-                waiting = waiting.because(format!("{what} has the finalizers {}", finalizers.join(", ")));
-            }
-            let stage = Stage::new(reason, waiting);
-            if object.is_terminating() {
-                return Some(stage);
-            }
-            let target = Target::referred(reference, object.uid());
-            Some(stage.step(Write::delete(StepId::new("delete", part.as_str(), ""), target).into()))
-        }
+fn part(draft: &mut Draft<'_>, part: Part, reason: Bad) -> Option<Finding> {
+    let observed = draft.observed;
+    let (reference, read) = (observed.reference(part)?, observed.read(part)?);
+    let reasons = (reason, deleting::STATE_UNKNOWN);
+    let (finding, target) =
+        shared::leaving(reasons, reference, read, |object| is_anothers(observed, object))?;
+    if let Some(target) = target {
+        draft.step(Write::delete(StepId::new("delete", part.as_str(), ""), target));
     }
+    Some(finding)
 }
 
-fn node_deletion(observed: &Observed) -> Option<Stage> {
+fn delete_node(draft: &mut Draft<'_>) -> Option<Finding> {
+    let observed = draft.observed;
     if excuse(observed).is_some() {
         return None;
     }
     let name = observed.node_name()?;
     let why = match &observed.node {
         NodeView::Absent | NodeView::Several(_) => return None,
-        NodeView::Found(_) => observed.refusals.get(&StepId::new("delete", "node", name)).cloned(),
-        NodeView::Unreachable(why) => Some(why.clone()),
-        NodeView::NotLooked => Some("the Node was not asked for yet".to_owned()),
+        NodeView::Found(_) => observed.refusals.get(&StepId::new("delete", "node", name)).map(String::as_str),
+        NodeView::Unreachable(why) => Some(why.as_str()),
+        NodeView::NotLooked => Some(NOT_ASKED),
     };
     if why.is_some() && is_node_deletion_over(observed) {
         return None;
     }
-    let actor = Actor::Controller("the control plane".to_owned());
-    let mut waiting = Waiting::new(actor, format!("Node {name} to be gone"));
-    if let Some(why) = &why {
-        waiting = waiting.because(why.clone());
-    }
-    let mut stage = Stage::new("WaitingForNodeDeletion", waiting);
-    stage.after = NODE_SICK_INTERVAL;
     if let NodeView::Found(node) = &observed.node {
         let delete = NodeStep::Delete { name: name.to_owned(), uid: node.uid.clone() };
-        stage = stage.step(Step::Tenant(delete));
+        draft.steps.push(Step::Tenant(delete));
     }
-    Some(stage)
+    draft.again(NODE_SICK_INTERVAL);
+    Some(deleting::WAITING_FOR_NODE.waits(format!("Node {name} to be gone")).because_of(why))
 }
 
 /// A Node that cannot be deleted holds its Machine only for a while; without its server it does nothing.

@@ -8,6 +8,7 @@
 //! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
 //! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.
 
+pub(crate) mod conditions;
 mod delete;
 pub mod drain;
 mod fold;
@@ -20,7 +21,7 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::MachineStatus;
+use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
 use kube::core::DynamicObject;
@@ -31,7 +32,7 @@ pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
 use crate::referred::{self, Claiming, Referred};
 
 /// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
@@ -59,29 +60,23 @@ impl Planner for Observed {
     }
 
     fn plan(&self) -> Plan<Step, MachineStatus> {
-        let mut plan = Plan::default();
-        if let Some(until) = self.is_paused() {
-            plan.status = status::paused(self, until);
-            return plan;
+        let mut draft = Draft::new(self);
+        if draft.is_paused(self.is_paused()) {
+            return draft.finish();
         }
-        if self.is_deleting() {
-            let stage = delete::next(self);
-            plan.report.waits.push(stage.wait());
-            plan.wake = stage.wake(self.now);
-            plan.status = status::deleting(self, &stage);
-            plan.steps.extend(stage.steps);
-            return plan;
-        }
-        let finalizers = self.machine.metadata.finalizers.as_deref().unwrap_or_default();
-        if finalizers.iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER) {
-            provision(self, &mut plan);
+        if draft.is_deleting() {
+            delete::draft(&mut draft);
         } else {
-            let metadata = &self.machine.metadata;
-            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_FINALIZER, NAME).into());
+            draft.say(conditions::deleting::NOT_DELETING);
+            if draft.has_finalizer(names::MACHINE_FINALIZER) {
+                provision(&mut draft);
+            } else {
+                draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
+            }
+            draft.wake_at(wake(self));
         }
-        plan.status = status::normal(self);
-        plan.wake = wake(self);
-        plan
+        status::draft(&mut draft);
+        draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
@@ -96,13 +91,22 @@ impl Planner for Observed {
     }
 }
 
-fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(
+    Machine in machine,
+    conditions::ready::TYPE => "Ready",
+    conditions::bootstrap_config_ready::TYPE => "BootstrapReady",
+    conditions::infrastructure_ready::TYPE => "InfrastructureReady",
+    conditions::node_healthy::TYPE => "NodeHealthy"
+);
+
+fn provision(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let Some(cluster) = observed.the_cluster() else { return };
     let metadata = &observed.machine.metadata;
     let name = &observed.machine.spec.cluster_name;
-    if let Some(claim) = referred::claim_for_cluster(metadata, cluster, name) {
-        plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
-    }
+    draft.join(cluster, name, NAME);
     let owner = referred::owner("Machine", metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
         let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {
@@ -114,14 +118,14 @@ fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
         if let Claiming::Needs(claim) = object.claiming(&owner, name, Some("MachineSet")) {
             let (id, target) =
                 (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
-            plan.steps.push(Write::claim(id, target, &claim).into());
+            draft.step(Write::claim(id, target, &claim));
         }
     }
-    plan.steps.extend(note(observed));
+    draft.steps.extend(note(observed));
     if let NodeView::Found(node) = &observed.node
         && let Some(patch) = node::patch(node, &observed.machine)
     {
-        plan.steps.push(Step::Tenant(NodeStep::Patch { name: node.name.clone(), patch }));
+        draft.steps.push(Step::Tenant(NodeStep::Patch { name: node.name.clone(), patch }));
     }
 }
 

@@ -5,6 +5,7 @@
 //! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
 //! is there.
 
+pub(crate) mod conditions;
 mod fold;
 mod observed;
 mod revision;
@@ -16,17 +17,16 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{MachineDeploymentStatus, MachineSet};
+use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus, MachineSet};
 use hangar_api::names;
-use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
 
 pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
 
-use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
-use crate::referred::{self, Claiming};
+use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
+use crate::referred;
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
 pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
@@ -51,46 +51,38 @@ impl Planner for Observed {
 
     /// The objects are the current set, where it is ours to keep.
     fn plan(&self) -> DeploymentPlan {
-        let mut plan = Plan::default();
+        let mut draft = Draft::new(self);
         let cluster = self.cluster.iter().next();
-        let until = referred::paused(&self.deployment.metadata, cluster);
-        let until = until.or_else(|| {
-            (self.is_paused_by_itself() && !self.is_deleting()).then_some("spec.paused to be unset")
-        });
-        if let Some(until) = until {
-            plan.status = status::paused(self, until);
-            return plan;
+        let until = referred::paused(draft.metadata(), cluster);
+        let is_paused_by_itself = self.is_paused_by_itself() && !draft.is_deleting();
+        let is_paused =
+            draft.is_paused(until.or_else(|| is_paused_by_itself.then_some("spec.paused to be unset")));
+        if !self.sets.is_unknown() {
+            status::counts(&mut draft.status, self);
         }
+        if is_paused {
+            return draft.finish();
+        }
+        let has_finalizer = draft.has_finalizer(names::MACHINE_DEPLOYMENT_FINALIZER);
         if self.cluster.is_unknown() {
             // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-            plan.status = status::normal(self);
-            plan.wake = wake(self);
-            return plan;
-        }
-        let finalizers = self.deployment.metadata.finalizers.as_deref().unwrap_or_default();
-        let has_finalizer =
-            finalizers.iter().any(|finalizer| finalizer == names::MACHINE_DEPLOYMENT_FINALIZER);
-        if self.is_deleting() {
+        } else if draft.is_deleting() {
             if has_finalizer && !self.sets.is_unknown() {
-                delete_all(self, &mut plan);
+                delete_all(&mut draft);
             }
         } else if !has_finalizer {
-            let metadata = &self.deployment.metadata;
-            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
+            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
         } else if !self.sets.is_unknown() && !is_cluster_going(self) {
-            let deployment = &self.deployment;
-            let name = &deployment.spec.cluster_name;
-            if let Some(claim) =
-                cluster.and_then(|cluster| referred::claim_for_cluster(&deployment.metadata, cluster, name))
-            {
-                plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+            let spec = &self.deployment.spec;
+            if let Some(cluster) = cluster {
+                draft.join(cluster, &spec.cluster_name, NAME);
             }
-            adopt(self, &mut plan);
-            roll(self, &mut plan);
+            draft.adopt("machine-set", &spec.selector, &spec.cluster_name, self.sets.iter());
+            roll(&mut draft);
         }
-        plan.status = status::normal(self);
-        plan.wake = wake(self);
-        plan
+        status::draft(&mut draft);
+        draft.wake_at(wake(self));
+        draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
@@ -101,48 +93,28 @@ impl Planner for Observed {
     }
 }
 
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(
+    MachineDeployment in deployment,
+    conditions::available::TYPE => "Ready",
+    conditions::available::TYPE => "Available"
+);
+
 /// A Cluster that is going deletes us next; a rollout in between would only make Machines to be deleted.
 fn is_cluster_going(observed: &Observed) -> bool {
     !matches!(&observed.cluster, Read::One(cluster) if cluster.metadata.deletion_timestamp.is_none())
 }
 
-fn delete_all(observed: &Observed, plan: &mut DeploymentPlan) {
+fn delete_all(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let members = observed.members();
     if members.is_empty() {
         let metadata = &observed.deployment.metadata;
-        plan.steps.push(Write::remove_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME).into());
+        draft.step(Write::remove_finalizer(metadata, names::MACHINE_DEPLOYMENT_FINALIZER, NAME));
     }
     for set in members {
-        push_delete(set, plan);
-    }
-}
-
-fn push_delete(set: &MachineSet, plan: &mut DeploymentPlan) {
-    if set.metadata.deletion_timestamp.is_none() {
-        let target = Target::of::<MachineSet>(&set.metadata);
-        plan.steps.push(Write::delete(StepId::new("delete", "machine-set", &target.name), target).into());
-    }
-}
-
-fn adopt(observed: &Observed, plan: &mut DeploymentPlan) {
-    let Ok(selector) = Selector::try_from(observed.deployment.spec.selector.clone()) else { return };
-    if selector.selects_all() {
-        return;
-    }
-    let owner = referred::owner("MachineDeployment", &observed.deployment.metadata, true);
-    for set in observed.sets.iter() {
-        let metadata = &set.metadata;
-        let labels = metadata.labels.clone().unwrap_or_default();
-        let is_orphan = referred::controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
-        if !is_orphan || !selector.matches(&labels) {
-            continue;
-        }
-        let cluster = &observed.deployment.spec.cluster_name;
-        if let Claiming::Needs(claim) = referred::claiming(metadata, &owner, cluster, Some("Cluster")) {
-            let target = Target::of::<MachineSet>(metadata);
-            let id = StepId::new("adopt", "machine-set", &target.name);
-            plan.steps.push(Write::claim(id, target, &claim).into());
-        }
+        draft.delete("machine-set", set);
     }
 }
 
@@ -163,7 +135,8 @@ fn split<'a>(
     (current, others.collect())
 }
 
-fn roll(observed: &Observed, plan: &mut DeploymentPlan) {
+fn roll(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let members = observed.members();
     let (current, others) = split(observed, &members);
     let limits = observed.limits();
@@ -176,48 +149,43 @@ fn roll(observed: &Observed, plan: &mut DeploymentPlan) {
             let set =
                 revision::set(&observed.deployment, intents.current, highest + 1, &limits, observed.now);
             let name = set.metadata.name.clone().unwrap_or_default();
-            plan.report.decide(format!("MachineSet {name}"), "no set has the template of the deployment");
-            plan.steps.push(Write::create(StepId::new("create", "machine-set", name), &set, true).into());
+            draft.report.decide(format!("MachineSet {name}"), "no set has the template of the deployment");
+            draft.step(Write::create(StepId::new("create", "machine-set", name), &set, true));
         }
         Some(current) => {
-            keep_current(observed, plan, current, intents.current, highest);
+            keep_current(draft, current, intents.current, highest);
         }
     }
     for (set, replicas) in others.iter().zip(&intents.others) {
-        push_scale(set, *replicas, &annotations, plan);
+        push_scale(set, *replicas, &annotations, draft);
     }
     if let Some(current) = current
         && is_complete(&limits, current, &others)
     {
         for set in others {
-            push_delete(set, plan);
+            draft.delete("machine-set", set);
         }
     }
 }
 
-fn keep_current(
-    observed: &Observed,
-    plan: &mut DeploymentPlan,
-    current: &MachineSet,
-    replicas: i32,
-    highest: i64,
-) {
+fn keep_current(draft: &mut Draft<'_>, current: &MachineSet, replicas: i32, highest: i64) {
+    let observed = draft.observed;
     let limits = observed.limits();
     // A set whose template came back is the latest again.
     let number = revision::of(current).filter(|own| *own > highest).unwrap_or(highest + 1);
     let is_current = revision::is_current(&observed.deployment, current, observed.now);
     let is_ours = current.metadata.annotations.iter().flatten().any(|(name, _)| name == APPLIED_MARK);
     if is_ours && is_current {
-        plan.objects.push(revision::kept(&observed.deployment, current, replicas, number, &limits));
+        draft.objects.push(revision::kept(&observed.deployment, current, replicas, number, &limits));
     } else {
-        push_scale(current, replicas, &revision::numbers(&limits), plan);
+        push_scale(current, replicas, &revision::numbers(&limits), draft);
     }
     let shown = observed.deployment.metadata.annotations.as_ref();
     let shown = shown.and_then(|annotations| annotations.get(names::REVISION_ANNOTATION));
     if is_current && shown != Some(&number.to_string()) {
         let annotations = json!({ names::REVISION_ANNOTATION: number.to_string() });
         let fields = json!({ "metadata": { "annotations": annotations } });
-        plan.steps.push(Write::itself(StepId::new("set", "revision", NAME), fields).into());
+        draft.step(Write::itself(StepId::new("set", "revision", NAME), fields));
     }
 }
 
@@ -225,13 +193,13 @@ fn push_scale(
     set: &MachineSet,
     replicas: i32,
     annotations: &BTreeMap<String, String>,
-    plan: &mut DeploymentPlan,
+    draft: &mut Draft<'_>,
 ) {
     if set.spec.replicas.unwrap_or(1) != replicas && set.metadata.deletion_timestamp.is_none() {
         let target = Target::of::<MachineSet>(&set.metadata);
         let id = StepId::new("scale", "machine-set", &target.name);
         let fields = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
-        plan.steps.push(Write { id, action: Action::Change { target, fields } }.into());
+        draft.step(Write { id, action: Action::Change { target, fields } });
     }
 }
 

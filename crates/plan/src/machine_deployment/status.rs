@@ -2,59 +2,36 @@
 
 use hangar_api::cluster::v1beta2::machine_deployment::MachineDeploymentStatusV1Beta1;
 use hangar_api::cluster::v1beta2::{Machine, MachineDeploymentPhase, MachineDeploymentStatus, MachineSet};
-use hangar_api::conditions::{self, Actor, Finding, Waiting};
+use hangar_api::conditions::{Actor, Finding};
 use kube::ResourceExt as _;
 use kube::core::Selector;
 
-use super::{Observed, revision, split};
-use crate::findings::{self, PAUSED, unlisted};
+use super::conditions::{available, rolling_out};
+use super::{Draft, Observed, revision, split};
+use crate::conditions::shared::{merged, unlisted, unreadable};
 use crate::flow::Read;
+use crate::machine_set::conditions::{machines_ready, machines_up_to_date, replicas, scaling_up};
+use crate::machine_set::status as machine_set;
 use crate::referred;
 
-const AVAILABLE: &str = "Available";
-const ROLLING_OUT: &str = "RollingOut";
-const SCALING_UP: &str = "ScalingUp";
-const SCALING_DOWN: &str = "ScalingDown";
-const MACHINES_READY: &str = "MachinesReady";
-const MACHINES_UP_TO_DATE: &str = "MachinesUpToDate";
-const DELETING: &str = "Deleting";
-
-fn set(status: &mut MachineDeploymentStatus, observed: &Observed, finding: Finding) {
-    conditions::set(status, finding, observed.deployment.metadata.generation, observed.now);
-}
-
-pub(super) fn paused(observed: &Observed, until: &str) -> MachineDeploymentStatus {
-    let mut status = observed.deployment.status.clone().unwrap_or_default();
-    if !observed.sets.is_unknown() {
-        counts(&mut status, observed);
+pub(super) fn draft(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    let (existing, is_deleting) = (draft.status.replicas.unwrap_or_default(), draft.is_deleting());
+    let sets = observed.members().iter().map(|set| set.name_any()).collect();
+    draft.say(machine_set::deleting(is_deleting, "MachineSet", sets));
+    draft.say(available(draft));
+    draft.say(rolling_out(observed));
+    draft.say(scaling_up(observed, existing));
+    let desired = if is_deleting { 0 } else { observed.desired() };
+    draft.say(machine_set::scaling_down(existing, desired, Vec::new()));
+    let machines = machines(observed);
+    for (type_, source) in [(machines_ready::TYPE, "Ready"), (machines_up_to_date::TYPE, "UpToDate")] {
+        draft.say(merged(type_, &observed.machines, &machines, source, replicas::NO_REPLICAS.about(type_)));
     }
-    set(&mut status, observed, findings::paused(until));
-    status.observed_generation = observed.deployment.metadata.generation;
-    status
+    draft.status.phase = Some(phase(observed, existing));
 }
 
-pub(super) fn normal(observed: &Observed) -> MachineDeploymentStatus {
-    let mut status = observed.deployment.status.clone().unwrap_or_default();
-    if !observed.sets.is_unknown() {
-        counts(&mut status, observed);
-    }
-    set(&mut status, observed, Finding::clear(PAUSED, "NotPaused"));
-    set(&mut status, observed, deleting(observed));
-    let available = available(&status, observed);
-    set(&mut status, observed, available);
-    set(&mut status, observed, rolling_out(observed));
-    let existing = status.replicas.unwrap_or_default();
-    set(&mut status, observed, scaling_up(observed, existing));
-    set(&mut status, observed, scaling_down(observed, existing));
-    set(&mut status, observed, merged(observed, MACHINES_READY, "Ready"));
-    set(&mut status, observed, merged(observed, MACHINES_UP_TO_DATE, "UpToDate"));
-    legacy(&mut status, observed);
-    status.phase = Some(phase(observed, existing));
-    status.observed_generation = observed.deployment.metadata.generation;
-    status
-}
-
-fn counts(status: &mut MachineDeploymentStatus, observed: &Observed) {
+pub(super) fn counts(status: &mut MachineDeploymentStatus, observed: &Observed) {
     let members = observed.members();
     let (current, _) = split(observed, &members);
     let sum = |field: &dyn Fn(&MachineSet) -> Option<i32>| {
@@ -92,34 +69,22 @@ fn phase(observed: &Observed, existing: i32) -> MachineDeploymentPhase {
     }
 }
 
-fn deleting(observed: &Observed) -> Finding {
-    if !observed.is_deleting() {
-        return Finding::clear(DELETING, "NotDeleting");
-    }
-    let sets: Vec<String> = observed.members().iter().map(|set| set.name_any()).collect();
-    let on = if sets.is_empty() {
-        "the finalizer to be removed".to_owned()
-    } else {
-        format!("MachineSet {} to be gone", sets.join(", "))
-    };
-    Finding::raised(DELETING, DELETING, &Waiting::new(Actor::Hangar, on))
-}
-
-fn available(status: &MachineDeploymentStatus, observed: &Observed) -> Finding {
-    if let Some(finding) = unlisted(AVAILABLE, "MachineSets", &observed.sets) {
+fn available(draft: &Draft<'_>) -> Finding {
+    let observed = draft.observed;
+    if let Some(finding) = unlisted(available::TYPE, "MachineSet", &observed.sets) {
         return finding;
     }
-    let (there, needed) = (status.available_replicas.unwrap_or_default(), observed.limits().min_available());
-    if observed.is_deleting() {
-        let waiting = Waiting::new(Actor::Hangar, "the MachineDeployment to be gone");
-        return Finding::fails(AVAILABLE, "Deleting", &waiting);
+    if draft.is_deleting() {
+        return available::DELETING.waits("the MachineDeployment to be gone");
     }
+    let there = draft.status.available_replicas.unwrap_or_default();
+    let needed = observed.limits().min_available();
     if there >= needed {
-        return Finding::holds(AVAILABLE, AVAILABLE);
+        return available::AVAILABLE.into();
     }
-    let waiting = Waiting::new(Actor::Hangar, "Machines to be available")
-        .because(format!("{there} Machines are available, at least {needed} must be"));
-    Finding::fails(AVAILABLE, "NotAvailable", &waiting)
+    available::NOT_AVAILABLE
+        .waits("Machines to be available")
+        .because(format!("{there} Machines are available, at least {needed} must be"))
 }
 
 fn rolling_out(observed: &Observed) -> Finding {
@@ -130,78 +95,36 @@ fn rolling_out(observed: &Observed) -> Finding {
         .filter_map(|set| set.status.as_ref()?.replicas)
         .sum();
     if outdated == 0 || observed.is_deleting() {
-        return Finding::clear(ROLLING_OUT, "NotRollingOut");
+        return rolling_out::NOT_ROLLING_OUT.into();
     }
-    let detail = format!("{outdated} Machines have an older template");
-    let waiting = if observed.is_on_delete() {
-        Waiting::new(
-            Actor::ClusterOwner,
-            "strategy RollingUpdate: replacing Machines that people delete (OnDelete) is not built yet",
-        )
+    let finding = if observed.is_on_delete() {
+        let on = "strategy RollingUpdate: replacing Machines that people delete (OnDelete) is not built yet";
+        rolling_out::ROLLING_OUT.by(Actor::ClusterOwner, on)
     } else {
-        Waiting::new(Actor::Hangar, "them to be replaced")
+        rolling_out::ROLLING_OUT.waits("them to be replaced")
     };
-    Finding::raised(ROLLING_OUT, ROLLING_OUT, &waiting.because(detail))
+    finding.because(format!("{outdated} Machines have an older template"))
 }
 
 fn scaling_up(observed: &Observed, existing: i32) -> Finding {
     let desired = observed.desired();
     if observed.is_deleting() || existing >= desired {
-        return Finding::clear(SCALING_UP, "NotScalingUp");
+        return scaling_up::NOT_SCALING_UP.into();
     }
-    let detail = format!("{existing} of {desired} Machines exist");
-    let waiting = match observed.refusals.iter().next() {
-        Some((step, words)) => {
-            Waiting::new(Actor::ClusterOwner, format!("{step} to be allowed")).because(words.clone())
-        }
-        None => blocked(observed)
-            .unwrap_or_else(|| Waiting::new(Actor::Hangar, "the other Machines").because(detail)),
-    };
-    Finding::raised(SCALING_UP, SCALING_UP, &waiting)
-}
-
-/// Without its Cluster a deployment makes nothing.
-fn blocked(observed: &Observed) -> Option<Waiting> {
-    match &observed.cluster {
-        Read::One(_) => None,
-        Read::Unknown(unknown) => {
-            Some(Waiting::new(Actor::Operator, "a look at the Cluster").because(unknown.why.clone()))
-        }
-        Read::Absent | Read::Many(_) => Some(Waiting::new(Actor::ClusterOwner, "the Cluster to be created")),
+    let missing = scaling_up::SCALING_UP;
+    match (&observed.cluster, observed.refusals.iter().next()) {
+        (Read::One(_), refused) | (_, refused @ Some(_)) => machine_set::growing(existing, desired, refused),
+        (Read::Unknown(unknown), None) => missing.waiting(unreadable("the Cluster", unknown)),
+        (Read::Absent | Read::Many(_), None) => missing.by(Actor::ClusterOwner, "the Cluster to be created"),
     }
 }
 
-fn scaling_down(observed: &Observed, existing: i32) -> Finding {
-    let desired = if observed.is_deleting() { 0 } else { observed.desired() };
-    if existing <= desired {
-        return Finding::clear(SCALING_DOWN, "NotScalingDown");
-    }
-    let waiting = Waiting::new(Actor::Hangar, "surplus Machines to be gone")
-        .because(format!("{existing} Machines exist, {desired} are wanted"));
-    Finding::raised(SCALING_DOWN, SCALING_DOWN, &waiting)
-}
-
-fn merged(observed: &Observed, type_: &str, source: &str) -> Finding {
-    if let Some(finding) = unlisted(type_, "Machines", &observed.machines) {
-        return finding;
-    }
+/// The Machines of all sets of the deployment.
+fn machines(observed: &Observed) -> Vec<&Machine> {
     let members = observed.members();
     let is_member = |machine: &&Machine| {
         let uid = |set: &&&MachineSet| set.metadata.uid.as_deref().unwrap_or_default().to_owned();
         members.iter().any(|set| referred::is_controlled_by(&machine.metadata, &uid(&set)))
     };
-    let machines: Vec<&Machine> = observed.machines.iter().filter(is_member).collect();
-    if machines.is_empty() {
-        return Finding::holds(type_, "NoReplicas");
-    }
-    findings::merged(type_, &machines, source)
-}
-
-/// The same in the older contract's shape.
-fn legacy(status: &mut MachineDeploymentStatus, observed: &Observed) {
-    let pairs = [(AVAILABLE, "Ready"), (AVAILABLE, AVAILABLE)];
-    findings::older(status, &pairs, observed.now, |status| {
-        let old = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
-        old.conditions.get_or_insert_default()
-    });
+    observed.machines.iter().filter(is_member).collect()
 }

@@ -9,11 +9,12 @@
 //! Machines that are being deleted still count: a replacement comes when the old one is gone.
 
 mod clone;
+pub(crate) mod conditions;
 mod desired;
 mod fold;
 mod naming;
 mod observed;
-mod status;
+pub(crate) mod status;
 mod surplus;
 #[cfg(test)]
 mod tests;
@@ -22,9 +23,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet, MachineSetStatus};
+use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names;
 use jiff::Timestamp;
-use kube::core::{Selector, SelectorExt as _};
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
@@ -32,9 +33,10 @@ pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::conditions::shared::unreadable;
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::machine_deployment;
-use crate::referred::{self, Claim, Claiming};
+use crate::referred::{self, Claim};
 
 /// Templates that are missing are woken by their appearance; this only catches what a watch cannot show, and a watch that
 /// is broken.
@@ -57,43 +59,37 @@ impl Planner for Observed {
 
     /// The objects are the Machines that exist, with what a change of the template changes in place.
     fn plan(&self) -> SetPlan {
-        let mut plan = Plan::default();
+        let mut draft = Draft::new(self);
         let cluster = self.cluster.iter().next();
-        if let Some(until) = referred::paused(&self.set.metadata, cluster) {
-            plan.status = status::paused(self, until);
-            return plan;
+        if draft.is_paused(referred::paused(draft.metadata(), cluster)) {
+            return draft.finish();
         }
+        let has_finalizer = draft.has_finalizer(names::MACHINE_SET_FINALIZER);
         if self.cluster.is_unknown() {
             // Whether it is paused cannot be told, so nothing is made and nothing deleted.
-            plan.status = status::normal(self);
-            plan.wake = wake(self);
-            return plan;
-        }
-        let finalizers = self.set.metadata.finalizers.as_deref().unwrap_or_default();
-        let has_finalizer = finalizers.iter().any(|finalizer| finalizer == names::MACHINE_SET_FINALIZER);
-        if self.is_deleting() {
+        } else if draft.is_deleting() {
             if has_finalizer {
-                delete_all(self, &mut plan);
+                delete_all(&mut draft);
             }
         } else if has_finalizer {
-            if let (Some(cluster), set) = (cluster, &self.set)
-                && let Some(claim) =
-                    referred::claim_for_cluster(&set.metadata, cluster, &set.spec.cluster_name)
-            {
-                plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
+            let spec = &self.set.spec;
+            if let Some(cluster) = cluster {
+                draft.join(cluster, &spec.cluster_name, NAME);
             }
-            own_templates(self, &mut plan);
-            adopt(self, &mut plan);
-            scale(self, &mut plan);
-            complete(self, &mut plan);
-            plan.objects = desired::in_place(self);
+            own_templates(&mut draft);
+            draft.adopt("machine", &spec.selector, &spec.cluster_name, self.machines.iter());
+            scale(&mut draft);
+            complete(&mut draft);
+            draft.objects = desired::in_place(self);
         } else {
-            let metadata = &self.set.metadata;
-            plan.steps.push(Write::add_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
+            draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_SET_FINALIZER, NAME));
         }
-        plan.status = status::normal(self);
-        plan.wake = wake(self);
-        plan
+        let is_waiting = self.members().len() < self.replicas() && obstacle(self).is_some();
+        if is_waiting || self.cluster.is_unknown() || self.machines.is_unknown() {
+            draft.again(MISSING_INTERVAL);
+        }
+        status::draft(&mut draft);
+        draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
@@ -104,53 +100,31 @@ impl Planner for Observed {
     }
 }
 
-fn delete_all(observed: &Observed, plan: &mut SetPlan) {
+type Draft<'a> = flow::Draft<'a, Observed>;
+
+subject!(
+    MachineSet in set,
+    conditions::machines_ready::TYPE => "MachinesReady"
+);
+
+fn delete_all(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     if observed.machines.is_unknown() {
         return;
     }
     let members = observed.members();
     if members.is_empty() {
         let metadata = &observed.set.metadata;
-        plan.steps.push(Write::remove_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME).into());
+        draft.step(Write::remove_finalizer(metadata, names::MACHINE_SET_FINALIZER, NAME));
     }
     for machine in members {
-        push_delete(machine, plan);
-    }
-}
-
-fn push_delete(machine: &Machine, plan: &mut SetPlan) {
-    if machine.metadata.deletion_timestamp.is_none() {
-        let target = Target::of::<Machine>(&machine.metadata);
-        plan.steps.push(Write::delete(StepId::new("delete", "machine", &target.name), target).into());
-    }
-}
-
-fn adopt(observed: &Observed, plan: &mut SetPlan) {
-    let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else { return };
-    // A selector that selects everything would take every orphan of the cluster; admission fills empty ones in.
-    if selector.selects_all() {
-        return;
-    }
-    let owner = referred::owner("MachineSet", &observed.set.metadata, true);
-    for machine in observed.machines.iter() {
-        let metadata = &machine.metadata;
-        let labels = metadata.labels.clone().unwrap_or_default();
-        let is_orphan = referred::controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
-        if !is_orphan || !selector.matches(&labels) {
-            continue;
-        }
-        if let Claiming::Needs(claim) =
-            referred::claiming(metadata, &owner, &observed.set.spec.cluster_name, Some("Cluster"))
-        {
-            let target = Target::of::<Machine>(metadata);
-            let id = StepId::new("adopt", "machine", &target.name);
-            plan.steps.push(Write::claim(id, target, &claim).into());
-        }
+        draft.delete("machine", machine);
     }
 }
 
 /// The Cluster becomes an owner, one of several where Clusters share a template.
-fn own_templates(observed: &Observed, plan: &mut SetPlan) {
+fn own_templates(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     let Some(cluster) = observed.cluster.iter().find(|cluster| cluster.metadata.deletion_timestamp.is_none())
     else {
         return;
@@ -170,24 +144,25 @@ fn own_templates(observed: &Observed, plan: &mut SetPlan) {
         let claim = Claim { owner_references, labels: BTreeMap::new() };
         let target = Target::referred(reference, metadata.uid.clone().unwrap_or_default());
         let id = StepId::new("own", "template", format!("{}/{}", target.kind, target.name));
-        plan.steps.push(Write::claim(id, target, &claim).into());
+        draft.step(Write::claim(id, target, &claim));
     }
 }
 
-/// Why no Machine may be made now, for people; none when they may.
-fn obstacle(observed: &Observed) -> Option<status::Obstacle> {
+/// What has to happen before a Machine may be made; none when it may.
+fn obstacle(observed: &Observed) -> Option<Waiting> {
+    let owner = |on: String| Some(Waiting::new(Actor::ClusterOwner, on));
     let annotations = observed.set.metadata.annotations.iter().flatten();
     let is_disabled = annotations
         .into_iter()
         .any(|(name, value)| name == names::DISABLE_MACHINE_CREATE_ANNOTATION && value == "true");
     if is_disabled {
-        return Some(status::Obstacle::Disabled);
+        return owner("the annotation cluster.x-k8s.io/disable-machine-create to be removed".to_owned());
     }
     match &observed.cluster {
-        Read::Unknown(unknown) => return Some(status::Obstacle::Unknown(unknown.clone())),
+        Read::Unknown(unknown) => return Some(unreadable("the Cluster", unknown)),
         Read::One(cluster) if cluster.metadata.deletion_timestamp.is_none() => {}
-        Read::One(_) => return Some(status::Obstacle::ClusterDeleting),
-        Read::Absent | Read::Many(_) => return Some(status::Obstacle::NoCluster),
+        Read::One(_) => return Some(Waiting::new(Actor::Hangar, "the Cluster to be gone")),
+        Read::Absent | Read::Many(_) => return owner("the Cluster to be created".to_owned()),
     }
     let spec = &observed.set.spec.template.spec;
     let templates = [
@@ -198,18 +173,19 @@ fn obstacle(observed: &Observed) -> Option<status::Obstacle> {
         let (Some(reference), Some(template)) = (reference, template) else { continue };
         let what = format!("{} {}", reference.kind, reference.name);
         if clone::kind(&reference.kind).is_none() {
-            return Some(status::Obstacle::NoTemplateKind(what));
+            return owner(format!("a reference to a template instead of {what}"));
         }
         match template {
             Read::One(_) => {}
-            Read::Unknown(unknown) => return Some(status::Obstacle::Unknown(unknown.clone())),
-            Read::Absent | Read::Many(_) => return Some(status::Obstacle::NoTemplate(what)),
+            Read::Unknown(unknown) => return Some(unreadable(&what, unknown)),
+            Read::Absent | Read::Many(_) => return owner(format!("{what} to be created")),
         }
     }
     None
 }
 
-fn scale(observed: &Observed, plan: &mut SetPlan) {
+fn scale(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     if observed.machines.is_unknown() {
         return;
     }
@@ -218,7 +194,7 @@ fn scale(observed: &Observed, plan: &mut SetPlan) {
         let surplus = members.len() - wanted;
         let order = observed.set.spec.deletion.as_ref().and_then(|deletion| deletion.order);
         for machine in surplus::choose(members, surplus, order.unwrap_or_default(), observed.now) {
-            push_delete(machine, plan);
+            draft.delete("machine", machine);
         }
         return;
     }
@@ -230,14 +206,16 @@ fn scale(observed: &Observed, plan: &mut SetPlan) {
     let Ok(Some((slot, name))) = naming::free(&observed.set, naming::next_slot(&members), &names) else {
         return;
     };
-    plan.report
+    draft
+        .report
         .decide(format!("Machine {name}"), format!("slot {slot}, {} of {wanted} exist", members.len()));
     let machine = desired::machine(&observed.set, &name, slot);
-    plan.steps.push(Write::create(StepId::new("create", "machine", name), &machine, true).into());
+    draft.step(Write::create(StepId::new("create", "machine", name), &machine, true));
 }
 
 /// Objects that Machines of this set refer to and that were never there.
-fn complete(observed: &Observed, plan: &mut SetPlan) {
+fn complete(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
     for machine in observed.members() {
         let name = machine.metadata.name.as_deref().unwrap_or_default();
         if machine.metadata.deletion_timestamp.is_some() {
@@ -247,15 +225,9 @@ fn complete(observed: &Observed, plan: &mut SetPlan) {
         for object in clone::missing(observed, machine, clones) {
             let kind = object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default();
             let id = StepId::new("create", "clone", format!("{kind}/{name}"));
-            plan.steps.push(Write::create(id, &object, false).into());
+            draft.step(Write::create(id, &object, false));
         }
     }
-}
-
-fn wake(observed: &Observed) -> Wake {
-    let is_waiting = observed.members().len() < observed.replicas() && obstacle(observed).is_some();
-    let is_unread = observed.cluster.is_unknown() || observed.machines.is_unknown();
-    if is_waiting || is_unread { Wake::after(observed.now, MISSING_INTERVAL) } else { Wake::OnChange }
 }
 
 /// Whether a Machine is what its set, and the deployment above it, want now.

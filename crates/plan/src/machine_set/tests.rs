@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::checks::{check_conditions, golden};
-use crate::flow::{Action, Identified as _};
+use crate::flow::{Action, Identified as _, Wake};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()

@@ -1,85 +1,61 @@
-//! Conditions of the v1beta1 infrastructure kinds, collected before they are written.
+//! Reasons that the conditions of both kinds share.
 
-use hangar_api::cluster::legacy_condition::LegacyCondition;
-use hangar_api::conditions::{Actor, Finding, Severity, Status, Waiting, mirror, set_severity};
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+/// What may be wrong with the cloud or the way to it. Calls that did not work are said with these as well.
+pub mod cloud {
+    use crate::conditions::reasons;
 
-/// One condition, with how bad it is when it does not hold.
-#[derive(Clone, Debug)]
-pub struct Noted {
-    pub finding: Finding,
-    /// How bad it is.
-    pub severity: Severity,
-    /// Whether the object as a whole is ready without it.
-    pub is_essential: bool,
-}
-
-impl Noted {
-    pub fn holds(type_: &str, reason: &str) -> Self {
-        Self { finding: Finding::holds(type_, reason), severity: Severity::Info, is_essential: true }
+    reasons! {
+        "", Positive;
+        bad CREDENTIALS_NOT_FOUND = "CredentialsNotFound" [OWNER]: "The Secret with the credentials does not exist, or none is named.";
+        bad CREDENTIALS_UNREADABLE = "CredentialsUnreadable" [OPERATOR]: "The Secret with the credentials cannot be read.";
+        bad CREDENTIALS_INVALID = "CredentialsInvalid" [OWNER]: "The Secret has no usable clouds.yaml, or no such cloud in it.";
+        bad INVALID_CLOUDS_YAML = "InvalidCloudsYaml" [OWNER]: "The entry of clouds.yaml cannot be used.";
+        bad UNSUPPORTED = "Unsupported" [OWNER]: "A field is given that is not built yet; it is named.";
+        bad UNAUTHORIZED = "Unauthorized" [OWNER]: "Keystone refuses the credentials.";
+        bad FORBIDDEN = "Forbidden" [OWNER]: "The credentials do not allow it.";
+        bad NO_ENDPOINT = "NoEndpoint" [OWNER]: "The catalogue has no such service in this region.";
+        bad CLOUD_UNREACHABLE = "CloudUnreachable" [CLOUD]: "The service cannot be reached.";
+        bad CLOUD_TIMEOUT = "CloudTimeout" [CLOUD]: "The service does not answer in time.";
+        bad CLOUD_UNAVAILABLE = "CloudUnavailable" [CLOUD]: "The service says that it is not available.";
+        bad CLOUD_ERROR = "CloudError" [CLOUD]: "The service answers with an error of its own.";
+        bad RATE_LIMITED = "RateLimited" [CLOUD]: "The service wants fewer calls.";
+        bad UNEXPECTED_ANSWER = "UnexpectedAnswer" [CLOUD, OWNER]: "What answers is not the service, or not as it should.";
+        bad UNEXPECTED_STATUS = "UnexpectedStatus" [CLOUD, OWNER]: "The service answers with a status that means nothing here.";
+        bad NO_SUCH_PATH = "NoSuchPath" [OWNER, CLOUD]: "The service does not know the path: the endpoint is wrong.";
+        bad OPENSTACK_REFUSED = "OpenStackRefused" [OWNER]: "The cloud refused a call: quota, policy, in use. Its message follows.";
+        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "A value in the specification is no address.";
+        bad ANSWER_LOST = "AnswerLost" [HANGAR]: "No answer came to a call: everything is read again before the next.";
+        bad OUTDATED = "Outdated" [HANGAR]: "What a call was planned from has changed: everything is read again before the next.";
+        bad STOPPED = "Stopped" [HANGAR]: "A call was not sent: the lease would have ended before it.";
+        bad NOT_SENT = "NotSent" [HANGAR]: "A call was not sent: this manager leads no longer, or the lease would have ended before it.";
+        bad CALL_FAILED = "CallFailed" [CLOUD, HANGAR, OWNER]: "A call failed in another way; the message says how.";
     }
 
-    /// It does not hold yet, in the normal course of things.
-    pub fn waits(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self { finding: Finding::fails(type_, reason, waiting), severity: Severity::Info, is_essential: true }
-    }
-
-    /// It does not hold; it may go away by itself.
-    pub fn warns(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        let finding = Finding::fails(type_, reason, waiting);
-        Self { finding, severity: Severity::Warning, is_essential: true }
-    }
-
-    /// It does not hold; somebody has to step in.
-    pub fn fails(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        Self {
-            finding: Finding::fails(type_, reason, waiting),
-            severity: Severity::Error,
-            is_essential: true,
-        }
-    }
-
-    /// Nobody can tell.
-    pub fn unknown(type_: &str, reason: &str, waiting: &Waiting) -> Self {
-        let finding = Finding::unknown(type_, reason, waiting);
-        Self { finding, severity: Severity::Warning, is_essential: true }
-    }
-
-    /// The same, but the object is ready without it.
-    #[must_use]
-    pub fn beside(mut self) -> Self {
-        self.is_essential = false;
-        self
-    }
-
-    /// Whether it holds.
-    pub fn is_good(&self) -> bool {
-        self.finding.status() == Status::True
+    /// The reason with the name that an error has. Errors of the management cluster have names of their own, which say
+    /// no more than their messages.
+    pub fn named(category: &str) -> Bad {
+        let declared = ALL.iter().find(|reason| reason.name == category);
+        declared.map_or(CALL_FAILED, |reason| Bad::declare(*reason))
     }
 }
 
-/// Writes the conditions, and `Ready` as the first essential one that does not hold.
-pub fn ready_last(conditions: &mut Vec<LegacyCondition>, noted: Vec<Noted>, now: Timestamp) {
-    let blocker = noted.iter().find(|noted| noted.is_essential && !noted.is_good()).cloned();
-    for Noted { finding, severity, .. } in noted {
-        set_severity(conditions, finding, severity, now);
+/// Whose the object and what is in the cloud are.
+pub(crate) mod ownership {
+    crate::conditions::reasons! {
+        "", Positive;
+        bad STARTING = "Starting" [HANGAR]: "Owner id and finalizer are being written.";
+        bad OWNER_ID_COPIED = "OwnerIdCopied" [OWNER]: "The object was copied with its owner id: nothing is made or deleted for it.";
+        bad DELETING = "Deleting" [HANGAR, CLOUD]: "It is being deleted; the message names what is left.";
     }
-    let (ready, severity) = match blocker {
-        None => (Finding::holds("Ready", "Ready"), Severity::Info),
-        Some(blocker) => (as_ready(&blocker.finding, now), blocker.severity),
-    };
-    set_severity(conditions, ready, severity, now);
 }
 
-fn as_ready(finding: &Finding, now: Timestamp) -> Finding {
-    let condition = Condition {
-        type_: finding.type_().to_owned(),
-        status: finding.status().as_str().to_owned(),
-        reason: finding.reason().to_owned(),
-        message: finding.message().to_owned(),
-        last_transition_time: Time(now),
-        observed_generation: None,
-    };
-    mirror(Some(&condition), "Ready", &Waiting::new(Actor::Hangar, finding.type_()))
+/// Calls about a server that were refused.
+pub(crate) mod server {
+    crate::conditions::reasons! {
+        "", Positive;
+        bad PORT_CREATE_FAILED = "PortCreateFailed" [OWNER]: "The cloud refused a port; its message follows.";
+        bad INSTANCE_CREATE_FAILED = "InstanceCreateFailed" [OWNER]: "The cloud refused the server; its message follows.";
+        bad INSTANCE_DELETE_FAILED = "InstanceDeleteFailed" [OWNER]: "The cloud refused to delete the server or a port; its message follows.";
+        bad OBJECT_NOT_WRITTEN = "ObjectNotWritten" [OWNER]: "The management cluster refused a change of the object; its message follows.";
+    }
 }

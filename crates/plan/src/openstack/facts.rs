@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use hangar_api::conditions::Actor;
+use hangar_api::conditions::{Actor, Bad};
 use ipnet::IpNet;
 
+use super::conditions::cloud;
 use crate::flow::{Outcome, StepId};
 
 /// Why a cloud cannot be asked at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloudTrouble {
-    /// Stable, one word in `PascalCase`.
-    pub reason: &'static str,
-    /// One line, in the words of who said so.
+    pub reason: Bad,
+    /// One line, from whoever said so.
     pub message: String,
     /// Who can end it.
     pub actor: Actor,
@@ -21,13 +21,15 @@ pub struct CloudTrouble {
 
 impl CloudTrouble {
     /// What a step that did not work said. `refused` is the reason for a refusal.
-    pub(crate) fn of_step(refused: &'static str, step: &StepId, outcome: &Outcome) -> Self {
+    pub(crate) fn of_step(refused: Bad, step: &StepId, outcome: &Outcome) -> Self {
         let (reason, actor) = match outcome {
             Outcome::Refused(_) => (refused, Actor::ClusterOwner),
-            Outcome::Failed(failure) if failure.is_retryable => (failure.category, Actor::Cloud),
-            Outcome::Failed(failure) => (failure.category, Actor::ClusterOwner),
-            Outcome::Stale => ("Outdated", Actor::Hangar),
-            Outcome::Lost | Outcome::Created(_) | Outcome::Done => ("AnswerLost", Actor::Hangar),
+            Outcome::Failed(failure) if failure.is_retryable => {
+                (cloud::named(failure.category), Actor::Cloud)
+            }
+            Outcome::Failed(failure) => (cloud::named(failure.category), Actor::ClusterOwner),
+            Outcome::Stale => (cloud::OUTDATED, Actor::Hangar),
+            Outcome::Lost | Outcome::Created(_) | Outcome::Done => (cloud::ANSWER_LOST, Actor::Hangar),
         };
         let message = match outcome.trouble() {
             Some(words) => format!("{step}: {words}"),

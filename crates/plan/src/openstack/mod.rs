@@ -6,15 +6,14 @@
 //! create; unlike a uid it survives a move to another management cluster. Found and deleted is only what carries it.
 //! Names are those that people and tools know; two clusters of one name in one project never touch each other's objects.
 
-mod conditions;
+pub mod conditions;
 mod draft;
 mod facts;
 mod owner;
 mod pick;
 pub mod server;
 
-pub use conditions::{Noted, ready_last};
-pub(crate) use draft::{Draft, Subject};
+pub(crate) use draft::InCloud;
 pub use facts::{
     Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,
     Subnet, Zone,

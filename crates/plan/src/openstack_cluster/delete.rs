@@ -1,49 +1,45 @@
 //! The end: from the outside in, only what carries our owner id, and each wait said.
 
-use hangar_api::conditions::Actor;
-use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
-
+use super::conditions::{network_ready, ready, router_ready, security_groups_ready};
 use super::step::Kind;
 use super::{CloudFacts, Draft, NetworkStep};
 use crate::flow::Read;
-use crate::openstack;
-
-const TYPE: &str = "Ready";
+use crate::openstack::conditions::ownership;
 
 /// One layer at a time; groups do not depend on the network, but ports of machines hold both.
 pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     match &draft.observed.machines {
-        Read::Unknown(unknown) => return draft.unknown(TYPE, &unknown.why),
+        Read::Unknown(unknown) => return draft.unknown(ready::TYPE, &unknown.why),
         Read::Absent => {}
         machines => {
             let names: Vec<&str> = machines.iter().map(String::as_str).collect();
             let on = format!("machines to be gone: {}", names.join(", "));
-            return draft.wait(TYPE, "WaitingForMachines", Actor::Hangar, &on);
+            return draft.say(ready::WAITING_FOR_MACHINES.waits(on));
         }
     }
     if draft.observed.is_managed() && !network_is_gone(draft, facts) {
         return;
     }
     match &facts.groups {
-        Read::Unknown(unknown) => return draft.unknown(TYPE, &unknown.why),
+        Read::Unknown(unknown) => return draft.unknown(ready::TYPE, &unknown.why),
         Read::Absent => {}
         groups => {
             for group in groups.iter() {
                 let (name, id) = (group.name.clone(), group.id.clone());
                 draft.step(NetworkStep::Delete { kind: Kind::Group, name, id });
             }
-            return draft.working("SecurityGroupsReady", "Working", "the security groups to be gone");
+            return draft.working(security_groups_ready::WORKING, "the security groups to be gone");
         }
     }
-    draft.step(openstack::release(&draft.observed.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
-    draft.wait(TYPE, "Deleting", Actor::Hangar, "the object to be let go");
+    draft.release();
+    draft.say(ownership::DELETING.about(ready::TYPE).waits("the finalizer to be removed"));
 }
 
 fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
     let name = draft.observed.resource_name();
     match (&facts.routers, &facts.interfaces) {
         (Read::Unknown(unknown), _) | (_, Read::Unknown(unknown)) => {
-            draft.unknown(TYPE, &unknown.why);
+            draft.unknown(ready::TYPE, &unknown.why);
             return false;
         }
         (Read::Absent, _) => {}
@@ -61,13 +57,13 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
             if !connected {
                 delete_all(draft, Kind::Router, routers.iter().map(|router| router.id.clone()).collect());
             }
-            draft.working("RouterReady", "Working", "the router to be gone");
+            draft.working(router_ready::WORKING, "the router to be gone");
             return false;
         }
     }
     match &facts.subnets {
         Read::Unknown(unknown) => {
-            draft.unknown(TYPE, &unknown.why);
+            draft.unknown(ready::TYPE, &unknown.why);
             return false;
         }
         Read::Absent => {}
@@ -79,7 +75,7 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
     }
     match &facts.networks {
         Read::Unknown(unknown) => {
-            draft.unknown(TYPE, &unknown.why);
+            draft.unknown(ready::TYPE, &unknown.why);
             false
         }
         Read::Absent => true,
@@ -97,9 +93,9 @@ fn blocked(draft: &mut Draft<'_>, facts: &CloudFacts, on: &str) {
     let left: Vec<String> =
         left.map(|port| format!("{} {} ({})", port.name, port.id, port.device_owner)).collect();
     if left.is_empty() {
-        draft.working("NetworkReady", "Working", on);
+        draft.working(network_ready::WORKING, on);
     } else {
-        draft.working("NetworkReady", "Working", &format!("{on}; still on it: {}", left.join(", ")));
+        draft.working(network_ready::WORKING, &format!("{on}; still on it: {}", left.join(", ")));
     }
 }
 

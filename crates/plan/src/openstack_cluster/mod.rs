@@ -11,6 +11,7 @@
 //! - Deleting goes from the outside in: router interface, router, subnet, network, then groups; each waits for the one
 //!   before to be gone in the cloud's own words.
 
+pub(crate) mod conditions;
 mod delete;
 mod endpoint;
 mod fold;
@@ -26,19 +27,22 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::legacy_condition::LegacyCondition;
-use hangar_api::conditions::Actor;
-use hangar_api::infrastructure::v1beta1::OpenStackClusterStatus;
+use hangar_api::conditions::Finding;
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterStatus};
 use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name, rules_of};
 pub use step::{Kind, NetworkStep, Step};
 
-use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
-use crate::openstack::{self, Access, CloudTrouble, Noted, Subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
+use crate::openstack::conditions::cloud;
+use crate::openstack::{Access, CloudTrouble, InCloud};
+use conditions::{api_endpoint_ready, authentication, ready, settings_effective};
+
+/// As upstream reads everything again: a repair of what people changed in the cloud.
+const RESYNC: Duration = Duration::from_secs(10 * 60);
 
 /// The name of the network, the subnet and the router of a cluster. People and tools know it.
 pub fn resource_name(namespace: &str, cluster: &str) -> String {
@@ -63,30 +67,32 @@ impl Planner for Observed {
 
     fn plan(&self) -> Plan<Step, OpenStackClusterStatus> {
         let mut draft = Draft::new(self);
-        match self.stage() {
-            Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
-            Stage::NoOwner => draft.wait(
-                "Ready",
-                "WaitingForCluster",
-                Actor::Controller("the controller of Clusters".to_owned()),
-                "a Cluster that owns this object",
-            ),
-            Stage::Unknown(why) => draft.unknown("Ready", &why),
-            Stage::Copied(other) => draft.copied(&other),
-            Stage::Release => {
-                draft.step(openstack::release(&self.object.metadata, OPENSTACK_CLUSTER_FINALIZER));
-            }
-            Stage::Claim => draft.claim(),
-            Stage::Delete => draft.with_cloud(delete::draft),
-            Stage::Keep => draft.with_cloud(keep),
+        let is_paused = draft.is_paused(self.paused());
+        let stage = self.stage();
+        if is_paused || stage == Stage::Foreign {
+            return draft.finish();
         }
-        status::forget(&mut draft);
+        draft.again(RESYNC);
+        match stage {
+            Stage::Paused | Stage::Foreign => {}
+            Stage::NoOwner => draft.say(ready::WAITING_FOR_CLUSTER.waits("a Cluster that owns this object")),
+            Stage::Unknown(why) => draft.unknown(ready::TYPE, &why),
+            Stage::Copied(other) => draft.copied(&other),
+            Stage::Release => draft.release(),
+            Stage::Claim => draft.claim(),
+            Stage::Delete => draft.with_cloud(authentication::TYPE, |draft, facts| {
+                draft.say(authentication::AUTHENTICATED);
+                delete::draft(draft, facts);
+            }),
+            Stage::Keep => draft.with_cloud(authentication::TYPE, keep),
+        }
+        draft.conclude(ready::TYPE, ready::READY);
         draft.finish()
     }
 
     fn fold(&mut self, step: &Step, outcome: &Outcome) {
         let condition = match step {
-            Step::Write(_) => "Ready",
+            Step::Write(_) => ready::TYPE,
             Step::Cloud(step) => step.condition(),
             Step::Own(never) | Step::Tenant(never) => match *never {},
         };
@@ -94,7 +100,7 @@ impl Planner for Observed {
             self.troubles.remove(condition);
             fold::done(self, step, id);
         } else {
-            let trouble = CloudTrouble::of_step("OpenStackRefused", &step.id(), outcome);
+            let trouble = CloudTrouble::of_step(cloud::OPENSTACK_REFUSED, &step.id(), outcome);
             self.troubles.insert(condition, trouble);
         }
         if outcome.ends_the_pass() {
@@ -104,56 +110,45 @@ impl Planner for Observed {
 }
 
 fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {
+    draft.say(authentication::AUTHENTICATED);
     network::draft(draft, facts);
     security_groups::draft(draft, facts);
     endpoint::draft(draft);
     unsupported::draft(draft);
     status::failure_domains(draft, facts);
-    if draft.noted.iter().filter(|noted| noted.is_essential).all(Noted::is_good) {
+    if draft.blocker().is_none() {
         draft.status.ready = true;
         draft.status.initialization.get_or_insert_default().provisioned = Some(true);
     }
 }
 
-/// A plan in the making.
-type Draft<'a> = openstack::Draft<'a, Observed>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Step = Step;
-    type Status = OpenStackClusterStatus;
+subject!(OpenStackCluster in object);
+
+impl InCloud for Observed {
     type Facts = CloudFacts;
 
-    /// As upstream looks at everything again: a repair of what people changed in the cloud.
-    const RESYNC: Duration = Duration::from_secs(10 * 60);
     const POLL: Duration = Duration::from_secs(10);
-    const MAIN_CONDITION: &'static str = "Ready";
-    const ACCESS_CONDITION: &'static str = "OpenStackAuthenticationSucceeded";
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn is_paused(&self) -> bool {
-        self.is_paused()
-    }
-
-    fn status(&self) -> Option<&OpenStackClusterStatus> {
-        self.object.status.as_ref()
-    }
+    const FINALIZER: &'static str = OPENSTACK_CLUSTER_FINALIZER;
+    const MAIN: &'static str = ready::TYPE;
 
     fn cloud(&self) -> &Access<CloudFacts> {
         &self.cloud
+    }
+
+    fn fresh_owner_id(&self) -> &str {
+        &self.fresh_owner_id
     }
 
     fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {
         self.troubles.get(type_)
     }
 
-    fn claim(&self) -> Step {
-        openstack::claim(&self.object.metadata, &self.fresh_owner_id, OPENSTACK_CLUSTER_FINALIZER).into()
-    }
-
-    fn conditions(status: &mut OpenStackClusterStatus) -> &mut Vec<LegacyCondition> {
-        &mut status.conditions
+    /// The cluster is ready without fields that do nothing, and before the control plane says where it is.
+    fn is_essential(finding: &Finding) -> bool {
+        let is_beside = finding.type_() == settings_effective::TYPE
+            || finding.reason() == api_endpoint_ready::WAITING_FOR_ENDPOINT.reason().name;
+        !finding.is_good() && !is_beside
     }
 }

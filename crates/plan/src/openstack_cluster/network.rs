@@ -7,13 +7,13 @@ use hangar_api::infrastructure::v1beta1::{
     NetworkStatus, NetworkStatusWithSubnets, RouterStatus, SubnetParam, SubnetStatus,
 };
 
+use super::conditions::{network_ready, router_ready};
 use super::step::Kind;
 use super::{CloudFacts, Draft, NetworkStep};
 use crate::flow::Read;
-use crate::openstack::{Network, Noted, Picked, Router, Subnet, pick};
+use crate::openstack::conditions::cloud;
+use crate::openstack::{Network, Picked, Router, Subnet, pick};
 
-const NETWORK: &str = "NetworkReady";
-const ROUTER: &str = "RouterReady";
 /// What was made a moment ago is worth a second look.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -44,7 +44,7 @@ fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network
             Some(network.clone())
         }
         Read::Unknown(unknown) => {
-            draft.unknown(ROUTER, &format!("external network: {unknown}"));
+            draft.unknown(router_ready::TYPE, &format!("external network: {unknown}"));
             None
         }
         Read::Absent if !is_given => {
@@ -53,14 +53,14 @@ fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network
         }
         Read::Absent => {
             let on = "an external network that matches spec.externalNetwork";
-            draft.broken(ROUTER, "ExternalNetworkNotFound", on, "no network matches");
+            draft.broken(router_ready::EXTERNAL_NETWORK_NOT_FOUND, on, "no network matches");
             None
         }
         Read::Many(networks) => {
             let names: Vec<String> =
                 networks.iter().map(|network| format!("{} ({})", network.name, network.id)).collect();
             let why = format!("{} networks match: {}", networks.len(), names.join(", "));
-            draft.broken(ROUTER, "ExternalNetworkAmbiguous", "spec.externalNetwork to name one", &why);
+            draft.broken(router_ready::EXTERNAL_NETWORK_AMBIGUOUS, "spec.externalNetwork to name one", &why);
             None
         }
     }
@@ -70,15 +70,15 @@ fn managed(draft: &mut Draft<'_>, facts: &CloudFacts, external: Option<&Network>
     let Some(network) = managed_network(draft, facts) else { return };
     let Some(subnet) = managed_subnet(draft, facts, &network) else { return };
     draft.status.network = Some(recorded(&network, std::slice::from_ref(&subnet)));
-    draft.noted.push(Noted::holds(NETWORK, "Ready"));
-    if draft.noted.iter().any(|noted| noted.finding.type_() == ROUTER) {
+    draft.say(network_ready::READY);
+    if draft.said().iter().any(|finding| finding.type_() == router_ready::TYPE) {
         return;
     }
     if let Some(external) = external {
         managed_router(draft, facts, external, &subnet);
     } else {
         draft.status.router = None;
-        draft.noted.push(Noted::holds(ROUTER, "NotNeeded"));
+        draft.say(router_ready::NOT_NEEDED);
     }
 }
 
@@ -87,7 +87,7 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
     let recorded = draft.status.network.as_ref().map(|network| network.id.clone());
     match pick(&facts.networks, |network| &network.id, recorded.as_deref()) {
         Picked::Unknown(why) => {
-            draft.unknown(NETWORK, &why);
+            draft.unknown(network_ready::TYPE, &why);
             None
         }
         Picked::None => {
@@ -100,7 +100,7 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
                 .report
                 .decide("make the network", "the cluster has a managed subnet and no network of ours exists");
             draft.step(step);
-            draft.working(NETWORK, "Working", "the network to be made");
+            draft.working(network_ready::WORKING, "the network to be made");
             None
         }
         Picked::One(network, extras) => {
@@ -118,7 +118,7 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
     let own = facts.subnets.clone().filter(|subnet| subnet.network_id == network.id);
     match pick(&own, |subnet| &subnet.id, recorded.as_deref()) {
         Picked::Unknown(why) => {
-            draft.unknown(NETWORK, &why);
+            draft.unknown(network_ready::TYPE, &why);
             None
         }
         Picked::None => {
@@ -131,7 +131,7 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
                 allocation_pools: pools.map(|pool| (pool.start.clone(), pool.end.clone())).collect(),
             };
             draft.step(step);
-            draft.working(NETWORK, "Working", "the subnet to be made");
+            draft.working(network_ready::WORKING, "the subnet to be made");
             None
         }
         Picked::One(subnet, extras) => {
@@ -160,11 +160,11 @@ fn is_same_list(one: &[String], other: &[String]) -> bool {
 fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {
     let recorded = draft.status.router.as_ref().map(|router| router.id.clone());
     let router = match pick(&facts.routers, |router| &router.id, recorded.as_deref()) {
-        Picked::Unknown(why) => return draft.unknown(ROUTER, &why),
+        Picked::Unknown(why) => return draft.unknown(router_ready::TYPE, &why),
         Picked::None => {
             if let Some(step) = create_router(draft, external) {
                 draft.step(step);
-                draft.working(ROUTER, "Working", "the router to be made");
+                draft.working(router_ready::WORKING, "the router to be made");
             }
             return;
         }
@@ -180,11 +180,11 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
     }
     draft.status.router = Some(recorded_router(&router));
     let interfaces = match &facts.interfaces {
-        Read::Unknown(unknown) => return draft.unknown(ROUTER, &unknown.why),
+        Read::Unknown(unknown) => return draft.unknown(router_ready::TYPE, &unknown.why),
         interfaces => interfaces.clone().filter(|port| port.device_id == router.id),
     };
     if interfaces.iter().any(|port| port.subnet_ids.contains(&subnet.id)) {
-        draft.noted.push(Noted::holds(ROUTER, "Ready"));
+        draft.say(router_ready::READY);
         return;
     }
     draft.step(NetworkStep::AddInterface {
@@ -192,7 +192,7 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
         router_id: router.id.clone(),
         subnet_id: subnet.id.clone(),
     });
-    draft.working(ROUTER, "Working", "the router to be connected to the subnet");
+    draft.working(router_ready::WORKING, "the router to be connected to the subnet");
 }
 
 fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkStep> {
@@ -200,7 +200,11 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkSte
     for (index, address) in draft.observed.object.spec.external_router_ips.iter().enumerate() {
         let SubnetParam::Id(subnet) = &address.subnet else {
             let field = format!("spec.externalRouterIPs[{index}].subnet.filter");
-            draft.broken(ROUTER, "Unsupported", "the subnet by id", &format!("{field} is not supported"));
+            draft.broken(
+                cloud::UNSUPPORTED.about(router_ready::TYPE),
+                "the subnet by id",
+                format!("{field} is not supported"),
+            );
             return None;
         };
         let fixed = Some(address.fixed_ip.clone()).filter(|address| !address.is_empty());
@@ -217,24 +221,24 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkSte
 fn existing(draft: &mut Draft<'_>, facts: &CloudFacts) {
     if let Some((network, subnets)) = existing_network(draft, facts) {
         draft.status.network = Some(recorded(&network, &subnets));
-        draft.noted.push(Noted::holds(NETWORK, "Ready"));
+        draft.say(network_ready::READY);
     }
-    if draft.noted.iter().any(|noted| noted.finding.type_() == ROUTER) {
+    if draft.said().iter().any(|finding| finding.type_() == router_ready::TYPE) {
         return;
     }
     match (&draft.observed.object.spec.router, &facts.routers) {
         (None, _) => {
             draft.status.router = None;
-            draft.noted.push(Noted::holds(ROUTER, "NotNeeded"));
+            draft.say(router_ready::NOT_NEEDED);
         }
         (Some(_), Read::One(router)) => {
             draft.status.router = Some(recorded_router(router));
-            draft.noted.push(Noted::holds(ROUTER, "Ready"));
+            draft.say(router_ready::READY);
         }
-        (Some(_), Read::Unknown(unknown)) => draft.unknown(ROUTER, &unknown.why),
+        (Some(_), Read::Unknown(unknown)) => draft.unknown(router_ready::TYPE, &unknown.why),
         (Some(_), found) => {
             let why = counted("router", found);
-            draft.broken(ROUTER, "RouterNotFound", "one router that matches spec.router", &why);
+            draft.broken(router_ready::ROUTER_NOT_FOUND, "one router that matches spec.router", &why);
         }
     }
 }
@@ -243,43 +247,47 @@ fn existing_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<(Networ
     let spec = &draft.observed.object.spec;
     if spec.network.is_none() && spec.subnets.is_empty() {
         let on = "spec.managedSubnets, spec.network or spec.subnets";
-        draft.broken(NETWORK, "NoNetwork", on, "no network is asked for");
+        draft.broken(network_ready::NO_NETWORK, on, "no network is asked for");
         return None;
     }
     if !facts.subnet_problems.is_empty() {
         let why = facts.subnet_problems.join("; ");
-        draft.broken(NETWORK, "SubnetNotFound", "one subnet for each of spec.subnets", &why);
+        draft.broken(network_ready::SUBNET_NOT_FOUND, "one subnet for each of spec.subnets", &why);
         return None;
     }
     let network = match &facts.networks {
         Read::One(network) => network.clone(),
         Read::Unknown(unknown) => {
-            draft.unknown(NETWORK, &unknown.why);
+            draft.unknown(network_ready::TYPE, &unknown.why);
             return None;
         }
         found => {
             let why = counted("network", found);
-            draft.broken(NETWORK, "NetworkNotFound", "one network that matches spec.network", &why);
+            draft.broken(network_ready::NETWORK_NOT_FOUND, "one network that matches spec.network", why);
             return None;
         }
     };
     let subnets = match facts.subnets.clone().known() {
         Ok(subnets) => subnets,
         Err(unknown) => {
-            draft.unknown(NETWORK, &unknown.why);
+            draft.unknown(network_ready::TYPE, &unknown.why);
             return None;
         }
     };
     if let Some(stranger) = subnets.iter().find(|subnet| subnet.network_id != network.id) {
         let why = format!("subnet {} is not on network {}", stranger.id, network.id);
-        draft.broken(NETWORK, "SubnetNotFound", "subnets of the network", &why);
+        draft.broken(network_ready::SUBNET_NOT_FOUND, "subnets of the network", &why);
         return None;
     }
     for version in [4, 6] {
         let count = subnets.iter().filter(|subnet| subnet.ip_version == version).count();
         if count > 1 {
             let why = format!("{count} IPv{version} subnets match");
-            draft.broken(NETWORK, "SubnetAmbiguous", "spec.subnets to name one of each address family", &why);
+            draft.broken(
+                network_ready::SUBNET_AMBIGUOUS,
+                "spec.subnets to name one of each address family",
+                why,
+            );
             return None;
         }
     }

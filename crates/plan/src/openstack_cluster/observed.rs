@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
-use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER, PAUSED_ANNOTATION};
+use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER};
 use jiff::Timestamp;
 
 use crate::flow::Read;
 use crate::openstack::{Access, CloudTrouble, Group, Network, Port, Router, Subnet, Zone, owner_id};
+use crate::referred;
 
 /// What is known of the Cluster's control plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Observed {
         if meta.annotations.as_ref().is_some_and(|all| all.contains_key(MANAGED_BY_ANNOTATION)) {
             return Stage::Foreign;
         }
-        if self.is_paused() {
+        if self.paused().is_some() {
             return Stage::Paused;
         }
         if meta.deletion_timestamp.is_some() {
@@ -133,11 +134,10 @@ impl Observed {
         }
     }
 
-    /// Whether nothing may be changed.
-    pub fn is_paused(&self) -> bool {
-        let annotations = self.object.metadata.annotations.as_ref();
-        annotations.is_some_and(|all| all.contains_key(PAUSED_ANNOTATION))
-            || self.cluster.iter().any(|cluster| cluster.is_paused)
+    /// Whether nothing may be changed: until when.
+    pub(super) fn paused(&self) -> Option<&'static str> {
+        let is_cluster_paused = self.cluster.iter().any(|cluster| cluster.is_paused);
+        referred::paused_by(&self.object.metadata, is_cluster_paused)
     }
 
     /// The owner id on the object.

@@ -12,11 +12,10 @@ use hangar_api::infrastructure::v1beta1::{
     SecurityGroupStatus,
 };
 
+use super::conditions::security_groups_ready;
 use super::step::Kind;
 use super::{CloudFacts, Draft, NetworkStep};
-use crate::openstack::{Group, GroupRule, KnownRule, Noted, Picked, pick};
-
-const TYPE: &str = "SecurityGroupsReady";
+use crate::openstack::{Group, GroupRule, KnownRule, Picked, pick};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -47,7 +46,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     let Some(managed) = draft.observed.object.spec.managed_security_groups.clone() else {
         draft.status.control_plane_security_group = None;
         draft.status.worker_security_group = None;
-        draft.noted.push(Noted::holds(TYPE, "NotNeeded"));
+        draft.say(security_groups_ready::NOT_NEEDED);
         return;
     };
     let Some(groups) = groups(draft, facts) else { return };
@@ -55,11 +54,11 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     draft.status.control_plane_security_group = groups.get(&Role::ControlPlane).and_then(status);
     draft.status.worker_security_group = groups.get(&Role::Worker).and_then(status);
     if let Some(why) = unusable(&managed) {
-        return draft.broken(TYPE, "InvalidRule", "rules that can be made", &why);
+        return draft.broken(security_groups_ready::INVALID_RULE, "rules that can be made", why);
     }
     // Node ports are open to the cluster's own subnets; without them the rules would be half.
     let Some(network) = draft.status.network.clone() else {
-        return draft.working(TYPE, "Working", "the network, whose range is in the rules");
+        return draft.working(security_groups_ready::WORKING, "the network, whose range is in the rules");
     };
     let cidrs: Vec<String> = network.subnets.iter().map(|subnet| subnet.cidr.clone()).collect();
     let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
@@ -68,9 +67,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
         rules(draft, *role, group, &rules_of(&managed, *role, &cidrs, &ids), &ids);
     }
     if draft.steps.len() == before {
-        draft.noted.push(Noted::holds(TYPE, "Ready"));
+        draft.say(security_groups_ready::READY);
     } else {
-        draft.working(TYPE, "Working", "the rules to be as they ought to be");
+        draft.working(security_groups_ready::WORKING, "the rules to be as they ought to be");
     }
 }
 
@@ -90,7 +89,7 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
         let own = facts.groups.clone().filter(|group| group.name.ends_with(&format!("-secgroup-{role}")));
         match pick(&own, |group| &group.id, recorded.as_deref()) {
             Picked::Unknown(why) => {
-                draft.unknown(TYPE, &why);
+                draft.unknown(security_groups_ready::TYPE, &why);
                 return None;
             }
             Picked::None => draft.step(NetworkStep::CreateGroup { role, name }),
@@ -105,7 +104,7 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
         }
     }
     if found.len() < ROLES.len() {
-        draft.working(TYPE, "Working", "the security groups to be made");
+        draft.working(security_groups_ready::WORKING, "the security groups to be made");
         return None;
     }
     Some(found)

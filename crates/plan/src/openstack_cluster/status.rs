@@ -1,20 +1,21 @@
-//! The status: conditions that go away, and where machines can be put.
+//! Where machines can be put.
 
 use hangar_api::infrastructure::v1beta1::FailureDomain;
 
-use super::{CloudFacts, Draft, unsupported};
+use super::conditions::failure_domains_ready;
+use super::{CloudFacts, Draft};
 use crate::flow::Read;
 
 /// Recorded once: where machines are must not change by itself.
 pub(super) fn failure_domains(draft: &mut Draft<'_>, facts: &CloudFacts) {
     if !draft.status.failure_domains.is_empty() {
-        return;
+        return draft.forget(failure_domains_ready::TYPE);
     }
     let spec = &draft.observed.object.spec;
     match &facts.zones {
         Read::Unknown(unknown) => {
             let why = format!("availability zones: {unknown}");
-            draft.unknown("FailureDomainsReady", &why);
+            draft.unknown(failure_domains_ready::TYPE, &why);
         }
         zones => {
             let allowed = &spec.control_plane_availability_zones;
@@ -27,18 +28,4 @@ pub(super) fn failure_domains(draft: &mut Draft<'_>, facts: &CloudFacts) {
             draft.status.failure_domains = domains.collect();
         }
     }
-}
-
-/// Removes conditions that no longer apply, unless nothing was checked.
-pub(super) fn forget(draft: &mut Draft<'_>) {
-    if draft.noted.is_empty() {
-        return;
-    }
-    let has_unsupported = draft.noted.iter().any(|noted| noted.finding.type_() == unsupported::TYPE);
-    let has_zones = !draft.status.failure_domains.is_empty();
-    draft.status.conditions.retain(|condition| match condition.r#type.as_str() {
-        unsupported::TYPE => has_unsupported,
-        "FailureDomainsReady" => !has_zones,
-        _ => true,
-    });
 }

@@ -1,6 +1,7 @@
 //! The calls to the cloud.
 
 use super::Role;
+use super::conditions::{network_ready, router_ready, security_groups_ready};
 use crate::flow::{self, Identified, Never, StepId};
 use crate::openstack::GroupRule;
 
@@ -109,9 +110,9 @@ impl Kind {
     /// The condition it belongs to.
     fn condition(self) -> &'static str {
         match self {
-            Self::Network | Self::Subnet => "NetworkReady",
-            Self::Router => "RouterReady",
-            Self::Group => "SecurityGroupsReady",
+            Self::Network | Self::Subnet => network_ready::TYPE,
+            Self::Router => router_ready::TYPE,
+            Self::Group => security_groups_ready::TYPE,
         }
     }
 }
@@ -142,13 +143,13 @@ impl NetworkStep {
     pub(super) fn condition(&self) -> &'static str {
         match self {
             Self::CreateNetwork { .. } | Self::CreateSubnet { .. } | Self::SetNameServers { .. } => {
-                "NetworkReady"
+                network_ready::TYPE
             }
             Self::CreateRouter { .. } | Self::AddInterface { .. } | Self::RemoveInterface { .. } => {
-                "RouterReady"
+                router_ready::TYPE
             }
             Self::CreateGroup { .. } | Self::CreateRule { .. } | Self::DeleteRule { .. } => {
-                "SecurityGroupsReady"
+                security_groups_ready::TYPE
             }
             Self::Tag { kind, .. } | Self::Delete { kind, .. } => kind.condition(),
         }

@@ -297,9 +297,9 @@ fn bad_credentials_are_said_and_stop_everything() {
     let mut observed = Cloud::new(MANAGED).observe();
     claim(&mut observed);
     observed.cloud = Access::Trouble(crate::openstack::CloudTrouble {
-        reason: "Unauthorized",
+        reason: crate::openstack::conditions::cloud::UNAUTHORIZED,
         message: "The request you have made requires authentication.".to_owned(),
-        actor: Actor::ClusterOwner,
+        actor: hangar_api::conditions::Actor::ClusterOwner,
     });
     let plan = checked(&observed);
     assert!(plan.steps.is_empty());

@@ -1,23 +1,18 @@
 //! Fields that are accepted and have no effect yet: said by a condition, never passed over in silence. The cluster is
 //! ready without them.
 
-use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::infrastructure::v1beta1::OpenStackClusterSpec;
 
 use super::Draft;
-use crate::openstack::Noted;
-
-/// Whether every given field has an effect.
-pub(super) const TYPE: &str = "SettingsEffective";
+use super::conditions::settings_effective;
 
 pub(super) fn draft(draft: &mut Draft<'_>) {
     let idle = idle(&draft.observed.object.spec);
     if idle.is_empty() {
-        return;
+        return draft.forget(settings_effective::TYPE);
     }
-    let waiting = Waiting::new(Actor::ClusterOwner, format!("{} to be removed", idle.join(", ")))
-        .because("not supported, without effect");
-    draft.noted.push(Noted::fails(TYPE, "Unsupported", &waiting).beside());
+    let on = format!("{} to be removed", idle.join(", "));
+    draft.say(settings_effective::UNSUPPORTED.waits(on).because("not supported, without effect"));
 }
 
 /// The fields without effect.

@@ -6,6 +6,7 @@
 //!   `spec.ports` gives others nothing is made and nothing is deleted. So no port is left behind.
 //! - A failed server is told with Nova's own words and left to the Machine's owner; nothing is terminal here.
 
+pub(crate) mod conditions;
 mod fold;
 mod observed;
 mod server;
@@ -17,21 +18,19 @@ mod wanted;
 
 use std::time::Duration;
 
-use hangar_api::cluster::legacy_condition::LegacyCondition;
-use hangar_api::conditions::Actor;
-use hangar_api::infrastructure::v1beta1::OpenStackMachineStatus;
+use hangar_api::infrastructure::v1beta1::{OpenStackMachine, OpenStackMachineStatus};
 use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
-use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
 use crate::openstack::server::{ServerFacts, ServerStep, Step};
-use crate::openstack::{self, Access, CloudTrouble, Subject};
+use crate::openstack::{Access, CloudTrouble, InCloud};
+use conditions::{instance_ready, ready};
 
-/// The one that tools look at.
-const TYPE: &str = "InstanceReady";
+/// A server that runs is read now and then: it may be stopped or deleted by others.
+const RESYNC: Duration = Duration::from_secs(2 * 60);
 /// Something must change that we do not watch.
 const POLL: Duration = Duration::from_secs(15);
 
@@ -60,32 +59,34 @@ impl Planner for Observed {
 
     fn plan(&self) -> Plan<Step, OpenStackMachineStatus> {
         let mut draft = Draft::new(self);
-        match self.stage() {
-            Stage::Paused | Stage::Foreign => draft.wake = Wake::OnChange,
-            Stage::Wait { reason, on } => {
-                let actor = Actor::Controller("Cluster API".to_owned());
-                draft.wait(TYPE, reason, actor, on);
-                draft.wake = Wake::OnChange;
-            }
-            Stage::Unknown(why) => draft.unknown(TYPE, &why),
-            Stage::Unsupported(fields) => {
-                let why = fields.join("; ");
-                draft.broken(TYPE, "InvalidMachineSpec", "a specification that can be honoured", &why);
-            }
+        if draft.is_paused(self.paused()) {
+            return draft.finish();
+        }
+        let stage = self.stage();
+        if !matches!(stage, Stage::Foreign | Stage::Wait { .. }) {
+            draft.again(RESYNC);
+        }
+        match stage {
+            Stage::Paused | Stage::Foreign => {}
+            Stage::Wait { reason, on } => draft.say(reason.waits(on)),
+            Stage::Unknown(why) => draft.unknown(instance_ready::TYPE, &why),
+            Stage::Unsupported(fields) => draft.broken(
+                instance_ready::INVALID_MACHINE_SPEC,
+                "a specification that can be honoured",
+                fields.join("; "),
+            ),
             Stage::Copied(other) => draft.copied(&other),
             Stage::PortsChanged(names) => draft.broken(
-                TYPE,
-                "PortsChanged",
+                instance_ready::PORTS_CHANGED,
                 &format!("spec.ports to be what it was; the ports that were made are called {names}"),
                 "ports are made once, and would not be found again by other names",
             ),
-            Stage::Release => {
-                draft.step(openstack::release(&self.object.metadata, OPENSTACK_MACHINE_FINALIZER));
-            }
+            Stage::Release => draft.release(),
             Stage::Claim => draft.claim(),
-            Stage::Delete => draft.with_cloud(server::delete),
-            Stage::Keep => draft.with_cloud(server::keep),
+            Stage::Delete => draft.with_cloud(instance_ready::TYPE, server::delete),
+            Stage::Keep => draft.with_cloud(instance_ready::TYPE, server::keep),
         }
+        draft.conclude(ready::TYPE, ready::READY);
         draft.finish()
     }
 
@@ -96,7 +97,7 @@ impl Planner for Observed {
         } else {
             let reason = match step {
                 Step::Cloud(step) => step.reason(),
-                Step::Write(_) => "ObjectNotWritten",
+                Step::Write(_) => crate::openstack::conditions::server::OBJECT_NOT_WRITTEN,
                 Step::Own(never) | Step::Tenant(never) => match *never {},
             };
             self.trouble = Some(CloudTrouble::of_step(reason, &step.id(), outcome));
@@ -107,45 +108,26 @@ impl Planner for Observed {
     }
 }
 
-/// A plan in the making.
-type Draft<'a> = openstack::Draft<'a, Observed>;
+type Draft<'a> = flow::Draft<'a, Observed>;
 
-impl Subject for Observed {
-    type Step = Step;
-    type Status = OpenStackMachineStatus;
+subject!(OpenStackMachine in object);
+
+impl InCloud for Observed {
     type Facts = ServerFacts;
 
-    /// A server that runs is looked at now and then: it may be stopped or deleted by others.
-    const RESYNC: Duration = Duration::from_secs(2 * 60);
     const POLL: Duration = POLL;
-    const MAIN_CONDITION: &'static str = TYPE;
-    const ACCESS_CONDITION: &'static str = TYPE;
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn is_paused(&self) -> bool {
-        self.is_paused()
-    }
-
-    fn status(&self) -> Option<&OpenStackMachineStatus> {
-        self.object.status.as_ref()
-    }
+    const FINALIZER: &'static str = OPENSTACK_MACHINE_FINALIZER;
+    const MAIN: &'static str = instance_ready::TYPE;
 
     fn cloud(&self) -> &Access<ServerFacts> {
         &self.cloud
     }
 
+    fn fresh_owner_id(&self) -> &str {
+        &self.fresh_owner_id
+    }
+
     fn trouble_about(&self, _: &str) -> Option<&CloudTrouble> {
         self.trouble.as_ref()
-    }
-
-    fn claim(&self) -> Step {
-        openstack::claim(&self.object.metadata, &self.fresh_owner_id, OPENSTACK_MACHINE_FINALIZER).into()
-    }
-
-    fn conditions(status: &mut OpenStackMachineStatus) -> &mut Vec<LegacyCondition> {
-        &mut status.conditions
     }
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hangar_api::conditions::Bad;
 use hangar_api::infrastructure::v1beta1::{IdentityReference, OpenStackMachine};
-use hangar_api::names::{OPENSTACK_MACHINE_FINALIZER, PAUSED_ANNOTATION};
+use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
 use jiff::Timestamp;
 
+use super::conditions::instance_ready;
 use super::unsupported::unsupported;
 use crate::flow::Read;
 use crate::openstack::server::{ServerFacts, Situation, WantedServer};
 use crate::openstack::{Access, CloudTrouble, owner_id, server_requested_at};
+use crate::referred;
 
 /// What matters of the Machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +86,7 @@ pub enum Stage {
     Foreign,
     /// Something must happen elsewhere first.
     Wait {
-        reason: &'static str,
+        reason: Bad,
         /// What is waited for.
         on: &'static str,
     },
@@ -121,7 +124,7 @@ pub enum Wanted {
 impl Observed {
     /// What it is time for, from the stores alone.
     pub fn stage(&self) -> Stage {
-        if self.is_paused() {
+        if self.paused().is_some() {
             return Stage::Paused;
         }
         if self.object.metadata.deletion_timestamp.is_some() {
@@ -136,12 +139,18 @@ impl Observed {
         let machine = match &self.machine {
             Read::Unknown(unknown) => return Stage::Unknown(unknown.why.clone()),
             Read::One(machine) => machine,
-            _ => return Stage::Wait { reason: "WaitingForMachine", on: "a Machine that owns this object" },
+            _ => {
+                let on = "a Machine that owns this object";
+                return Stage::Wait { reason: instance_ready::WAITING_FOR_MACHINE, on };
+            }
         };
         let cluster = match &self.cluster {
             Read::Unknown(unknown) => return Stage::Unknown(unknown.why.clone()),
             Read::One(cluster) => cluster,
-            _ => return Stage::Wait { reason: "WaitingForCluster", on: "the Cluster of the Machine" },
+            _ => {
+                let on = "the Cluster of the Machine";
+                return Stage::Wait { reason: instance_ready::WAITING_FOR_CLUSTER, on };
+            }
         };
         let unsupported = unsupported(&self.object.spec);
         if !unsupported.is_empty() {
@@ -152,12 +161,12 @@ impl Observed {
             Read::One(_) if cluster.is_provisioned => {}
             _ => {
                 let on = "the infrastructure of the Cluster";
-                return Stage::Wait { reason: "WaitingForClusterInfrastructure", on };
+                return Stage::Wait { reason: instance_ready::WAITING_FOR_INFRASTRUCTURE, on };
             }
         }
         if machine.data_secret_name.is_none() && !self.was_made() {
             return Stage::Wait {
-                reason: "WaitingForBootstrapData",
+                reason: instance_ready::WAITING_FOR_BOOTSTRAP_DATA,
                 on: "the bootstrap data of the Machine",
             };
         }
@@ -184,11 +193,10 @@ impl Observed {
         Stage::PortsChanged(made.into_iter().collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether nothing may be changed.
-    pub fn is_paused(&self) -> bool {
-        let annotations = self.object.metadata.annotations.as_ref();
-        annotations.is_some_and(|all| all.contains_key(PAUSED_ANNOTATION))
-            || self.cluster.iter().any(|cluster| cluster.is_paused)
+    /// Whether nothing may be changed: until when.
+    pub(super) fn paused(&self) -> Option<&'static str> {
+        let is_cluster_paused = self.cluster.iter().any(|cluster| cluster.is_paused);
+        referred::paused_by(&self.object.metadata, is_cluster_paused)
     }
 
     /// The owner id on the object.

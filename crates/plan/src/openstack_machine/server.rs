@@ -1,14 +1,14 @@
 //! What a machine does and says about its server.
 
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::conditions::{Actor, Bad};
 use hangar_api::infrastructure::v1beta1::{MachineResources, PortResource};
-use hangar_api::names::OPENSTACK_MACHINE_FINALIZER;
 use serde_json::json;
 
-use super::{Draft, POLL, Step, TYPE, status};
+use super::conditions::instance_ready;
+use super::{Draft, POLL, Step, status};
 use crate::flow::{StepId, Write};
+use crate::openstack::conditions::ownership;
 use crate::openstack::server::{Decided, ServerFacts, ServerStep, State};
-use crate::openstack::{self, Noted};
 
 /// The server, if there is one; else the way to it.
 pub(super) fn keep(draft: &mut Draft<'_>, facts: &ServerFacts) {
@@ -37,14 +37,14 @@ pub(super) fn keep(draft: &mut Draft<'_>, facts: &ServerFacts) {
         (State::Gone, _) => {
             draft.status.instance_state = Some("DELETED".to_owned());
             let why = "the server was deleted and is not made again: its disk is gone";
-            failed(draft, "InstanceDeleted", why);
+            failed(draft, instance_ready::INSTANCE_DELETED, why);
         }
         (State::Failed(fault), _) => {
-            failed(draft, "InstanceStateError", &format!("the server is in ERROR: {fault}"));
+            failed(draft, instance_ready::INSTANCE_STATE_ERROR, &format!("the server is in ERROR: {fault}"));
             draft.again(POLL);
         }
         (State::Ready, Some(server)) => ready(draft, &server.id),
-        (state, _) => under_way(draft, state, "InstanceNotReady"),
+        (state, _) => under_way(draft, state, instance_ready::INSTANCE_NOT_READY),
     }
 }
 
@@ -58,43 +58,44 @@ pub(super) fn delete(draft: &mut Draft<'_>, facts: &ServerFacts) {
     } else if facts.visible().is_absent() {
         draft.status.instance_state = Some("DELETED".to_owned());
     }
+    let deleting = ownership::DELETING.about(instance_ready::TYPE);
     match state {
         State::Gone => {
-            draft.step(openstack::release(&draft.observed.object.metadata, OPENSTACK_MACHINE_FINALIZER));
-            draft.wait(TYPE, "Deleting", Actor::Hangar, "the object to be let go");
+            draft.release();
+            draft.say(deleting.waits("the finalizer to be removed"));
         }
         // What went wrong so far is said.
         State::Waiting { on, again } if draft.observed.trouble.is_some() => {
-            draft.working(TYPE, "Deleting", &on);
+            draft.working(deleting, &on);
             draft.again(again);
         }
-        state => under_way(draft, state, "Deleting"),
+        state => under_way(draft, state, deleting),
     }
 }
 
-fn under_way(draft: &mut Draft<'_>, state: State, reason: &str) {
+fn under_way(draft: &mut Draft<'_>, state: State, reason: Bad) {
     match state {
-        State::Unknown(why) => draft.unknown(TYPE, &why),
+        State::Unknown(why) => draft.unknown(instance_ready::TYPE, &why),
         State::Invalid(why) => {
-            draft.broken(TYPE, "InvalidMachineSpec", "everything the server needs to exist", &why);
+            let on = "everything the server needs to exist";
+            draft.broken(instance_ready::INVALID_MACHINE_SPEC, on, why);
         }
-        State::Working(on) => draft.working(TYPE, reason, on),
+        State::Working(on) => draft.working(reason, on),
         State::Waiting { on, again } => {
-            draft.wait(TYPE, reason, Actor::Cloud, &on);
+            draft.say(reason.by(Actor::Cloud, on));
             draft.again(again);
         }
         // It runs; without one of its ports it is no node.
         State::Unbound(port) => {
-            let waiting = Waiting::new(Actor::Cloud, format!("port {port} to be bound to the server"))
-                .because("the server is ACTIVE without it; if this lasts, delete the Machine");
-            draft.noted.push(Noted::warns(TYPE, reason, &waiting));
+            let why = "the server is ACTIVE without it; if this lasts, delete the Machine";
+            let on = format!("port {port} to be bound to the server");
+            draft.say(reason.by(Actor::Cloud, on).because(why));
             draft.again(POLL);
         }
         // The node will say what that means for it.
         State::Inactive(status) => {
-            let waiting =
-                Waiting::new(Actor::Cloud, "the server to be ACTIVE").because(format!("it is {status}"));
-            draft.noted.push(Noted::unknown(TYPE, reason, &waiting));
+            let inactive = instance_ready::INSTANCE_NOT_ACTIVE.waits("the server to be ACTIVE");
+            draft.say(inactive.because(format!("it is {status}")));
             draft.again(POLL);
         }
         State::Failed(_) | State::Gone | State::Ready => {}
@@ -102,9 +103,8 @@ fn under_way(draft: &mut Draft<'_>, state: State, reason: &str) {
 }
 
 /// Left to the Machine's owner.
-fn failed(draft: &mut Draft<'_>, reason: &str, why: &str) {
-    let waiting = Waiting::new(Actor::ClusterOwner, "the Machine to be replaced").because(why);
-    draft.noted.push(Noted::fails(TYPE, reason, &waiting));
+fn failed(draft: &mut Draft<'_>, reason: Bad, why: &str) {
+    draft.say(reason.waits("the Machine to be replaced").because(why));
     draft.status.ready = Some(false);
 }
 
@@ -114,9 +114,9 @@ fn ready(draft: &mut Draft<'_>, server_id: &str) {
         // The contract: the id is there before the machine is called ready.
         let fields = json!({ "spec": { "providerID": status::provider_id(spec, server_id) } });
         draft.step(Write::itself(StepId::new("record", "object", "self"), fields));
-        return draft.working(TYPE, "InstanceNotReady", "the provider id to be written");
+        return draft.working(instance_ready::INSTANCE_NOT_READY, "the provider id to be written");
     }
     draft.status.ready = Some(true);
     draft.status.initialization.get_or_insert_default().provisioned = Some(true);
-    draft.noted.push(Noted::holds(TYPE, "Ready"));
+    draft.say(instance_ready::READY);
 }

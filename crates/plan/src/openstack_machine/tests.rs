@@ -313,14 +313,17 @@ fn bad_credentials_keep_even_a_deletion_waiting() {
     cloud.settle_all();
     let mut observed = cloud.deleted().observe();
     observed.cloud = Access::Trouble(CloudTrouble {
-        reason: "SecretNotFound",
+        reason: crate::openstack::conditions::cloud::CREDENTIALS_NOT_FOUND,
         message: "there is no Secret cloud".to_owned(),
-        actor: Actor::ClusterOwner,
+        actor: hangar_api::conditions::Actor::ClusterOwner,
     });
     let plan = checked(&observed);
     assert!(plan.steps.is_empty());
     assert!(
-        plan.status.conditions.iter().any(|condition| condition.reason.as_deref() == Some("SecretNotFound"))
+        plan.status
+            .conditions
+            .iter()
+            .any(|condition| condition.reason.as_deref() == Some("CredentialsNotFound"))
     );
 }
 

@@ -114,7 +114,7 @@ fn a_name_that_is_too_long_is_refused_and_named() {
     let plan = checked(&observed);
     assert!(plan.objects.is_empty() && plan.steps.is_empty());
     let condition =
-        plan.status.conditions.iter().find(|one| one.type_ == condition::SPECIFICATION_VALID).unwrap();
+        plan.status.conditions.iter().find(|one| one.type_ == conditions::specification_valid::TYPE).unwrap();
     assert_eq!(Status::parse(&condition.status), Status::False);
     assert!(
         condition.message.contains("Cluster.metadata.name") && condition.message.contains("too long by 1")

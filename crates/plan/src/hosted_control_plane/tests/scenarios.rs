@@ -108,8 +108,11 @@ fn a_certificate_is_near_its_end() {
     let plan = checked(&observed);
     insta::assert_snapshot!(golden::brief(&plan));
     // What is there still works: nobody has to worry.
-    let valid =
-        plan.status.conditions.iter().find(|condition| condition.type_ == condition::CERTIFICATES_VALID);
+    let valid = plan
+        .status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == conditions::certificates_valid::TYPE);
     assert_eq!(valid.unwrap().status, "True");
 }
 

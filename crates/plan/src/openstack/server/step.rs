@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use hangar_api::conditions::Bad;
 use hangar_api::infrastructure::v1beta1::ResolvedPort;
 use serde_json::Value;
 
 use super::UserData;
 use crate::flow::{self, Identified, Never, StepId};
+use crate::openstack::conditions::server;
 
 /// One call: writes to the object that the server is for, and to the cloud.
 pub type Step = flow::Step<Never, Never, ServerStep>;
@@ -45,11 +47,11 @@ impl ServerStep {
     }
 
     /// The reason, when it did not work, that dashboards know.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> Bad {
         match self {
-            Self::CreatePort(_) | Self::TagPort { .. } => "PortCreateFailed",
-            Self::CreateServer(_) => "InstanceCreateFailed",
-            Self::DeleteServer { .. } | Self::DeletePort { .. } => "InstanceDeleteFailed",
+            Self::CreatePort(_) | Self::TagPort { .. } => server::PORT_CREATE_FAILED,
+            Self::CreateServer(_) => server::INSTANCE_CREATE_FAILED,
+            Self::DeleteServer { .. } | Self::DeletePort { .. } => server::INSTANCE_DELETE_FAILED,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Requests for a server whose answers are lost, and that the cloud takes late or never.
 
+use crate::flow::Wake;
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::super::*;
 use super::cloud::*;

@@ -64,9 +64,9 @@ fn a_leaf_that_ends_with_its_authority_is_not_renewed_for_ever() {
     }
     let plan = checked(&observed);
     assert_eq!(mints(&plan), []);
-    assert!(plan.report.waits.iter().any(|wait| wait.what.contains("demo-ca")), "{:?}", plan.report);
+    assert!(plan.report.waits.iter().any(|wait| wait.on.contains("demo-ca")), "{:?}", plan.report);
     observed.now = end;
-    assert_eq!(condition_status(&checked(&observed), condition::CERTIFICATES_VALID), "False Expired");
+    assert_eq!(condition_status(&checked(&observed), conditions::certificates_valid::TYPE), "False Expired");
 }
 
 #[test]
@@ -95,8 +95,9 @@ fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
     observed.secrets.insert(Material::ClusterAuthority, Read::One(given));
     settle(&mut observed);
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, condition::CERTIFICATES_VALID), "False Unusable");
-    let condition = plan.status.conditions.iter().find(|one| one.type_ == condition::CERTIFICATES_VALID);
+    assert_eq!(condition_status(&plan, conditions::certificates_valid::TYPE), "False Unusable");
+    let condition =
+        plan.status.conditions.iter().find(|one| one.type_ == conditions::certificates_valid::TYPE);
     let message = &condition.unwrap().message;
     assert!(message.contains("demo-ca: it has no key"), "{message}");
     assert!(message.contains("the owner of the cluster must act"), "{message}");
@@ -120,7 +121,7 @@ fn somebody_elses_secret_is_left_alone() {
     observed.secrets.insert(Material::Scheduler, Read::One(SecretFacts::default()));
     settle(&mut observed);
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, condition::CERTIFICATES_VALID), "False NameTaken");
+    assert_eq!(condition_status(&plan, conditions::certificates_valid::TYPE), "False NameTaken");
     assert!(!mints(&plan).contains(&Material::Scheduler));
 }
 

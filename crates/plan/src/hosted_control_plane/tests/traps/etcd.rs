@@ -52,7 +52,7 @@ fn the_number_of_members_is_the_recorded_one() {
     let servers = arguments(&plan, "demo-apiserver");
     let servers = servers.iter().find(|flag| flag.starts_with("--etcd-servers=")).unwrap();
     assert_eq!(servers.matches("https://").count(), 3);
-    assert_eq!(condition_status(&plan, condition::ETCD_CLUSTER_HEALTHY), "False NoQuorum");
+    assert_eq!(condition_status(&plan, conditions::etcd_cluster_healthy::TYPE), "False NoQuorum");
 }
 
 #[test]
@@ -73,6 +73,10 @@ fn a_record_that_cannot_be_read_renders_nothing() {
         annotations.insert(names::ETCD_ANNOTATION.to_owned(), wrong.to_owned());
         let plan = checked(&observed);
         assert!(plan.objects.is_empty() && plan.steps.is_empty(), "{wrong}");
-        assert_eq!(condition_status(&plan, condition::SPECIFICATION_VALID), "False Invalid", "{wrong}");
+        assert_eq!(
+            condition_status(&plan, conditions::specification_valid::TYPE),
+            "False Invalid",
+            "{wrong}"
+        );
     }
 }

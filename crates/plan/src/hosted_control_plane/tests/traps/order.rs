@@ -21,7 +21,7 @@ fn what_exists_stays_whatever_its_gate_says() {
     observed.api_server = Read::One(workload("api-server", 1, 0, "v1.34.10"));
     let plan = checked(&observed);
     assert_eq!(kinds(&plan, "Deployment").len(), 3);
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "False NoAPIServer");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "False NoAPIServer");
     // Once served is served for ever; serving now is another matter.
     assert_eq!(plan.status.initialized, Some(true));
     assert_eq!(plan.status.ready, Some(false));
@@ -34,7 +34,7 @@ fn nodes_may_join_before_the_tenant_is_furnished() {
     let plan = checked(&observed);
     assert_eq!(plan.status.initialized, Some(true));
     assert_eq!(plan.status.initialization.clone().unwrap().control_plane_initialized, Some(true));
-    assert!(condition_status(&plan, condition::WORKLOAD_READY).starts_with("Unknown"));
+    assert!(condition_status(&plan, conditions::workload_ready::TYPE).starts_with("Unknown"));
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn one_member_is_no_quorum_of_three() {
     let mut observed = all_ready(&json!({"etcd": {"replicas": 3}}));
     observed.etcd = Read::One(workload("etcd", 3, 1, "3.6.16-0"));
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, condition::ETCD_CLUSTER_HEALTHY), "False NoQuorum");
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "False NoQuorum");
+    assert_eq!(condition_status(&plan, conditions::etcd_cluster_healthy::TYPE), "False NoQuorum");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "False NoQuorum");
     observed.etcd = Read::One(workload("etcd", 3, 2, "3.6.16-0"));
-    assert_eq!(condition_status(&checked(&observed), condition::ETCD_CLUSTER_HEALTHY), "True Quorum");
+    assert_eq!(condition_status(&checked(&observed), conditions::etcd_cluster_healthy::TYPE), "True Quorum");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn controllers_and_addons_never_lead_the_oldest_api_server() {
     assert_eq!(image(&plan, "demo-scheduler"), "registry.k8s.io/kube-scheduler:v1.34.10");
     assert!(!plan.steps.iter().any(|step| is(step, "apply", "tenant")), "{:?}", plan.steps);
     assert_eq!(plan.status.version.as_deref(), Some("v1.34.10"));
-    assert!(condition_status(&plan, condition::ROLLING_OUT).starts_with("True"));
+    assert!(condition_status(&plan, conditions::rolling_out::TYPE).starts_with("True"));
     observed.api_server_pods = Read::One(new);
     let plan = checked(&observed);
     assert_eq!(image(&plan, "demo-scheduler"), "registry.k8s.io/kube-scheduler:v1.35.8");

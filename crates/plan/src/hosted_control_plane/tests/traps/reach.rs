@@ -65,9 +65,9 @@ fn nobody_but_agents_waits_for_the_tunnels_address() {
     address(&mut observed, &[]);
     let plan = checked(&observed);
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
-    assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "True Published");
-    assert_eq!(condition_status(&plan, condition::WORKLOAD_READY), "False NoAddress");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
+    assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "True Published");
+    assert_eq!(condition_status(&plan, conditions::workload_ready::TYPE), "False NoAddress");
     assert_eq!(agents(&observed), None);
     address(&mut observed, &[TUNNEL_ADDRESS]);
     let (flags, aliases) = agents(&observed).unwrap();

@@ -29,7 +29,7 @@ fn nothing_follows_from_a_failed_read() {
     observed.api_server = Read::unknown(unknown());
     let plan = checked(&observed);
     assert_eq!(kinds(&plan, "StatefulSet"), Vec::<String>::new());
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "Unknown NotRead");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "Unknown NotReadable");
     assert_eq!(plan.status.ready_replicas, Some(1), "what was not read stays");
 
     let mut observed = all_ready(&json!({}));
@@ -53,7 +53,8 @@ fn what_could_not_be_read_is_looked_at_again() {
     observed.secrets.insert(Material::ClusterAuthority, Read::unknown("a timeout"));
     let plan = checked(&observed);
     assert_eq!(plan.wake, soon);
-    let valid = plan.status.conditions.iter().find(|one| one.type_ == condition::CERTIFICATES_VALID).unwrap();
+    let valid =
+        plan.status.conditions.iter().find(|one| one.type_ == conditions::certificates_valid::TYPE).unwrap();
     assert!(valid.message.contains("a timeout"), "{valid:?}");
     observed.cluster = Read::unknown("the watch is broken");
     assert_eq!(checked(&observed).wake, soon);
@@ -76,7 +77,7 @@ fn conditions_repeat_what_went_wrong() {
     observed.secrets.insert(Material::ApiServer, Read::Absent);
     let failed = Outcome::failed("MintingFailed", "\"ä\" is not a DNS name");
     fail(&mut observed, |step| matches!(step, Step::Own(_)), &failed);
-    let words = message(&observed, condition::CERTIFICATES_VALID);
+    let words = message(&observed, conditions::certificates_valid::TYPE);
     assert!(words.contains("is not a DNS name"), "{words}");
 
     let mut observed = all_ready(&json!({}));
@@ -85,7 +86,7 @@ fn conditions_repeat_what_went_wrong() {
     }
     let is_it = |step: &Step| is(step, "publish-endpoint", "infrastructure");
     fail(&mut observed, is_it, &Outcome::refused("admission webhook denied it"));
-    let words = message(&observed, condition::ENDPOINT_READY);
+    let words = message(&observed, conditions::endpoint_ready::TYPE);
     assert!(words.contains("OpenStackCluster demo") && words.contains("denied it"), "{words}");
 
     let mut observed = all_ready(&json!({}));
@@ -93,15 +94,15 @@ fn conditions_repeat_what_went_wrong() {
     reach_tenant(&mut observed);
     let is_it = |step: &Step| is(step, "apply", "tenant");
     fail(&mut observed, is_it, &Outcome::refused("quota"));
-    let words = message(&observed, condition::WORKLOAD_READY);
+    let words = message(&observed, conditions::workload_ready::TYPE);
     assert!(words.contains("quota"), "{words}");
 
     let mut observed = all_ready(&json!({}));
     let deployment =
         checked(&observed).objects.iter().map(ObjectIdentity::of).find(|one| one.kind == "Deployment");
     observed.troubles.insert(deployment.unwrap().applying(), "a policy forbids it".to_owned());
-    assert_eq!(condition_status(&checked(&observed), condition::READY), "False ObjectRefused");
-    let words = message(&observed, condition::READY);
+    assert_eq!(condition_status(&checked(&observed), conditions::ready::TYPE), "False ObjectRefused");
+    let words = message(&observed, conditions::ready::TYPE);
     assert!(words.contains("Deployment team/demo-apiserver") && words.contains("a policy"), "{words}");
 }
 
@@ -112,6 +113,6 @@ fn a_strange_epoch_is_not_rendered() {
     annotations.insert(names::EPOCH_ANNOTATION.to_owned(), "2".to_owned());
     let plan = checked(&observed);
     assert!(plan.objects.is_empty() && plan.steps.is_empty());
-    assert_eq!(condition_status(&plan, condition::SPECIFICATION_VALID), "False NewerEpoch");
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
+    assert_eq!(condition_status(&plan, conditions::specification_valid::TYPE), "False NewerEpoch");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
 }

@@ -27,8 +27,9 @@ fn a_copy_that_the_cluster_does_not_mean_does_nothing() {
     observed.control_plane.status = None;
     let plan = checked(&observed);
     assert!(plan.objects.is_empty() && plan.steps.is_empty());
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "False NotReferenced");
-    let message = &plan.status.conditions.iter().find(|one| one.type_ == condition::READY).unwrap().message;
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "False NotReferenced");
+    let message =
+        &plan.status.conditions.iter().find(|one| one.type_ == conditions::ready::TYPE).unwrap().message;
     assert!(message.contains("HostedControlPlane demo-plane"), "{message}");
     assert!(tenant_objects(&observed).is_empty());
     // One that was meant before still serves, and says that nobody looks after it.
@@ -37,8 +38,8 @@ fn a_copy_that_the_cluster_does_not_mean_does_nothing() {
     cluster.control_plane = None;
     let plan = checked(&observed);
     assert!(plan.objects.is_empty() && plan.steps.is_empty());
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
-    assert_eq!(condition_status(&plan, condition::READY), "False NotReferenced");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
+    assert_eq!(condition_status(&plan, conditions::ready::TYPE), "False NotReferenced");
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
     observed.control_plane.metadata.owner_references = None;
     observed.control_plane.metadata.finalizers =
         Some(vec![hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER.to_owned()]);
-    assert_eq!(condition_status(&checked(&observed), condition::AVAILABLE), "False NoOwner");
+    assert_eq!(condition_status(&checked(&observed), conditions::available::TYPE), "False NoOwner");
     observed.control_plane.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
     let plan = checked(&observed);
@@ -63,7 +64,7 @@ fn the_condition_of_a_deletion_changes_by_phase_and_not_by_object() {
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
     let message = |observed: &Observed| {
         let conditions = checked(observed).status.conditions;
-        conditions.into_iter().find(|one| one.type_ == condition::DELETING).unwrap().message
+        conditions.into_iter().find(|one| one.type_ == conditions::deleting::TYPE).unwrap().message
     };
     settle(&mut observed);
     assert!(message(&observed).contains("demo-apiserver"), "{}", message(&observed));
@@ -90,7 +91,7 @@ fn the_condition_of_a_deletion_changes_by_phase_and_not_by_object() {
         SecretFacts { uid: Some("u".to_owned()), is_ours: true, is_deleting: true, ..SecretFacts::default() };
     observed.secrets.insert(Material::Scheduler, Read::One(stays));
     assert!(message(&observed).contains("demo-scheduler"), "{}", message(&observed));
-    assert_eq!(condition_status(&checked(&observed), condition::AVAILABLE), "False Deleting");
+    assert_eq!(condition_status(&checked(&observed), conditions::available::TYPE), "False Deleting");
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn a_published_endpoint_is_never_changed() {
     }
     let plan = checked(&observed);
     assert!(!plan.steps.iter().any(|step| is(step, "publish-endpoint", "control-plane")));
-    assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "False AddressChanged");
+    assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "False AddressChanged");
     // The certificate has both.
     let mint = plan.steps.iter().find_map(|step| match step {
         Step::Own(mint) if mint.material == Material::ApiServer => Some(mint),
@@ -30,7 +30,7 @@ fn an_endpoint_of_the_infrastructures_own_is_a_conflict() {
     }
     let plan = checked(&observed);
     assert!(!plan.steps.iter().any(|step| is(step, "publish-endpoint", "infrastructure")));
-    assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "False Conflict");
+    assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "False Conflict");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_load_balancer_with_a_name_only_works_but_for_pods() {
     let endpoint = observed.control_plane.spec.settings.control_plane_endpoint.clone().unwrap();
     assert_eq!(endpoint.to_string(), "lb.example.org:6443");
     assert!(tenant_object(&observed, "EndpointSlice", "kubernetes").is_none());
-    assert!(plan.report.waits.iter().any(|wait| wait.what.contains("besides its name")));
+    assert!(plan.report.waits.iter().any(|wait| wait.on.contains("besides its name")));
     let agent = tenant_object(&observed, "Deployment", "konnectivity-agent").unwrap();
     assert!(agent["spec"]["template"]["spec"].get("hostAliases").is_none());
     assert!(agent.to_string().contains("--proxy-server-host=other.example.org"));
@@ -64,7 +64,7 @@ fn exposures_that_are_not_built_say_so_and_stop_nothing_else() {
     observed.service =
         Read::One(ServiceFacts { ingress_ips: vec![ADDRESS.to_owned()], ..ServiceFacts::default() });
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, condition::ENDPOINT_READY), "False ExposureNotBuilt");
+    assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "False ExposureNotBuilt");
     assert_eq!(kinds(&plan, "StatefulSet"), ["demo-etcd"]);
 }
 
@@ -132,8 +132,8 @@ fn drift_is_repaired_and_foreign_objects_are_not_touched() {
     let plan = checked(&observed);
     let steps: Vec<String> = plan.steps.iter().map(|step| flow::Identified::id(step).to_string()).collect();
     assert_eq!(steps, ["apply tenant ConfigMap kube-system/coredns"]);
-    assert_eq!(condition_status(&plan, condition::WORKLOAD_READY), "False NameTaken");
-    assert_eq!(condition_status(&plan, condition::AVAILABLE), "True Available");
+    assert_eq!(condition_status(&plan, conditions::workload_ready::TYPE), "False NameTaken");
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn wrong_input_is_refused_with_its_field() {
         let plan = checked(&observed);
         assert!(plan.objects.is_empty() && plan.steps.is_empty());
         let found =
-            plan.status.conditions.into_iter().find(|one| one.type_ == condition::SPECIFICATION_VALID);
+            plan.status.conditions.into_iter().find(|one| one.type_ == conditions::specification_valid::TYPE);
         found.unwrap().message
     };
     let same = |_: &mut ClusterFacts| {};
@@ -129,11 +129,11 @@ fn settings_without_effect_are_said_to_be() {
         json!({"etcd": {"replicas": 1, "backup": {"schedule": "@daily", "secret": {"name": "bucket"}}}});
     let mut observed = etcd_started(&spec);
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, condition::SETTINGS_EFFECTIVE), "False NotBuilt");
+    assert_eq!(condition_status(&plan, conditions::settings_effective::TYPE), "False NotBuilt");
     observed.control_plane.status = Some(plan.status.clone());
     // The same again is the same: no status is written for nothing.
     observed.now = observed.now.checked_add(days(1)).unwrap();
     assert_eq!(checked(&observed).status.conditions, plan.status.conditions);
     observed.control_plane.spec.settings.etcd.as_mut().unwrap().backup = None;
-    assert_eq!(condition_status(&checked(&observed), condition::SETTINGS_EFFECTIVE), "");
+    assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
 }

@@ -1,25 +1,21 @@
 //! What people wrote and what does not happen yet: said once, clearly, instead of silently ignored.
 
-use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
-use super::observed::Observed;
-use super::part::Part;
+use super::Draft;
+use super::conditions::settings_effective;
 use super::validate::Validated;
 
-/// Whether everything that people wrote has an effect. Absent where it has.
-pub const SETTINGS_EFFECTIVE: &str = "SettingsEffective";
-
-pub(super) fn plan(_: &Observed, validated: &Validated<'_>) -> Part {
-    let mut part = Part::default();
+pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let without_effect = without_effect(validated.settings);
-    if !without_effect.is_empty() {
-        let waiting =
-            Waiting::new(Actor::ClusterOwner, "these settings to be removed, or a Hangar that knows them")
-                .because(format!("accepted, but without effect yet: {}", without_effect.join(", ")));
-        part.fails(SETTINGS_EFFECTIVE, "NotBuilt", &waiting);
+    if without_effect.is_empty() {
+        return draft.forget(settings_effective::TYPE);
     }
-    part
+    draft.say(
+        settings_effective::NOT_BUILT
+            .waits("these settings to be removed, or a Hangar that knows them")
+            .because(format!("accepted, but without effect yet: {}", without_effect.join(", "))),
+    );
 }
 
 /// What the settings ask for and do not get.
@@ -37,6 +33,6 @@ pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'sta
         ("spec.gateway: no route is made", settings.gateway.is_some()),
     ]
     .into_iter()
-    .filter_map(|(words, is_given)| is_given.then_some(words))
+    .filter_map(|(text, is_given)| is_given.then_some(text))
     .collect()
 }

@@ -1,0 +1,54 @@
+//! The reference page of all conditions, from what is declared.
+
+use std::fmt::Write as _;
+
+use hangar_api::conditions::{ConditionType, Origin, Polarity};
+
+use super::{catalogue, shared};
+
+const HEAD: &str = "# Conditions
+
+What conditions the controllers write, and with which reasons. What to do about them:
+[Troubleshooting](../troubleshooting.md). Generated from `crates/plan/src/*/conditions.rs`.
+
+Of several who may act the message of the condition names the one who must.
+";
+
+/// The page.
+pub fn page() -> String {
+    let mut page = HEAD.to_owned();
+    section(&mut page, "Every kind", shared::ALL.iter());
+    for known in catalogue() {
+        section(&mut page, known.kind, known.types.iter().copied().flatten());
+    }
+    page
+}
+
+fn section<'a>(page: &mut String, title: &str, types: impl Iterator<Item = &'a ConditionType>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "\n## {title}");
+    for condition in types {
+        let good = if condition.polarity == Polarity::Positive { "True" } else { "False" };
+        let origin = match condition.origin {
+            Origin::Own => String::new(),
+            Origin::Merged => {
+                let name = condition.name;
+                format!(" Besides the reasons below it has `{name}`, `Not{name}` and `{name}Unknown`.")
+            }
+            Origin::Mirrored => " Besides the reasons below it has those of what it repeats.".to_owned(),
+        };
+        let (name, means) = (condition.name, condition.means.trim());
+        let _ = writeln!(page, "\n### {name}\n\n{means} {good} is good.{origin}");
+        let reasons: Vec<String> = condition
+            .declared()
+            .map(|reason| {
+                let who: Vec<String> = reason.who.iter().map(ToString::to_string).collect();
+                format!("| `{}` | {} | {} | {} |", reason.name, reason.status, who.join(", "), reason.means)
+            })
+            .collect();
+        if !reasons.is_empty() {
+            let head = "| reason | status | who acts | meaning |\n|---|---|---|---|";
+            let _ = writeln!(page, "\n{head}\n{}", reasons.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A plan in the making: whatever a controller decides and says goes through here.
+//!
+//! A condition is said with [`Draft::say`], at most one of each type; the last word counts. Whatever is not as it should be
+//! is a wait in the report as well. [`Draft::finish`] alone writes: what was said, in the shape and in the older shape
+//! that the status has, and the generation that it is about. A condition of which nothing was said stays as it was.
+
+use std::time::Duration;
+
+use hangar_api::conditions::{self, Conditioned, Finding, Term};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use kube::core::ObjectMeta;
+use kube::core::object::HasStatus;
+
+use super::{Frontier, Plan, PlanOf, Planner, Report, StepOf, Wake};
+use crate::conditions::{is_declared, shared::paused};
+
+/// What a draft has to know about the observation it is made from.
+pub(crate) trait Subject {
+    /// The object that everything is said about.
+    type Root: Resource<DynamicType = ()> + HasStatus<Status: Conditioned>;
+    /// Conditions that are repeated in the older contract's shape, and their names there.
+    const OLDER: &'static [(&'static str, &'static str)];
+
+    fn root(&self) -> &Self::Root;
+    fn now(&self) -> Timestamp;
+}
+
+/// Implements [`Subject`] for an `Observed`: kind and field of the object, and what is repeated in the older shape.
+macro_rules! subject {
+    ($root:ident in $field:ident $(, $type:path => $older:literal)*) => {
+        impl $crate::flow::Subject for Observed {
+            type Root = $root;
+            const OLDER: &'static [(&'static str, &'static str)] = &[$(($type, $older)),*];
+
+            fn root(&self) -> &$root {
+                &self.$field
+            }
+
+            fn now(&self) -> jiff::Timestamp {
+                self.now
+            }
+        }
+    };
+}
+
+pub(crate) use subject;
+
+/// A plan in the making.
+pub(crate) struct Draft<'a, P: Planner> {
+    pub(crate) observed: &'a P,
+    pub(crate) objects: Vec<P::Object>,
+    pub(crate) steps: Frontier<StepOf<P>>,
+    /// The status so far, without what was said.
+    pub(crate) status: P::Status,
+    pub(crate) report: Report,
+    pub(crate) wake: Wake,
+    said: Vec<Finding>,
+}
+
+/// Whatever can be drafted: the status that is planned is that of the object.
+pub(crate) trait Drafted:
+    Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <Self as Planner>::Status>>
+{
+}
+
+impl<P> Drafted for P where
+    P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>
+{
+}
+
+impl<'a, P: Drafted> Draft<'a, P> {
+    /// Begins with the status that was written last.
+    pub(crate) fn new(observed: &'a P) -> Self {
+        Self {
+            observed,
+            objects: Vec::new(),
+            steps: Frontier::default(),
+            status: observed.root().status().cloned().unwrap_or_default(),
+            report: Report::default(),
+            wake: Wake::OnChange,
+            said: Vec::new(),
+        }
+    }
+
+    pub(crate) fn metadata(&self) -> &'a ObjectMeta {
+        self.observed.root().meta()
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.metadata().deletion_timestamp.is_some()
+    }
+
+    pub(crate) fn has_finalizer(&self, name: &str) -> bool {
+        self.metadata().finalizers.iter().flatten().any(|finalizer| finalizer == name)
+    }
+
+    /// Adds a step.
+    pub(crate) fn step(&mut self, step: impl Into<StepOf<P>>) {
+        self.steps.push(step.into());
+    }
+
+    /// Plans again after this long at the latest.
+    pub(crate) fn again(&mut self, after: Duration) {
+        self.wake_at(Wake::after(self.observed.now(), after));
+    }
+
+    /// Plans again then at the latest.
+    pub(crate) fn wake_at(&mut self, wake: Wake) {
+        self.wake = self.wake.sooner(wake);
+    }
+
+    /// Says one condition.
+    pub(crate) fn say(&mut self, finding: impl Into<Finding>) {
+        let finding = finding.into();
+        let kind = P::Root::kind(&());
+        debug_assert!(is_declared(&kind, &finding), "not declared for {kind}: {finding:?}");
+        if let Some(waiting) = finding.waiting() {
+            self.report.wait(waiting.clone());
+        }
+        self.said.retain(|other| other.type_() != finding.type_());
+        self.said.push(finding);
+    }
+
+    /// Says whether reconciliation is paused, and tells it: until when.
+    pub(crate) fn is_paused(&mut self, until: Option<&'static str>) -> bool {
+        match until {
+            Some(until) => self.say(paused::PAUSED.waits(until)),
+            None => self.say(paused::NOT_PAUSED),
+        }
+        until.is_some()
+    }
+
+    /// Takes away a condition that does not apply.
+    pub(crate) fn forget(&mut self, type_: &str) {
+        self.said.retain(|finding| finding.type_() != type_);
+        self.status.forget(type_);
+    }
+
+    /// Says the summary of other conditions.
+    pub(crate) fn summarise(&mut self, type_: &'static str, terms: &[Term<'_>]) {
+        let summary = conditions::summary(type_, terms, |type_| self.condition(type_));
+        self.say(summary);
+    }
+
+    /// What was said in this plan.
+    pub(crate) fn said(&self) -> &[Finding] {
+        &self.said
+    }
+
+    /// A condition as it is written, or as it was where nothing was said.
+    pub(crate) fn condition(&self, type_: &str) -> Option<Condition> {
+        let before = self.status.condition(type_);
+        match self.said.iter().find(|finding| finding.type_() == type_) {
+            Some(finding) => {
+                let (generation, now) = (self.metadata().generation, self.observed.now());
+                Some(conditions::written(before.as_ref(), finding, generation, now))
+            }
+            None => before,
+        }
+    }
+
+    /// Writes everything that was said, and gives the plan.
+    pub(crate) fn finish(self) -> PlanOf<P> {
+        let (generation, now) = (self.metadata().generation, self.observed.now());
+        let Self { objects, steps, mut status, report, wake, said, .. } = self;
+        for finding in &said {
+            status.write(finding, generation, now);
+        }
+        status.conclude(generation, P::OLDER, now);
+        Plan { objects, steps, status, report, wake }
+    }
+}

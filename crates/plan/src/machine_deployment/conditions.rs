@@ -1,0 +1,19 @@
+//! The conditions of a MachineDeployment, besides those that a MachineSet has as well.
+
+use crate::conditions::{conditions, shared};
+
+conditions! {
+    /// Whether enough Machines are available.
+    available = "Available", Positive, Own {
+        good AVAILABLE = "Available": "Enough Machines are available.";
+        bad NOT_AVAILABLE = "NotAvailable" [HANGAR]: "Fewer Machines are available than must be.";
+        bad DELETING = "Deleting" [HANGAR]: "It is being deleted.";
+        ..shared::reads;
+    }
+
+    /// Whether Machines are being replaced.
+    rolling_out = "RollingOut", Negative, Own {
+        good NOT_ROLLING_OUT = "NotRollingOut": "All Machines have the current template.";
+        bad ROLLING_OUT = "RollingOut" [HANGAR, OWNER]: "Machines of an older template exist.";
+    }
+}
