@@ -15,7 +15,7 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
-    for folder in [".", "docs", "docs/adr", "docs/reference"] {
+    for folder in [".", "docs", "docs/adr", "docs/proposals", "docs/reference"] {
         for entry in fs::read_dir(folder).with_context(|| folder.to_owned())? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "md") {
