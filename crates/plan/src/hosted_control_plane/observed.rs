@@ -1,7 +1,7 @@
 //! What the plan sees: small facts, each behind a read that may have failed.
 //!
 //! The edge fills this from its stores; nothing here has key bytes, and nothing is larger than what a decision needs.
-//! [`Observed::fold`] is what both the executor and the crash sweep use to make an observation what it would be after a
+//! `Planner::fold` is what both the executor and the crash sweep use to make an observation what it would be after a
 //! step; whatever the step's answer did not tell is then `Unknown` or left out, never guessed.
 
 use std::collections::BTreeMap;
