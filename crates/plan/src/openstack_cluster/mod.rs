@@ -43,6 +43,8 @@ use conditions::{api_endpoint_ready, authentication, ready, settings_effective};
 
 /// As upstream reads everything again: a repair of what people changed in the cloud.
 const RESYNC: Duration = Duration::from_secs(10 * 60);
+/// While the object is young: a create whose answer was lost may come late, beside the one that replaced it.
+const YOUNG_RESYNC: Duration = Duration::from_secs(60);
 
 /// The name of the network, the subnet and the router of a cluster. People and tools know it.
 pub fn resource_name(namespace: &str, cluster: &str) -> String {
@@ -72,7 +74,7 @@ impl Planner for Observed {
         if is_paused || stage == Stage::Foreign {
             return draft.finish();
         }
-        draft.again(RESYNC);
+        draft.again(if self.is_young() { YOUNG_RESYNC } else { RESYNC });
         match stage {
             Stage::Paused | Stage::Foreign => {}
             Stage::NoOwner => draft.say(ready::WAITING_FOR_CLUSTER.waits("a Cluster that owns this object")),

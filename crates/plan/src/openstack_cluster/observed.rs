@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::flow::Read;
 use crate::openstack::{Access, CloudTrouble, Group, Network, Port, Router, Subnet, Zone, owner_id};
@@ -132,6 +132,12 @@ impl Observed {
             Read::One(_) if self.owner_id().is_none() || !self.has_finalizer() => Stage::Claim,
             Read::One(_) => Stage::Keep,
         }
+    }
+
+    /// Whether it was created in the last ten minutes.
+    pub(super) fn is_young(&self) -> bool {
+        let created = self.object.metadata.creation_timestamp.as_ref();
+        created.is_some_and(|created| self.now.duration_since(created.0) < SignedDuration::from_mins(10))
     }
 
     /// Whether nothing may be changed: until when.
