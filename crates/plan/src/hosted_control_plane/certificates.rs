@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
-use serde_json::json;
+use k8s_openapi::api::core::v1::Secret;
 
 use super::exposure::{node_host, reach};
 use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
@@ -59,7 +59,9 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
         judge(observed, validated, material, &mut part, &mut judged);
     }
     judged.conclude(&mut part);
-    part.objects.extend(trust::objects(observed, validated));
+    for bundle in trust::objects(observed, validated) {
+        part.apply(&bundle);
+    }
     part
 }
 
@@ -169,7 +171,8 @@ fn judge(
     } else {
         "Opaque"
     };
-    let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
+    let metadata = validated.metadata(name, Component::Credentials);
+    let secret = Secret { metadata, type_: Some(kind.to_owned()), ..Secret::default() };
     let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
     part.steps.push(step);

@@ -27,8 +27,8 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
     let mut part = Part::default();
     let mut waiting = Vec::new();
     let mut unread = Vec::new();
-    part.objects.push(controller_manager::configuration(validated));
-    part.objects.push(scheduler::configuration(validated));
+    part.apply(&controller_manager::configuration(validated));
+    part.apply(&scheduler::configuration(validated));
     let pair: [(&str, &Read<WorkloadFacts>, &[Material]); 2] = [
         ("controller manager", &observed.controller_manager, &controller_manager::MATERIALS),
         ("scheduler", &observed.scheduler, &scheduler::MATERIALS),
@@ -48,10 +48,11 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
             continue;
         }
         let version = version(observed, validated, facts);
-        part.objects.push(match name {
+        let deployment = match name {
             "scheduler" => scheduler::deployment(validated, &version, &mut part.report),
             _ => controller_manager::deployment(validated, &version, &mut part.report),
-        });
+        };
+        part.apply(&deployment);
         if facts.is_none_or(|facts| facts.ready == 0) {
             waiting.push(Waiting::new(management_cluster(), format!("a {name} to be ready")));
         }

@@ -100,7 +100,6 @@ pub mod addons {
 
     pub use super::core_dns::CoreDns;
     pub use super::kube_proxy::KubeProxy;
-    pub use super::pod::{plain_container, probe, restricted};
     pub use super::rights::{account, cluster_role, cluster_role_binding, subject_account, subject_user};
     pub use super::tenant_pod::{api_server_environment, config_map};
 }

@@ -3,9 +3,10 @@
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
+use serde::Serialize;
 
 use super::step::Step;
-use crate::flow::{Report, Wake};
+use crate::flow::{Report, Wake, dynamic};
 
 /// What one concern contributes.
 #[derive(Debug, Default)]
@@ -42,6 +43,11 @@ impl Part {
             None => waiting.on.clone(),
         };
         self.report.wait(what, since, (&waiting.actor).into());
+    }
+
+    /// An object of the management cluster that should exist as written.
+    pub(super) fn apply(&mut self, object: &impl Serialize) {
+        self.objects.push(dynamic(object));
     }
 
     /// Appends another part.

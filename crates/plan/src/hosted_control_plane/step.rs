@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hangar_api::contract::Endpoint;
+use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::json;
 
@@ -121,7 +122,7 @@ pub struct Mint {
     pub material: Material,
     /// The Secret without its data: name, namespace, type, labels, owner. The edge adds `data` and the annotations of
     /// [`super::SecretFacts::annotations`].
-    pub secret: DynamicObject,
+    pub secret: Secret,
     /// What its data must be.
     pub content: Content,
     /// Hash of `content`, for [`super::SecretFacts::intent`].
