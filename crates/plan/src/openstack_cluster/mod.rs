@@ -34,8 +34,8 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
-pub use security_groups::{ROLES, Role, group_name, rules_of};
-pub use step::{Kind, NetworkStep, Step};
+pub use security_groups::{ROLES, Role, group_name};
+pub use step::{Kind, NetworkStep, NewSubnet, Step};
 
 use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
 use crate::openstack::{self, Access, CloudTrouble, Noted, Subject};
