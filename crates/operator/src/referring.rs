@@ -78,9 +78,9 @@ where
 }
 
 /// The owners of a kind that a changed object has or had.
-pub(crate) fn owners(change: &Change<DynamicObject>, kind: &str) -> Vec<ObjectKey> {
+pub(crate) fn owners<K: Resource<DynamicType = ()>>(change: &Change<DynamicObject>) -> Vec<ObjectKey> {
     let sides = change.before.iter().chain(&change.after);
-    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.kind == kind);
+    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.is::<K>());
     let namespace = &change.key.namespace;
     owners.map(|owner| ObjectKey { namespace: namespace.clone(), name: owner.name.clone() }).collect()
 }

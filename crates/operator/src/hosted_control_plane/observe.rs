@@ -69,7 +69,7 @@ fn owner(context: &Context, root: &Kept<HostedControlPlane>) -> Read<KeptCluster
     let get = |name: &str| {
         clusters.get(&ObjectKey { namespace: root.key.namespace.clone(), name: name.to_owned() })
     };
-    if let Some(owner) = root.owners.iter().find(|owner| owner.kind == "Cluster") {
+    if let Some(owner) = root.owners.iter().find(|owner| owner.is::<Cluster>()) {
         return get(&owner.name);
     }
     let naming = clusters.all().filter(|kept| watch::named(kept).as_ref() == Some(&root.key));

@@ -75,14 +75,16 @@ fn has_control_plane_machines(context: &Context, key: &ObjectKey, cluster: &str)
 }
 
 fn set(context: &Context, machine: &Machine) -> Option<MachineSet> {
-    let owner = referred::controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet")?;
+    let owner =
+        referred::controller(&machine.metadata).filter(|owner| referred::is_kind::<MachineSet>(owner))?;
     let key = ObjectKey { namespace: machine.metadata.namespace.clone(), name: owner.name.clone() };
     let read = context.watches.machine_sets().get(&key);
     read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
 }
 
 fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> {
-    let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let owner =
+        referred::controller(&set.metadata).filter(|owner| referred::is_kind::<MachineDeployment>(owner))?;
     let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
     let read = context.watches.machine_deployments().get(&key);
     read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())

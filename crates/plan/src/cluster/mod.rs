@@ -14,7 +14,7 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::ClusterStatus;
+use hangar_api::cluster::v1beta2::{Cluster, ClusterStatus};
 use hangar_api::names;
 use kube::core::DynamicObject;
 use serde_json::json;
@@ -101,7 +101,7 @@ fn claim(observed: &Observed, part: Part) -> Option<Write> {
     }
     // Only a topology manages the objects; otherwise whoever wrote the manifest may have put them under an owner.
     let is_managed = observed.cluster.spec.topology.is_some();
-    let owner = referred::owner("Cluster", &observed.cluster.metadata, is_managed);
+    let owner = referred::owner::<Cluster>(&observed.cluster.metadata, is_managed);
     let name = observed.cluster.metadata.name.as_deref().unwrap_or_default();
     match object.claiming(&owner, name, None) {
         Claiming::Needs(claim) => {

@@ -9,7 +9,7 @@
 //! object, and still a name where one of them hangs.
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
-use hangar_api::names::{CLUSTER_NAME_LABEL, HOSTED_CONTROL_PLANE_FINALIZER};
+use hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER;
 
 use super::material::Material;
 use super::names::Names;
@@ -33,7 +33,7 @@ pub(super) fn plan(observed: &Observed) -> Part {
         ));
         return part;
     }
-    let Some(names) = names(observed) else {
+    let Some(names) = observed.names() else {
         // Nobody ever owned it, so nothing was ever made for it.
         part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
         part.findings.push(Finding::raised(
@@ -53,17 +53,6 @@ pub(super) fn plan(observed: &Observed) -> Part {
     part.steps.push(step::release(&observed.control_plane.metadata, HOSTED_CONTROL_PLANE_FINALIZER));
     part.findings.push(Finding::raised(DELETING, "Releasing", &Waiting::new(Actor::Hangar, "the finalizer")));
     part
-}
-
-/// Names of what may be there; the Cluster's from its reference, or the label, where it is gone already.
-fn names(observed: &Observed) -> Option<Names> {
-    let metadata = &observed.control_plane.metadata;
-    let seen = observed.cluster.iter().next().map(|cluster| cluster.name.clone());
-    let owners = metadata.owner_references.iter().flatten();
-    let referred = owners.into_iter().find(|owner| owner.kind == "Cluster").map(|owner| owner.name.clone());
-    let labelled = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL)).cloned();
-    let name = seen.or(referred).or(labelled)?;
-    Names::of(&observed.control_plane, &name).ok()
 }
 
 /// Something of ours that can be deleted.

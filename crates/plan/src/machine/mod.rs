@@ -20,7 +20,7 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::MachineStatus;
+use hangar_api::cluster::v1beta2::{Machine, MachineSet, MachineStatus};
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
 use kube::core::DynamicObject;
@@ -103,7 +103,7 @@ fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
     if let Some(claim) = referred::claim_for_cluster(metadata, cluster, name) {
         plan.steps.push(Write::itself(StepId::new("claim", NAME, ""), claim.fields()).into());
     }
-    let owner = referred::owner("Machine", metadata, true);
+    let owner = referred::owner::<Machine>(metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
         let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {
             continue;
@@ -111,7 +111,7 @@ fn provision(observed: &Observed, plan: &mut Plan<Step, MachineStatus>) {
         if object.is_terminating() {
             continue;
         }
-        if let Claiming::Needs(claim) = object.claiming(&owner, name, Some("MachineSet")) {
+        if let Claiming::Needs(claim) = object.claiming(&owner, name, Some(referred::is_kind::<MachineSet>)) {
             let (id, target) =
                 (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
             plan.steps.push(Write::claim(id, target, &claim).into());

@@ -16,7 +16,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{MachineDeploymentStatus, MachineSet};
+use hangar_api::cluster::v1beta2::{Cluster, MachineDeployment, MachineDeploymentStatus, MachineSet};
 use hangar_api::names;
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::json;
@@ -129,7 +129,7 @@ fn adopt(observed: &Observed, plan: &mut DeploymentPlan) {
     if selector.selects_all() {
         return;
     }
-    let owner = referred::owner("MachineDeployment", &observed.deployment.metadata, true);
+    let owner = referred::owner::<MachineDeployment>(&observed.deployment.metadata, true);
     for set in observed.sets.iter() {
         let metadata = &set.metadata;
         let labels = metadata.labels.clone().unwrap_or_default();
@@ -138,7 +138,9 @@ fn adopt(observed: &Observed, plan: &mut DeploymentPlan) {
             continue;
         }
         let cluster = &observed.deployment.spec.cluster_name;
-        if let Claiming::Needs(claim) = referred::claiming(metadata, &owner, cluster, Some("Cluster")) {
+        if let Claiming::Needs(claim) =
+            referred::claiming(metadata, &owner, cluster, Some(referred::is_kind::<Cluster>))
+        {
             let target = Target::of::<MachineSet>(metadata);
             let id = StepId::new("adopt", "machine-set", &target.name);
             plan.steps.push(Write::claim(id, target, &claim).into());

@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet, MachineSetStatus};
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineSetStatus};
 use hangar_api::names;
 use jiff::Timestamp;
 use kube::core::{Selector, SelectorExt as _};
@@ -131,7 +131,7 @@ fn adopt(observed: &Observed, plan: &mut SetPlan) {
     if selector.selects_all() {
         return;
     }
-    let owner = referred::owner("MachineSet", &observed.set.metadata, true);
+    let owner = referred::owner::<MachineSet>(&observed.set.metadata, true);
     for machine in observed.machines.iter() {
         let metadata = &machine.metadata;
         let labels = metadata.labels.clone().unwrap_or_default();
@@ -139,9 +139,12 @@ fn adopt(observed: &Observed, plan: &mut SetPlan) {
         if !is_orphan || !selector.matches(&labels) {
             continue;
         }
-        if let Claiming::Needs(claim) =
-            referred::claiming(metadata, &owner, &observed.set.spec.cluster_name, Some("Cluster"))
-        {
+        if let Claiming::Needs(claim) = referred::claiming(
+            metadata,
+            &owner,
+            &observed.set.spec.cluster_name,
+            Some(referred::is_kind::<Cluster>),
+        ) {
             let target = Target::of::<Machine>(metadata);
             let id = StepId::new("adopt", "machine", &target.name);
             plan.steps.push(Write::claim(id, target, &claim).into());
@@ -155,7 +158,7 @@ fn own_templates(observed: &Observed, plan: &mut SetPlan) {
     else {
         return;
     };
-    let owner = referred::owner("Cluster", &cluster.metadata, false);
+    let owner = referred::owner::<Cluster>(&cluster.metadata, false);
     let spec = &observed.set.spec.template.spec;
     let bootstrap = spec.bootstrap.config_ref.as_ref().zip(observed.bootstrap_template.as_ref());
     let templates =
