@@ -42,7 +42,7 @@ pub(super) fn is_starting(context: &Context, machine: &Machine) -> bool {
 pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
     let (key, machine) = (&root.key, &root.value);
     let cluster = context.watches.clusters().get(&cluster_of(machine)).map(|kept| kept.value.clone());
-    let look = |reference| referring::referred(&context.foreign, key.namespace_or_empty(), reference);
+    let look = |reference| context.foreign.get(key.namespace_or_empty(), reference);
     let control_plane = match &cluster {
         Read::One(cluster) => cluster.spec.control_plane_ref.as_ref().map(look),
         _ => None,

@@ -85,8 +85,8 @@ fn template_of(
     };
     found.map(|found| Template {
         api_version: resource.api_version.clone(),
-        metadata: found.object.metadata.clone(),
-        data: found.object.data.clone(),
+        metadata: found.metadata,
+        data: found.data,
     })
 }
 

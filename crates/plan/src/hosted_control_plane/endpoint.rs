@@ -51,10 +51,13 @@ pub(super) fn plan(observed: &Observed, validated: &Validated<'_>) -> Part {
         && infrastructure.endpoint.host.is_empty()
     {
         part.report.decide(
-            format!("publish endpoint {endpoint} to {} {}", infrastructure.kind, infrastructure.name),
+            format!(
+                "publish endpoint {endpoint} to {} {}",
+                infrastructure.reference.kind, infrastructure.reference.name
+            ),
             "it has none of its own",
         );
-        let who = format!("{} {}", infrastructure.kind, infrastructure.name);
+        let who = format!("{} {}", infrastructure.reference.kind, infrastructure.reference.name);
         let step = step::publish_to(infrastructure, &endpoint);
         let trouble = observed.troubles.get(&step.id());
         part.steps.push(step);
@@ -76,7 +79,10 @@ fn judge(
     part: &mut Part,
 ) {
     let others = observed.infrastructure.iter().map(|infrastructure| {
-        (format!("{} {}", infrastructure.kind, infrastructure.name), &infrastructure.endpoint)
+        (
+            format!("{} {}", infrastructure.reference.kind, infrastructure.reference.name),
+            &infrastructure.endpoint,
+        )
     });
     let cluster =
         observed.cluster.iter().map(|cluster| (format!("Cluster {}", cluster.name), &cluster.endpoint));

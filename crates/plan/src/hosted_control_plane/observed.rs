@@ -11,6 +11,7 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -132,11 +133,8 @@ impl ClusterFacts {
 /// What a plan needs of the infrastructure object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfrastructureFacts {
-    /// API version, in which it was read by the contract.
-    pub api_version: String,
-    pub kind: String,
-    /// Name; the namespace is the control plane's.
-    pub name: String,
+    /// How the Cluster names it; the namespace is the control plane's.
+    pub reference: ContractVersionedObjectReference,
     /// Unique id: a patch is only for the object that was seen.
     pub uid: String,
     /// The endpoint that it has; half or empty while it has none.

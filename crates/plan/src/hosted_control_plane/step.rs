@@ -70,10 +70,11 @@ pub(super) fn publish(endpoint: &Endpoint) -> Step {
 /// Writes `spec.controlPlaneEndpoint` of the infrastructure object. Other providers accept that only while its host is
 /// empty, which was seen.
 pub(super) fn publish_to(infrastructure: &InfrastructureFacts, endpoint: &Endpoint) -> Step {
-    let InfrastructureFacts { api_version, kind, name, uid, .. } = infrastructure;
-    let id = StepId::new("publish-endpoint", "infrastructure", format!("{kind} {name}"));
+    let InfrastructureFacts { reference, uid, .. } = infrastructure;
+    let name = format!("{} {}", reference.kind, reference.name);
+    let id = StepId::new("publish-endpoint", "infrastructure", name);
     let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
-    Write { id, action: Action::Change { target: target(api_version, kind, name, uid), fields } }.into()
+    Write { id, action: Action::Change { target: Target::referred(reference, uid), fields } }.into()
 }
 
 /// Patches annotations onto a running pod, so that kubelet brings changed Secrets to it at once. The pod's template stays
