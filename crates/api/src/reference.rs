@@ -6,6 +6,7 @@
 use crate::cluster::pattern;
 use crate::conversion::{Context, api_version};
 use hangar_wire::wire;
+use kube::Resource;
 
 /// A reference that names everything; most of it is optional.
 #[wire]
@@ -45,6 +46,19 @@ pub struct ContractVersionedObjectReference {
     #[schemars(length(min = 1, max = 253))]
     #[schemars(regex(pattern = pattern::DNS_SUBDOMAIN))]
     pub name: String,
+}
+
+/// Whether an API version, of whatever number, and a kind are those of a type.
+pub fn is_kind<K: Resource<DynamicType = ()>>(api_version: &str, kind: &str) -> bool {
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    kind == K::kind(&()) && group == K::group(&())
+}
+
+impl ContractVersionedObjectReference {
+    /// Whether it names an object of this type.
+    pub fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
+        self.kind == K::kind(&()) && self.api_group == K::group(&())
+    }
 }
 
 /// `None` for the empty string, which the newer version uses for "not given".

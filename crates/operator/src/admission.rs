@@ -107,8 +107,8 @@ impl Lookup for Others {
             return as_json(found, |kept| readable(&kept.value));
         }
         let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
-        let found = self.foreign.get(namespace, &ContractVersionedObjectReference { api_group, kind, name });
-        as_json(found, |referred| readable(&referred.object.value))
+        let found = self.foreign.kept(namespace, &ContractVersionedObjectReference { api_group, kind, name });
+        as_json(found, |(kept, _)| readable(&kept.value))
     }
 
     fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {

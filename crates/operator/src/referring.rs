@@ -8,7 +8,6 @@ use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::{Change, Kept, Watch};
 use hangar_plan::flow::Read;
-use hangar_plan::referred::Referred;
 use kube::Resource;
 use kube::core::DynamicObject;
 
@@ -78,9 +77,9 @@ where
 }
 
 /// The owners of a kind that a changed object has or had.
-pub(crate) fn owners(change: &Change<DynamicObject>, kind: &str) -> Vec<ObjectKey> {
+pub(crate) fn owners<K: Resource<DynamicType = ()>>(change: &Change<DynamicObject>) -> Vec<ObjectKey> {
     let sides = change.before.iter().chain(&change.after);
-    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.kind == kind);
+    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.is::<K>());
     let namespace = &change.key.namespace;
     owners.map(|owner| ObjectKey { namespace: namespace.clone(), name: owner.name.clone() }).collect()
 }
@@ -118,19 +117,6 @@ pub(crate) fn is_cluster_news(change: &Change<Cluster>) -> bool {
 /// The items of a read that are in the namespace of a key.
 pub(crate) fn in_namespace<K: Clone>(read: Read<Arc<Kept<K>>>, key: &ObjectKey) -> Read<K> {
     read.filter(|kept| kept.key.namespace == key.namespace).map(|kept| kept.value.clone())
-}
-
-/// The object behind a reference, as plans see it.
-pub(crate) fn referred(
-    foreign: &Foreign,
-    namespace: &str,
-    reference: &ContractVersionedObjectReference,
-) -> Read<Referred> {
-    foreign.get(namespace, reference).map(|found| Referred {
-        metadata: found.object.metadata.clone(),
-        data: found.object.data.clone(),
-        contract: found.contract,
-    })
 }
 
 /// Whether a store behind one of the references has only just been started. What it will show in a moment is no reason

@@ -20,6 +20,7 @@ pub mod machine_set;
 pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;
+pub mod pieces;
 pub mod quantity;
 pub mod referred;
 

@@ -11,16 +11,13 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::{
     BootstrapConfiguration, Contract, ControlPlane, InfrastructureCluster, InfrastructureMachine,
 };
-use hangar_api::names;
+use hangar_api::{names, reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::Value;
 
 use crate::flow::{Draft, Drafted, StepId, StepOf, Target, Write};
-
-/// API version of owner references to core kinds: the stored one.
-pub const CORE_API_VERSION: &str = "cluster.x-k8s.io/v1beta2";
 
 /// An object of a kind whose type is not known, as it was last seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,22 +79,23 @@ impl Referred {
     }
 
     /// Whether it names this owner and cluster, and what is missing if not. Owners of the dropped kind give way.
-    pub fn claiming(&self, owner: &OwnerReference, cluster: &str, dropped_kind: Option<&str>) -> Claiming {
-        claiming(&self.metadata, owner, cluster, dropped_kind)
+    pub fn claiming(&self, owner: &OwnerReference, cluster: &str, dropped: Option<Dropped>) -> Claiming {
+        claiming(&self.metadata, owner, cluster, dropped)
     }
 }
+
+/// Which owners give way: [`is_kind`] of a type.
+pub type Dropped = fn(&OwnerReference) -> bool;
 
 /// See [`Referred::claiming`].
 pub fn claiming(
     metadata: &ObjectMeta,
     owner: &OwnerReference,
     cluster: &str,
-    dropped_kind: Option<&str>,
+    dropped: Option<Dropped>,
 ) -> Claiming {
     let present = metadata.owner_references.as_deref().unwrap_or_default();
-    let gives_way = |other: &OwnerReference| {
-        is_core(&other.api_version) && dropped_kind.is_some_and(|kind| kind == other.kind)
-    };
+    let gives_way = |other: &OwnerReference| dropped.is_some_and(|is_dropped| is_dropped(other));
     let mut owners: Vec<OwnerReference> = present.iter().filter(|other| !gives_way(other)).cloned().collect();
     let is_managed_by_another =
         |other: &&OwnerReference| other.controller == Some(true) && other.uid != owner.uid;
@@ -131,7 +129,7 @@ pub fn claiming(
 /// count: a Cluster that was restored has another one, and is still the same.
 pub fn other_cluster<'object>(metadata: &'object ObjectMeta, name: &str) -> Option<&'object str> {
     let mut owners = metadata.owner_references.iter().flatten();
-    let first = owners.find(|owner| owner.kind == "Cluster" && is_core(&owner.api_version))?;
+    let first = owners.find(|owner| is_kind::<Cluster>(owner))?;
     (first.name != name).then_some(first.name.as_str())
 }
 
@@ -140,21 +138,22 @@ pub fn claim_for_cluster(metadata: &ObjectMeta, cluster: &Cluster, name: &str) -
     if controller(metadata).is_some() {
         return None;
     }
-    match claiming(metadata, &owner("Cluster", &cluster.metadata, false), name, None) {
+    match claiming(metadata, &owner::<Cluster>(&cluster.metadata, false), name, None) {
         Claiming::Needs(claim) => Some(claim),
         Claiming::Held | Claiming::Taken(_) => None,
     }
 }
 
-fn is_core(api_version: &str) -> bool {
-    api_version.starts_with("cluster.x-k8s.io/")
+/// Whether an owner is of this kind, in whatever version.
+pub fn is_kind<K: Resource<DynamicType = ()>>(owner: &OwnerReference) -> bool {
+    reference::is_kind::<K>(&owner.api_version, &owner.kind)
 }
 
-/// A reference to an owner of a core kind.
-pub fn owner(kind: &str, metadata: &ObjectMeta, is_controller: bool) -> OwnerReference {
+/// A reference to an owner.
+pub fn owner<K: Resource<DynamicType = ()>>(metadata: &ObjectMeta, is_controller: bool) -> OwnerReference {
     OwnerReference {
-        api_version: CORE_API_VERSION.to_owned(),
-        kind: kind.to_owned(),
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
         controller: is_controller.then_some(true),
@@ -221,13 +220,14 @@ where
         if selector.selects_all() {
             return;
         }
-        let owner = owner(&P::Root::kind(&()), self.metadata(), true);
+        let owner = owner::<P::Root>(self.metadata(), true);
         for metadata in objects.map(Resource::meta) {
             let is_orphan = controller(metadata).is_none() && metadata.deletion_timestamp.is_none();
             if !is_orphan || !selector.matches(&metadata.labels.clone().unwrap_or_default()) {
                 continue;
             }
-            if let Claiming::Needs(claim) = claiming(metadata, &owner, cluster_name, Some("Cluster")) {
+            if let Claiming::Needs(claim) = claiming(metadata, &owner, cluster_name, Some(is_kind::<Cluster>))
+            {
                 let target = Target::of::<K>(metadata);
                 self.step(Write::claim(StepId::new("adopt", kind, &target.name), target, &claim));
             }
@@ -237,6 +237,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use hangar_api::cluster::v1beta2::MachineSet;
+
     use super::*;
 
     fn metadata(owners: &[OwnerReference], label: Option<&str>) -> ObjectMeta {
@@ -254,7 +256,7 @@ mod tests {
             uid: Some(uid.to_owned()),
             ..ObjectMeta::default()
         };
-        owner(kind, &metadata, is_controller)
+        OwnerReference { kind: kind.to_owned(), ..owner::<Cluster>(&metadata, is_controller) }
     }
 
     #[test]
@@ -277,13 +279,13 @@ mod tests {
         let ours = named("Machine", "m", true);
         let set = named("MachineSet", "s", true);
         let Claiming::Needs(claim) =
-            claiming(&metadata(&[set], Some("demo")), &ours, "demo", Some("MachineSet"))
+            claiming(&metadata(&[set], Some("demo")), &ours, "demo", Some(is_kind::<MachineSet>))
         else {
             panic!("not claimed")
         };
         assert_eq!(claim.owner_references, std::slice::from_ref(&ours));
         let other = named("Machine", "other", true);
-        let taken = claiming(&metadata(&[other], Some("demo")), &ours, "demo", Some("MachineSet"));
+        let taken = claiming(&metadata(&[other], Some("demo")), &ours, "demo", Some(is_kind::<MachineSet>));
         assert_eq!(taken, Claiming::Taken("Machine other-name".to_owned()));
     }
 

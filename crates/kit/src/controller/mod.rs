@@ -94,7 +94,7 @@ type Share = Box<dyn Fn(&ObjectKey) -> String + Send + Sync>;
 /// ```ignore
 /// ControllerBuilder::new("hosted-control-plane")
 ///     .roots(&control_planes, |_| true)
-///     .watches(&deployments, |change| change.controllers("HostedControlPlane"))
+///     .watches(&deployments, |change| change.controllers::<HostedControlPlane>())
 ///     .concurrency(10)
 ///     .run(reconciler, leadership, stop)
 ///     .await;

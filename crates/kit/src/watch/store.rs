@@ -19,6 +19,7 @@ use std::{
     sync::Arc,
 };
 
+use hangar_api::reference::is_kind;
 use kube::Resource;
 use tokio::time::Instant;
 
@@ -44,12 +45,20 @@ pub struct Kept<F> {
 /// One owner reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
+    pub api_version: String,
     pub kind: String,
     /// Its name; its namespace is that of the owned object.
     pub name: String,
     pub uid: String,
     /// True for the one owner that manages the object.
     pub is_controller: bool,
+}
+
+impl Owner {
+    /// Whether it is of this kind.
+    pub fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
+        is_kind::<K>(&self.api_version, &self.kind)
+    }
 }
 
 impl<F> Deref for Kept<F> {
@@ -69,6 +78,7 @@ impl<F> Kept<F> {
             labels.and_then(|labels| labels.get(name)).map(|value| (name.clone(), value.clone()))
         });
         let owners = meta.owner_references.iter().flatten().map(|owner| Owner {
+            api_version: owner.api_version.clone(),
             kind: owner.kind.clone(),
             name: owner.name.clone(),
             uid: owner.uid.clone(),
@@ -86,8 +96,8 @@ impl<F> Kept<F> {
     }
 
     /// The key of the owner that manages this object, if that is of the given kind.
-    pub fn controller(&self, kind: &str) -> Option<ObjectKey> {
-        let owner = self.owners.iter().find(|owner| owner.is_controller && owner.kind == kind)?;
+    pub fn controller<K: Resource<DynamicType = ()>>(&self) -> Option<ObjectKey> {
+        let owner = self.owners.iter().find(|owner| owner.is_controller && owner.is::<K>())?;
         Some(ObjectKey { namespace: self.key.namespace.clone(), name: owner.name.clone() })
     }
 
@@ -123,9 +133,9 @@ impl<F> Change<F> {
     }
 
     /// The managing owners of that kind, before and after: the mapper for children.
-    pub fn controllers(&self, kind: &str) -> Vec<ObjectKey> {
+    pub fn controllers<K: Resource<DynamicType = ()>>(&self) -> Vec<ObjectKey> {
         let sides = self.before.iter().chain(&self.after);
-        let keys: BTreeSet<ObjectKey> = sides.filter_map(|kept| kept.controller(kind)).collect();
+        let keys: BTreeSet<ObjectKey> = sides.filter_map(|kept| kept.controller::<K>()).collect();
         keys.into_iter().collect()
     }
 

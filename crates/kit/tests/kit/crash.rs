@@ -184,7 +184,7 @@ impl Scenario for Toys {
         let controller =
             ControllerBuilder::new("toy").observer(progress.clone()).watches(&maps, move |change| {
                 let sides = change.before.iter().chain(&change.after);
-                if sides.clone().any(is_root) { change.itself() } else { change.controllers("ConfigMap") }
+                if sides.clone().any(is_root) { change.itself() } else { change.controllers::<ConfigMap>() }
             });
         let toy = Toy { client, maps, care: self.0 };
         let main = async move {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::{Creation, Filter, Query, Update};
@@ -21,9 +22,7 @@ pub struct Subnet {
     pub name: String,
     /// The network it is on.
     pub network_id: NetworkId,
-    /// Its range, as text: `10.6.0.0/24`.
-    pub cidr: String,
-    pub ip_version: u8,
+    pub cidr: IpNet,
     #[serde(default)]
     pub dns_nameservers: Vec<IpAddr>,
     #[serde(default)]
@@ -38,8 +37,7 @@ pub struct SubnetCreate {
     pub description: String,
     /// The network it is on.
     pub network_id: NetworkId,
-    /// Its range, as text.
-    pub cidr: String,
+    pub cidr: IpNet,
     pub ip_version: u8,
     /// The address of its gateway; the first of the range if none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,13 +57,12 @@ pub struct SubnetCreate {
 
 impl SubnetCreate {
     /// With these, and the cloud's choice for the rest.
-    pub fn new(name: impl Into<String>, network_id: NetworkId, cidr: impl Into<String>) -> Self {
-        let cidr = cidr.into();
+    pub fn new(name: impl Into<String>, network_id: NetworkId, cidr: IpNet) -> Self {
         Self {
             name: name.into(),
             description: String::new(),
             network_id,
-            ip_version: if cidr.contains(':') { 6 } else { 4 },
+            ip_version: if cidr.addr().is_ipv4() { 4 } else { 6 },
             cidr,
             gateway_ip: None,
             dns_nameservers: Vec::new(),

@@ -45,7 +45,7 @@ async fn make_place(client: &NetworkClient) -> Place {
     let body =
         NetworkCreate { name: "net".to_owned(), description: OWNER.to_owned(), ..NetworkCreate::default() };
     let network = client.create(&body).await.unwrap();
-    let mut body = SubnetCreate::new("subnet", network.id.clone(), "10.6.0.0/24");
+    let mut body = SubnetCreate::new("subnet", network.id.clone(), "10.6.0.0/24".parse().unwrap());
     body.description = OWNER.into();
     body.dns_nameservers = vec!["192.0.2.53".parse().unwrap()];
     let subnet = client.create(&body).await.unwrap();

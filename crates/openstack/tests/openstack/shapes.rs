@@ -40,10 +40,10 @@ async fn neutron_bodies_are_as_documented() {
             "ethertype": "IPv4", "protocol": "4", "port_range_min": null, "port_range_max": null } }),
     );
     let network = cloud.session().network();
-    let mut subnet = SubnetCreate::new("x", "n".into(), "10.6.0.0/24");
+    let mut subnet = SubnetCreate::new("x", "n".into(), "10.6.0.0/24".parse().unwrap());
     subnet.description = "owner".to_owned();
     subnet.dns_nameservers = vec!["1.1.1.1".parse().unwrap()];
-    assert_eq!(network.create(&subnet).await.unwrap().cidr, "10.6.0.0/24");
+    assert_eq!(network.create(&subnet).await.unwrap().cidr.to_string(), "10.6.0.0/24");
     let mut port = PortCreate::new("w-0", "n".into());
     port.fixed_ips = vec![FixedIpRequest { subnet_id: Some("s".into()), ip_address: None }];
     port.security_group_ids = Some(vec!["g".into()]);

@@ -2,7 +2,7 @@
 
 use hangar_openstack as cloud;
 use hangar_plan::openstack::{
-    Address, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server, Subnet, Zone,
+    Address, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server, Subnet, Zone, range,
 };
 
 pub(crate) fn network(from: cloud::Network) -> Network {
@@ -15,8 +15,7 @@ pub(crate) fn subnet(from: cloud::Subnet) -> Subnet {
         name: from.name,
         network_id: from.network_id.to_string(),
         cidr: from.cidr,
-        ip_version: from.ip_version,
-        dns_nameservers: from.dns_nameservers.iter().map(ToString::to_string).collect(),
+        dns_nameservers: from.dns_nameservers,
         tags: from.tags,
     }
 }
@@ -29,9 +28,7 @@ pub(crate) fn router(from: cloud::Router) -> Router {
         name: from.name,
         tags: from.tags,
         gateway_network_id: gateway.map(|gateway| gateway.network_id.to_string()),
-        gateway_addresses: addresses
-            .filter_map(|address| address.ip_address.map(|ip| ip.to_string()))
-            .collect(),
+        gateway_addresses: addresses.filter_map(|address| address.ip_address).collect(),
     }
 }
 
@@ -48,17 +45,21 @@ pub(crate) fn port(from: cloud::Port) -> Port {
 }
 
 pub(crate) fn group(from: cloud::SecurityGroup) -> Group {
-    let rules = from.rules.into_iter().map(|rule| KnownRule {
-        id: rule.id.to_string(),
-        rule: GroupRule {
-            direction: rule.direction,
-            ether_type: rule.ethertype,
-            protocol: rule.protocol,
-            port_range_min: rule.port_range_min,
-            port_range_max: rule.port_range_max,
-            remote_ip_prefix: rule.remote_ip_prefix,
-            remote_group_id: rule.remote_group_id.map(|id| id.to_string()),
-        },
+    // A rule whose range cannot be read is left alone.
+    let rules = from.rules.into_iter().filter_map(|rule| {
+        let rule_range = rule.remote_ip_prefix.as_deref().map(|text| range(text).ok_or(()));
+        Some(KnownRule {
+            id: rule.id.to_string(),
+            rule: GroupRule {
+                direction: rule.direction,
+                ether_type: rule.ethertype,
+                protocol: rule.protocol,
+                port_range_min: rule.port_range_min,
+                port_range_max: rule.port_range_max,
+                remote_ip_prefix: rule_range.transpose().ok()?,
+                remote_group_id: rule.remote_group_id.map(|id| id.to_string()),
+            },
+        })
     });
     Group { id: from.id.to_string(), name: from.name, tags: from.tags, rules: rules.collect() }
 }
@@ -78,7 +79,7 @@ pub(crate) fn flavor(from: cloud::Flavor) -> Flavor {
 pub(crate) fn server(from: cloud::Server) -> Server {
     let addresses = from.addresses.into_iter().map(|(network, addresses)| {
         let addresses = addresses.into_iter().map(|address| Address {
-            address: address.address.to_string(),
+            address: address.address,
             is_floating: address.kind == cloud::AddressKind::Floating,
         });
         (network, addresses.collect())

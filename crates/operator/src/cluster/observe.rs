@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::Clusters;
 use crate::context::Context;
-use crate::referring::{Member, in_namespace, referred};
+use crate::referring::{Member, in_namespace};
 
 /// Changes come in bursts; the answer does not change with them.
 const BELIEVED_FOR: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ pub(super) struct Probed {
 /// What the stores show now.
 pub(super) fn observe(context: &Context, root: &Kept<Cluster>) -> Observed {
     let (cluster, watches) = (&root.value, &context.watches);
-    let look = |reference| referred(&context.foreign, root.key.namespace_or_empty(), reference);
+    let look = |reference| context.foreign.get(root.key.namespace_or_empty(), reference);
     Observed {
         infrastructure: cluster.spec.infrastructure_ref.as_ref().map(look),
         control_plane: cluster.spec.control_plane_ref.as_ref().map(look),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -32,7 +33,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
 fn claimants(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
     let has_owner = change.before.iter().chain(&change.after).any(|kept| !kept.owners.is_empty());
     if has_owner {
-        return owners(change, "Cluster");
+        return owners::<Cluster>(change);
     }
     referring(watches.clusters(), change, |cluster| {
         cluster.spec.infrastructure_ref.iter().chain(&cluster.spec.control_plane_ref).collect()

@@ -16,6 +16,7 @@ use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::queue::WorkQueue;
 use hangar_kit::watch::{Change, Kept, Watch, WatchBuilder};
 use hangar_plan::flow::Read;
+use hangar_plan::referred::Referred;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
@@ -24,17 +25,6 @@ use super::Kind;
 use crate::contracts::Contracts;
 
 type Mapper = Arc<dyn Fn(&Change<DynamicObject>) -> Vec<ObjectKey> + Send + Sync>;
-
-/// An object behind a reference.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// As it was last seen.
-    pub(crate) object: Arc<Kept<DynamicObject>>,
-    /// How to call its API.
-    pub(crate) resource: ApiResource,
-    /// How to read it.
-    pub(crate) contract: Contract,
-}
 
 /// Stores of foreign kinds.
 pub(crate) struct Foreign {
@@ -85,8 +75,25 @@ impl Foreign {
         self.choice(group, kind).map(|choice| resource(group, kind, &choice.version))
     }
 
-    /// The object that a reference names, as the store of its kind shows it.
-    pub(crate) fn get(&self, namespace: &str, reference: &ContractVersionedObjectReference) -> Read<Found> {
+    /// The object that a reference names, as plans see it.
+    pub(crate) fn get(
+        &self,
+        namespace: &str,
+        reference: &ContractVersionedObjectReference,
+    ) -> Read<Referred> {
+        self.kept(namespace, reference).map(|(kept, contract)| Referred {
+            metadata: kept.metadata.clone(),
+            data: kept.data.clone(),
+            contract,
+        })
+    }
+
+    /// The same as the store of its kind shows it, with how to read it.
+    pub(crate) fn kept(
+        &self,
+        namespace: &str,
+        reference: &ContractVersionedObjectReference,
+    ) -> Read<(Arc<Kept<DynamicObject>>, Contract)> {
         let choice = match self.choice(&reference.api_group, &reference.kind) {
             Read::One(choice) => choice,
             Read::Unknown(unknown) => return Read::Unknown(unknown),
@@ -99,11 +106,7 @@ impl Foreign {
         };
         let resource = resource(&reference.api_group, &reference.kind, &choice.version);
         let key = ObjectKey { namespace: Some(namespace.to_owned()), name: reference.name.clone() };
-        self.watch(&resource).get(&key).map(|object| Found {
-            object,
-            resource: resource.clone(),
-            contract: choice.contract,
-        })
+        self.watch(&resource).get(&key).map(|object| (object, choice.contract))
     }
 
     /// The store of a kind, for read-your-writes and for lists.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::{CLUSTER_NAME_LABEL, SECRET_VALUE_KEY};
@@ -66,7 +67,7 @@ impl KubeconfigSecrets {
     ) -> Option<T> {
         let is_its_own = |kept: &Kept<_>| {
             kept.key.namespace == cluster.namespace
-                && (kept.owners.iter().any(|owner| owner.kind == "Cluster" && owner.name == cluster.name)
+                && (kept.owners.iter().any(|owner| owner.is::<Cluster>() && owner.name == cluster.name)
                     || kept.labels.get(CLUSTER_NAME_LABEL) == Some(&cluster.name))
         };
         let all = self.watches.control_planes().all();

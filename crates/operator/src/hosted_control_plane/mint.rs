@@ -102,8 +102,7 @@ impl Minting<'_> {
         minted: &Minted,
         name: &str,
     ) -> Result<Secret, Outcome> {
-        let template = serde_json::to_value(&mint.secret).and_then(serde_json::from_value::<Secret>);
-        let mut secret = template.map_err(|error| Outcome::refused(error.to_string()))?;
+        let mut secret = mint.secret.clone();
         secret.metadata.annotations.get_or_insert_default().extend(minted.facts.annotations());
         secret.data = Some(minted.data.clone());
         let parameters =

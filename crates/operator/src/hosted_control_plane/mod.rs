@@ -47,10 +47,6 @@ use mint::Authorities;
 /// The field manager of everything we write; it never changes.
 const FIELD_MANAGER: &str = "hangar-hosted-control-plane";
 
-/// The kind we are about, as references name it.
-const KIND: &str = "HostedControlPlane";
-const GROUP: &str = "controlplane.cluster.x-k8s.io";
-
 /// What is kept between passes: ways into tenants, what was last seen there, what people brought.
 struct ControlPlanes {
     /// By our own kubeconfig, which exists before anybody else's.

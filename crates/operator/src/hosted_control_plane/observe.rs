@@ -14,8 +14,8 @@ use hangar_plan::hosted_control_plane::names::Component;
 use hangar_plan::hosted_control_plane::{
     ClusterFacts, InfrastructureFacts, NOT_ASKED, Names, Observed, PodFacts,
 };
+use hangar_plan::referred::Referred;
 use jiff::Timestamp;
-use kube::core::DynamicObject;
 
 use super::{watch, workload};
 use crate::context::Context;
@@ -69,7 +69,7 @@ fn owner(context: &Context, root: &Kept<HostedControlPlane>) -> Read<KeptCluster
     let get = |name: &str| {
         clusters.get(&ObjectKey { namespace: root.key.namespace.clone(), name: name.to_owned() })
     };
-    if let Some(owner) = root.owners.iter().find(|owner| owner.kind == "Cluster") {
+    if let Some(owner) = root.owners.iter().find(|owner| owner.is::<Cluster>()) {
         return get(&owner.name);
     }
     let naming = clusters.all().filter(|kept| watch::named(kept).as_ref() == Some(&root.key));
@@ -130,16 +130,14 @@ fn infrastructure(context: &Context, cluster: &Read<KeptCluster>) -> Read<Infras
         return Read::Absent;
     };
     context.foreign.get(cluster.key.namespace_or_empty(), reference).map(|referred| InfrastructureFacts {
-        api_version: referred.resource.api_version.clone(),
-        kind: referred.resource.kind.clone(),
-        name: reference.name.clone(),
-        uid: referred.object.uid.clone(),
-        endpoint: endpoint(&referred.object),
+        reference: reference.clone(),
+        uid: referred.uid().to_owned(),
+        endpoint: endpoint(&referred),
     })
 }
 
 /// The endpoint as it is, also half of one.
-fn endpoint(object: &DynamicObject) -> Endpoint {
-    let endpoint = object.data.pointer("/spec/controlPlaneEndpoint").cloned().unwrap_or_default();
+fn endpoint(infrastructure: &Referred) -> Endpoint {
+    let endpoint = infrastructure.data.pointer("/spec/controlPlaneEndpoint").cloned().unwrap_or_default();
     serde_json::from_value(endpoint).unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -13,7 +14,6 @@ use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
 use kube::core::DynamicObject;
 
-use super::{GROUP, KIND};
 use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
 use crate::referring::is_more_than_status;
 
@@ -53,12 +53,12 @@ pub(super) fn watched(
             let of = by_cluster(watches);
             move |change| of(change.named_by(CLUSTER_NAME_LABEL))
         })
-        .watches(watches.config_maps(), |change| change.controllers(KIND))
-        .watches(watches.services(), |change| change.controllers(KIND))
-        .watches(watches.stateful_sets(), |change| change.controllers(KIND))
-        .watches(watches.deployments(), |change| change.controllers(KIND))
-        .watches(watches.pod_disruption_budgets(), |change| change.controllers(KIND))
-        .watches(watches.network_policies(), |change| change.controllers(KIND))
+        .watches(watches.config_maps(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.services(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.stateful_sets(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.deployments(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.pod_disruption_budgets(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.network_policies(), |change| change.controllers::<HostedControlPlane>())
 }
 
 /// The control planes of a Cluster: the one it names, and those that say they are its.
@@ -76,7 +76,8 @@ fn control_planes(watches: &Watches, cluster: &ObjectKey) -> BTreeSet<ObjectKey>
 /// The control plane that a Cluster names, if it is of our kind.
 pub(super) fn named(cluster: &Kept<Cluster>) -> Option<ObjectKey> {
     let reference = cluster.spec.control_plane_ref.as_ref()?;
-    (reference.api_group == GROUP && reference.kind == KIND)
+    reference
+        .is::<HostedControlPlane>()
         .then(|| ObjectKey { namespace: cluster.key.namespace.clone(), name: reference.name.clone() })
 }
 

@@ -24,7 +24,7 @@ use crate::context::Context;
 /// What the stores show, without a call.
 pub(super) fn observe(context: &Context, config: &Kept<KubeadmConfig>) -> Observed {
     let watches = &context.watches;
-    let machine = match config.controller("Machine") {
+    let machine = match config.controller::<Machine>() {
         Some(key) => watches.machines().get(&key),
         None => Read::Absent,
     };

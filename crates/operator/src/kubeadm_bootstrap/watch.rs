@@ -1,5 +1,6 @@
 //! What wakes a KubeadmConfig: itself, its Machine, its Cluster, the Secrets it reads.
 
+use hangar_api::bootstrap::v1beta2::KubeadmConfig;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -17,12 +18,12 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
         .watches(watches.machines(), |change| {
             let sides = change.before.iter().chain(&change.after);
             let names = sides.filter_map(|machine| machine.spec.bootstrap.config_ref.as_ref());
-            let names = names.filter(|reference| reference.kind == "KubeadmConfig");
+            let names = names.filter(|reference| reference.is::<KubeadmConfig>());
             names.map(|reference| beside(&change.key, &reference.name)).collect()
         })
         .watches(watches.clusters(), move |change| labelled(&by_cluster, &change.itself()))
         .watches(watches.secrets(), move |change| {
-            let mut keys = change.controllers("KubeadmConfig");
+            let mut keys = change.controllers::<KubeadmConfig>();
             // What a waiting configuration reads: the certificate authority and the way to the tenant.
             if ["-ca", "-kubeconfig"].iter().any(|end| change.key.name.ends_with(end)) {
                 keys.extend(labelled(&by_secret, &change.named_by(CLUSTER_NAME_LABEL)));

@@ -42,7 +42,7 @@ pub(super) fn is_starting(context: &Context, machine: &Machine) -> bool {
 pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
     let (key, machine) = (&root.key, &root.value);
     let cluster = context.watches.clusters().get(&cluster_of(machine)).map(|kept| kept.value.clone());
-    let look = |reference| referring::referred(&context.foreign, key.namespace_or_empty(), reference);
+    let look = |reference| context.foreign.get(key.namespace_or_empty(), reference);
     let control_plane = match &cluster {
         Read::One(cluster) => cluster.spec.control_plane_ref.as_ref().map(look),
         _ => None,
@@ -75,14 +75,16 @@ fn has_control_plane_machines(context: &Context, key: &ObjectKey, cluster: &str)
 }
 
 fn set(context: &Context, machine: &Machine) -> Option<MachineSet> {
-    let owner = referred::controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet")?;
+    let owner =
+        referred::controller(&machine.metadata).filter(|owner| referred::is_kind::<MachineSet>(owner))?;
     let key = ObjectKey { namespace: machine.metadata.namespace.clone(), name: owner.name.clone() };
     let read = context.watches.machine_sets().get(&key);
     read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
 }
 
 fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> {
-    let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let owner =
+        referred::controller(&set.metadata).filter(|owner| referred::is_kind::<MachineDeployment>(owner))?;
     let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
     let read = context.watches.machine_deployments().get(&key);
     read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())

@@ -48,7 +48,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
 
 /// The Machines that own an object, or would if they could: those that refer to its name.
 fn claimants(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
-    let owners = owners(change, "Machine");
+    let owners = owners::<Machine>(change);
     if !owners.is_empty() {
         return owners;
     }

@@ -1,5 +1,6 @@
 //! What wakes a MachineDeployment: itself, its sets, Machines for what is said about them, its Cluster.
 
+use hangar_api::cluster::v1beta2::MachineDeployment;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::controller::ControllerBuilder;
 
@@ -14,7 +15,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     builder
         .roots(deployments, is_more_than_status)
         .watches(watches.machine_sets(), move |change| {
-            let owners = change.controllers("MachineDeployment");
+            let owners = change.controllers::<MachineDeployment>();
             // An orphan may belong to any deployment of its cluster.
             if owners.is_empty() { labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL)) } else { owners }
         })

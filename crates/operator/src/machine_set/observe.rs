@@ -57,7 +57,8 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
 }
 
 fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> {
-    let owner = referred::controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let owner =
+        referred::controller(&set.metadata).filter(|owner| referred::is_kind::<MachineDeployment>(owner))?;
     let key = ObjectKey { namespace: set.metadata.namespace.clone(), name: owner.name.clone() };
     let read = context.watches.machine_deployments().get(&key);
     read.iter().find(|kept| kept.uid == owner.uid).map(|kept| kept.value.clone())
@@ -84,8 +85,8 @@ fn template_of(
     };
     found.map(|found| Template {
         api_version: resource.api_version.clone(),
-        metadata: found.object.metadata.clone(),
-        data: found.object.data.clone(),
+        metadata: found.metadata,
+        data: found.data,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -21,7 +22,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     builder
         .roots(sets, is_more_than_status)
         .watches(watches.machines(), move |change| {
-            let owners = change.controllers("MachineSet");
+            let owners = change.controllers::<MachineSet>();
             // An orphan may belong to any set of its cluster.
             if owners.is_empty() {
                 labelled(&by_machine, &change.named_by(CLUSTER_NAME_LABEL))
@@ -40,7 +41,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
 
 /// The sets whose template names a changed object. Only templates matter: what a Machine owns is the Machine's.
 fn users(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
-    if !owners(change, "Machine").is_empty() {
+    if !owners::<Machine>(change).is_empty() {
         return Vec::new();
     }
     referring(watches.machine_sets(), change, |set| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::contract;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterSpec};
 use hangar_api::names::{CLUSTER_NAME_LABEL, OPENSTACK_CLUSTER_FINALIZER};
 use hangar_kit::ObjectKey;
@@ -17,18 +17,14 @@ use hangar_plan::flow::Read;
 use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
 use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::clouds::{self, Project, find_network, find_router, find_subnet, read_all};
 use crate::context::Context;
 
-/// The kind whose control planes never have machines.
-const HOSTED: &str = "HostedControlPlane";
-
 /// What the stores show, without a call.
 pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Observed {
     let watches = &context.watches;
-    let owner = object.owners.iter().find(|owner| owner.kind == "Cluster");
+    let owner = object.owners.iter().find(|owner| owner.is::<Cluster>());
     let cluster = match owner {
         Some(owner) => {
             let key = ObjectKey { namespace: object.key.namespace.clone(), name: owner.name.clone() };
@@ -56,16 +52,11 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Obs
 fn cluster_facts(context: &Context, cluster: &Kept<Cluster>) -> ClusterFacts {
     let control_plane = match &cluster.spec.control_plane_ref {
         None => ControlPlane::Machines,
-        Some(reference) if reference.kind == HOSTED => ControlPlane::External,
+        // It never has machines.
+        Some(reference) if reference.is::<HostedControlPlane>() => ControlPlane::External,
         Some(reference) => match context.foreign.get(cluster.key.namespace_or_empty(), reference) {
-            Read::One(referred) => {
-                let value = serde_json::to_value(&referred.object.value).unwrap_or(Value::Null);
-                if contract::ControlPlane::new(&value, referred.contract).is_externally_managed() {
-                    ControlPlane::External
-                } else {
-                    ControlPlane::Machines
-                }
-            }
+            Read::One(referred) if referred.control_plane().is_externally_managed() => ControlPlane::External,
+            Read::One(_) => ControlPlane::Machines,
             _ => ControlPlane::Unknown,
         },
     };

@@ -5,7 +5,7 @@ use hangar_openstack::{
     RouterId, SecurityGroupCreate, SecurityGroupId, SecurityGroupRuleCreate, SecurityGroupRuleId, Session,
     SubnetCreate, SubnetId, SubnetUpdate,
 };
-use hangar_plan::flow::{Failure, Outcome};
+use hangar_plan::flow::Outcome;
 use hangar_plan::openstack::{GroupRule, mark};
 use hangar_plan::openstack_cluster::{Kind, NetworkStep};
 
@@ -31,32 +31,25 @@ async fn run(session: &Session, owner_id: &str, step: &NetworkStep) -> Outcome {
             };
             made(client.create(&body).await, |made| made.id.to_string())
         }
-        NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, allocation_pools } => {
-            let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
-            let pools = allocation_pools.iter().map(|(start, end)| {
-                Some(AllocationPool { start: start.parse().ok()?, end: end.parse().ok()? })
-            });
-            let (Some(dns_nameservers), Some(allocation_pools)) = (servers, pools.collect()) else {
-                return malformed("spec.managedSubnets: a name server or an allocation pool is no address");
-            };
+        NetworkStep::CreateSubnet { name, network_id, subnet } => {
+            let pools = subnet.allocation_pools.iter();
             let body = SubnetCreate {
                 description,
-                dns_nameservers,
-                allocation_pools,
-                ..SubnetCreate::new(name, network_id.as_str().into(), cidr)
+                dns_nameservers: subnet.dns_nameservers.clone(),
+                allocation_pools: pools.map(|&(start, end)| AllocationPool { start, end }).collect(),
+                ..SubnetCreate::new(name, network_id.as_str().into(), subnet.cidr)
             };
             made(client.create(&body).await, |made| made.id.to_string())
         }
         NetworkStep::SetNameServers { name, id, dns_nameservers } => {
-            let servers: Option<Vec<_>> = dns_nameservers.iter().map(|text| text.parse().ok()).collect();
-            let Some(servers) = servers else { return malformed("a name server is no address") };
-            let body = SubnetUpdate { dns_nameservers: Some(servers), ..SubnetUpdate::default() };
+            let body =
+                SubnetUpdate { dns_nameservers: Some(dns_nameservers.clone()), ..SubnetUpdate::default() };
             done(client.about(name).update(&SubnetId::from(id.as_str()), &body).await)
         }
         NetworkStep::CreateRouter { name, gateway_network_id, gateway_addresses } => {
             let addresses = gateway_addresses.iter().map(|(subnet, address)| GatewayAddress {
-                subnet_id: subnet.as_deref().map(SubnetId::from),
-                ip_address: address.as_ref().and_then(|text| text.parse().ok()),
+                subnet_id: Some(subnet.as_str().into()),
+                ip_address: *address,
             });
             let body = RouterCreate {
                 name: name.clone(),
@@ -122,13 +115,8 @@ fn rule_body(group_id: &str, rule: &GroupRule, description: &str) -> SecurityGro
         protocol: rule.protocol.clone(),
         port_range_min: rule.port_range_min,
         port_range_max: rule.port_range_max,
-        remote_ip_prefix: rule.remote_ip_prefix.clone(),
+        remote_ip_prefix: rule.remote_ip_prefix.map(|range| range.to_string()),
         remote_group_id: rule.remote_group_id.as_deref().map(Into::into),
         description: description.to_owned(),
     }
-}
-
-fn malformed(message: &str) -> Outcome {
-    let (category, message) = ("InvalidSpecification", message.to_owned());
-    Outcome::Failed(Failure { category, message, is_retryable: false, retry_after: None })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -34,8 +35,7 @@ fn of_cluster(watches: &Watches, cluster: &ObjectKey) -> Vec<ObjectKey> {
     let all = watches.openstack_clusters().all();
     let own = all.iter().filter(|object| {
         let is_labelled = object.labels.get(CLUSTER_NAME_LABEL) == Some(&cluster.name);
-        let is_owned =
-            object.owners.iter().any(|owner| owner.kind == "Cluster" && owner.name == cluster.name);
+        let is_owned = object.owners.iter().any(|owner| owner.is::<Cluster>() && owner.name == cluster.name);
         object.key.namespace == cluster.namespace && (is_labelled || is_owned)
     });
     own.map(|object| object.key.clone()).collect()

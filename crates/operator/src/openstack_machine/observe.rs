@@ -25,7 +25,7 @@ use crate::reconcile::Subject;
 /// What the stores show, without a call.
 pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Observed {
     let watches = &context.watches;
-    let machine = match object.owners.iter().find(|owner| owner.kind == "Machine") {
+    let machine = match object.owners.iter().find(|owner| owner.is::<Machine>()) {
         Some(owner) => watches.machines().get(&beside(&object.key, &owner.name)),
         None => Read::Absent,
     };
@@ -37,7 +37,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
     };
     let infrastructure =
         match cluster.iter().next().and_then(|cluster| cluster.spec.infrastructure_ref.clone()) {
-            Some(reference) if reference.kind == "OpenStackCluster" => {
+            Some(reference) if reference.is::<OpenStackCluster>() => {
                 watches.openstack_clusters().get(&beside(&object.key, &reference.name))
             }
             _ => Read::Absent,

@@ -2,7 +2,7 @@
 //! statuses change often, some of them because of us, and hundreds of machines need not ask the cloud for that.
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine};
-use hangar_api::infrastructure::v1beta1::OpenStackCluster;
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -46,7 +46,7 @@ fn is_news<K, T: PartialEq>(change: &Change<K>, facts: impl Fn(&K) -> T) -> bool
 fn of_machine(change: &Change<Machine>) -> Vec<ObjectKey> {
     let sides = change.before.iter().chain(&change.after);
     let references = sides.map(|machine| &machine.spec.infrastructure_ref);
-    let ours = references.filter(|reference| reference.kind == "OpenStackMachine");
+    let ours = references.filter(|reference| reference.is::<OpenStackMachine>());
     let namespace = &change.key.namespace;
     ours.map(|reference| ObjectKey { namespace: namespace.clone(), name: reference.name.clone() }).collect()
 }

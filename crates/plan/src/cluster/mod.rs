@@ -120,7 +120,7 @@ fn claim(observed: &Observed, part: Part) -> Option<Write> {
     }
     // Only a topology manages the objects; otherwise whoever wrote the manifest may have put them under an owner.
     let is_managed = observed.cluster.spec.topology.is_some();
-    let owner = referred::owner("Cluster", &observed.cluster.metadata, is_managed);
+    let owner = referred::owner::<Cluster>(&observed.cluster.metadata, is_managed);
     let name = observed.cluster.metadata.name.as_deref().unwrap_or_default();
     match object.claiming(&owner, name, None) {
         Claiming::Needs(claim) => {

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
-use serde_json::json;
+use k8s_openapi::api::core::v1::Secret;
 
 use super::conditions::certificates_valid;
 use super::exposure::{node_host, reach};
@@ -56,7 +56,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         judge(draft, validated, material, &mut judged);
     }
     judged.conclude(draft);
-    draft.objects.extend(trust::objects(draft.observed, validated));
+    for bundle in trust::objects(draft.observed, validated) {
+        draft.apply(&bundle);
+    }
 }
 
 /// What is wrong, gathered over all materials.
@@ -154,7 +156,8 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
     } else {
         "Opaque"
     };
-    let secret = validated.object(("v1", "Secret"), name, Component::Credentials, json!({"type": kind}));
+    let metadata = validated.metadata(name, Component::Credentials);
+    let secret = Secret { metadata, type_: Some(kind.to_owned()), ..Secret::default() };
     let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
     draft.step(step);

@@ -2,8 +2,8 @@
 //! missing it would exit, and start again later and later.
 
 use hangar_api::controlplane::v1alpha1::ScalablePod;
-use kube::core::DynamicObject;
-use serde_json::json;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Container};
 
 use super::api_server::joined;
 use super::controllers::{KUBECONFIG, PKI, replicas};
@@ -12,10 +12,11 @@ use super::kubeconfigs;
 use super::material::{Material, keys};
 use super::names::Component;
 use super::object::document;
-use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe};
+use super::pod::{Files, Flags, Template, container};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::flow::Report;
+use crate::pieces::{container_port, mount, probe, texts};
 
 const PORT: u16 = 10257;
 
@@ -32,27 +33,20 @@ fn settings(validated: &Validated<'_>) -> ScalablePod {
     deployment.and_then(|deployment| deployment.controller_manager.clone()).unwrap_or_default()
 }
 
-pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
+pub(super) fn configuration(validated: &Validated<'_>) -> ConfigMap {
     let server = format!("https://{}", manager(validated));
     let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
-    validated.config_map(validated.names.controller_manager(), Component::ControllerManager, &data.into())
+    validated.config_map(validated.names.controller_manager(), Component::ControllerManager, data.into())
 }
 
 pub(super) fn deployment(
     validated: &Validated<'_>,
     version: &KubernetesVersion,
     report: &mut Report,
-) -> DynamicObject {
+) -> Deployment {
     let name = validated.names.controller_manager();
     let settings = settings(validated);
     let given = &settings.pod.container;
-    let mut manager = container(
-        "kube-controller-manager",
-        given,
-        "kube-controller-manager",
-        version.tag(),
-        ("50m", "64Mi"),
-    );
     let (arguments, refused) = flags(validated).merged(&given.args);
     for flag in refused {
         report.decide(
@@ -60,13 +54,17 @@ pub(super) fn deployment(
             "the control plane needs its own value",
         );
     }
-    manager["command"] = json!(["kube-controller-manager"]);
-    manager["args"] = json!(arguments);
-    manager["ports"] = json!([{"name": "https", "containerPort": PORT, "protocol": "TCP"}]);
-    manager["startupProbe"] = probe("/healthz", PORT, "HTTPS", 1, 15, 300);
-    manager["livenessProbe"] = probe("/healthz", PORT, "HTTPS", 10, 15, 8);
-    manager["readinessProbe"] = probe("/healthz", PORT, "HTTPS", 1, 15, 3);
-    manager["volumeMounts"] = json!([mount("pki", PKI)]);
+    let program = "kube-controller-manager";
+    let manager = Container {
+        command: Some(texts(&[program])),
+        args: Some(arguments),
+        ports: Some(vec![container_port("https", PORT, "TCP")]),
+        startup_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 300)),
+        liveness_probe: Some(probe("/healthz", PORT, "HTTPS", 10, 15, 8)),
+        readiness_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 3)),
+        volume_mounts: Some(vec![mount("pki", PKI)]),
+        ..container(program, given, program, version.tag(), ("50m", "64Mi"))
+    };
     let files = Files::new()
         // The one pod that signs: it has the authority's key. Whom it trusts is another matter.
         .pair(validated, Material::ClusterAuthority, "signer")
@@ -84,13 +82,7 @@ pub(super) fn deployment(
         containers: vec![manager],
         volumes: vec![files.volume("pki")],
     };
-    let spec = json!({
-        "replicas": replicas(&settings),
-        "strategy": gentle_rollout(),
-        "selector": {"matchLabels": validated.selector(Component::ControllerManager)},
-        "template": template.render(validated),
-    });
-    validated.object(("apps/v1", "Deployment"), name, Component::ControllerManager, json!({"spec": spec}))
+    template.deployment(validated, name, replicas(&settings))
 }
 
 fn flags(validated: &Validated<'_>) -> Flags {

@@ -26,8 +26,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
     let mut waiting = Vec::new();
     let mut unread = None;
-    draft.objects.push(controller_manager::configuration(validated));
-    draft.objects.push(scheduler::configuration(validated));
+    draft.apply(&controller_manager::configuration(validated));
+    draft.apply(&scheduler::configuration(validated));
     let pair: [(&str, &Read<WorkloadFacts>, &[Material]); 2] = [
         ("controller manager", &observed.controller_manager, &controller_manager::MATERIALS),
         ("scheduler", &observed.scheduler, &scheduler::MATERIALS),
@@ -47,10 +47,11 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             continue;
         }
         let version = version(observed, validated, facts);
-        draft.objects.push(match name {
+        let deployment = match name {
             "scheduler" => scheduler::deployment(validated, &version, &mut draft.report),
             _ => controller_manager::deployment(validated, &version, &mut draft.report),
-        });
+        };
+        draft.apply(&deployment);
         if facts.is_none_or(|facts| facts.ready == 0) {
             waiting.push(Waiting::new(MANAGEMENT_CLUSTER, format!("a {name} to be ready")));
         }

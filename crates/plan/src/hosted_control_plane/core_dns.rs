@@ -3,15 +3,23 @@
 use std::net::IpAddr;
 
 use hangar_api::contract::Endpoint;
-use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMapVolumeSource, Container, PodSpec, PodTemplateSpec, Service, ServiceSpec, Toleration, Volume,
+};
+use kube::core::{DynamicObject, ObjectMeta};
 
 use super::object::tenant;
-use super::pod::{container, gentle_rollout, mount, probe, restricted};
+use super::pod::{container, items};
 use super::rights::{account, cluster_role, cluster_role_binding, subject_account};
 use super::tenant_pod::{api_server_environment, config_map, pods_wanted, tolerations};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
+use crate::flow::dynamic;
+use crate::pieces::{
+    container_port, default_profile, mount, pairs, probe, restricted, rolling, rule, selecting, service_port,
+    spread,
+};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "coredns";
@@ -37,9 +45,9 @@ pub struct CoreDns<'a> {
     /// The priority class of the pods.
     pub priority_class: &'a str,
     /// What the pods tolerate.
-    pub tolerations: Vec<Value>,
+    pub tolerations: Vec<Toleration>,
     /// Name, image and resources of the container.
-    pub container: Value,
+    pub container: Container,
     /// More flags, without dashes.
     pub flags: Vec<(String, String)>,
 }
@@ -76,17 +84,18 @@ pub(super) fn objects(
 impl CoreDns<'_> {
     /// Its objects, in apply order.
     pub fn objects(&self) -> Vec<DynamicObject> {
-        let rules = json!([
-            {"apiGroups": [""], "resources": ["namespaces", "pods", "services"], "verbs": ["list", "watch"]},
-            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
-        ]);
+        let read = ["list", "watch"];
+        let rules = vec![
+            rule(&[""], &["namespaces", "pods", "services"], &read),
+            rule(&["discovery.k8s.io"], &["endpointslices"], &read),
+        ];
         vec![
-            account(NAMESPACE, NAME),
-            cluster_role(ROLE, &rules),
-            cluster_role_binding(ROLE, ROLE, &[subject_account(NAMESPACE, NAME)]),
-            config_map(NAMESPACE, NAME, &[("Corefile", self.corefile())]),
-            self.service(),
-            self.deployment(),
+            dynamic(&account(NAMESPACE, NAME)),
+            dynamic(&cluster_role(ROLE, rules)),
+            dynamic(&cluster_role_binding(ROLE, ROLE, subject_account(NAMESPACE, NAME))),
+            dynamic(&config_map(NAMESPACE, NAME, [("Corefile", self.corefile())])),
+            dynamic(&self.service()),
+            dynamic(&self.deployment()),
         ]
     }
 
@@ -118,63 +127,77 @@ impl CoreDns<'_> {
         )
     }
 
-    fn service(&self) -> DynamicObject {
-        let port = |name: &str, port: u16, protocol: &str| json!({"name": name, "port": port, "targetPort": port, "protocol": protocol});
-        let spec = json!({
-            "clusterIP": self.address.to_string(),
-            "selector": {LABEL: SERVICE},
-            "ports": [port("dns", 53, "UDP"), port("dns-tcp", 53, "TCP"), port("metrics", 9153, "TCP")],
-        });
+    fn service(&self) -> Service {
         let labels =
             [(LABEL, SERVICE), ("kubernetes.io/cluster-service", "true"), ("kubernetes.io/name", "CoreDNS")];
-        tenant(("v1", "Service"), Some(NAMESPACE), SERVICE, &labels, json!({"spec": spec}))
+        Service {
+            metadata: tenant(Some(NAMESPACE), SERVICE, labels),
+            spec: Some(ServiceSpec {
+                cluster_ip: Some(self.address.to_string()),
+                selector: Some(pairs([(LABEL, SERVICE)])),
+                ports: Some(vec![
+                    service_port("dns", 53, "UDP"),
+                    service_port("dns-tcp", 53, "TCP"),
+                    service_port("metrics", 9153, "TCP"),
+                ]),
+                ..ServiceSpec::default()
+            }),
+            ..Service::default()
+        }
     }
 
-    fn deployment(&self) -> DynamicObject {
-        let spec = json!({
-            "replicas": self.replicas,
-            "selector": {"matchLabels": {LABEL: SERVICE}},
-            "strategy": gentle_rollout(),
-            "template": {
-                "metadata": {"labels": {LABEL: SERVICE}},
-                "spec": {
-                    "dnsPolicy": "Default",
-                    "priorityClassName": self.priority_class,
-                    "serviceAccountName": NAME,
-                    "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-                    "tolerations": self.tolerations,
-                    "topologySpreadConstraints": [{
-                        "maxSkew": 1,
-                        "topologyKey": "kubernetes.io/hostname",
-                        "whenUnsatisfiable": "ScheduleAnyway",
-                        "labelSelector": {"matchLabels": {LABEL: SERVICE}},
-                    }],
-                    "containers": [self.server()],
-                    "volumes": [{
-                        "name": "settings",
-                        "configMap": {"name": NAME, "items": [{"key": "Corefile", "path": "Corefile"}]},
-                    }],
-                },
-            },
-        });
-        tenant(("apps/v1", "Deployment"), Some(NAMESPACE), NAME, &[(LABEL, SERVICE)], json!({"spec": spec}))
+    fn deployment(&self) -> Deployment {
+        let labels = || pairs([(LABEL, SERVICE)]);
+        let settings = ConfigMapVolumeSource {
+            name: NAME.to_owned(),
+            items: items(&[("Corefile", "Corefile")]),
+            ..ConfigMapVolumeSource::default()
+        };
+        let pod = PodSpec {
+            dns_policy: Some("Default".to_owned()),
+            priority_class_name: Some(self.priority_class.to_owned()),
+            service_account_name: Some(NAME.to_owned()),
+            security_context: Some(default_profile()),
+            tolerations: Some(self.tolerations.clone()),
+            topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", labels())]),
+            containers: vec![self.server()],
+            volumes: Some(vec![Volume {
+                name: "settings".to_owned(),
+                config_map: Some(settings),
+                ..Volume::default()
+            }]),
+            ..PodSpec::default()
+        };
+        let metadata = ObjectMeta { labels: Some(labels()), ..ObjectMeta::default() };
+        Deployment {
+            metadata: tenant(Some(NAMESPACE), NAME, [(LABEL, SERVICE)]),
+            spec: Some(DeploymentSpec {
+                replicas: Some(self.replicas),
+                selector: selecting(labels()),
+                strategy: Some(rolling(1, 0)),
+                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
+                ..DeploymentSpec::default()
+            }),
+            ..Deployment::default()
+        }
     }
 
-    fn server(&self) -> Value {
-        let mut server = self.container.clone();
+    fn server(&self) -> Container {
         let arguments = ["-conf".to_owned(), "/etc/coredns/Corefile".to_owned()];
         let more = self.flags.iter().flat_map(|(name, value)| [format!("-{name}"), value.clone()]);
-        server["args"] = json!(arguments.into_iter().chain(more).collect::<Vec<_>>());
-        server["env"] = api_server_environment(self.api_server);
-        server["ports"] = json!([
-            {"name": "dns", "containerPort": 53, "protocol": "UDP"},
-            {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": 9153, "protocol": "TCP"},
-        ]);
-        server["livenessProbe"] = probe("/health", 8080, "HTTP", 10, 5, 6);
-        server["readinessProbe"] = probe("/ready", 8181, "HTTP", 1, 5, 3);
-        server["securityContext"] = restricted(&["NET_BIND_SERVICE"]);
-        server["volumeMounts"] = json!([mount("settings", "/etc/coredns")]);
-        server
+        Container {
+            args: Some(arguments.into_iter().chain(more).collect()),
+            env: Some(api_server_environment(self.api_server)),
+            ports: Some(vec![
+                container_port("dns", 53, "UDP"),
+                container_port("dns-tcp", 53, "TCP"),
+                container_port("metrics", 9153, "TCP"),
+            ]),
+            liveness_probe: Some(probe("/health", 8080, "HTTP", 10, 5, 6)),
+            readiness_probe: Some(probe("/ready", 8181, "HTTP", 1, 5, 3)),
+            security_context: Some(restricted(&["NET_BIND_SERVICE"])),
+            volume_mounts: Some(vec![mount("settings", "/etc/coredns")]),
+            ..self.container.clone()
+        }
     }
 }

@@ -9,12 +9,12 @@
 //! object, and still a name where one of them hangs.
 
 use hangar_api::conditions::{Actor, Waiting};
-use hangar_api::names::{CLUSTER_NAME_LABEL, HOSTED_CONTROL_PLANE_FINALIZER};
+use hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER;
 
 use super::conditions::deleting;
 use super::material::Material;
 use super::names::Names;
-use super::observed::{ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts};
+use super::observed::{ObjectIdentity, SecretFacts, ServiceFacts, WorkloadFacts};
 use super::{Draft, step};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
@@ -26,7 +26,7 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
         return draft.say(deleting::RELEASED.waits("the finalizers of others to be removed"));
     }
     // Without names nobody ever owned it, so nothing was ever made for it.
-    if let Some(names) = names(observed) {
+    if let Some(names) = observed.names() {
         for phase in [controllers, etcd, keys] {
             if let Some(waiting) = phase(draft, &names) {
                 return draft.say(deleting::DELETING.waiting(waiting));
@@ -35,17 +35,6 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     }
     draft.step(step::release(draft.metadata(), HOSTED_CONTROL_PLANE_FINALIZER));
     draft.say(deleting::RELEASING.waits("the finalizer to be removed"));
-}
-
-/// Names of what may be there; the Cluster's from its reference, or the label, where it is gone already.
-fn names(observed: &Observed) -> Option<Names> {
-    let metadata = &observed.control_plane.metadata;
-    let seen = observed.cluster.iter().next().map(|cluster| cluster.name.clone());
-    let owners = metadata.owner_references.iter().flatten();
-    let referred = owners.into_iter().find(|owner| owner.kind == "Cluster").map(|owner| owner.name.clone());
-    let labelled = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL)).cloned();
-    let name = seen.or(referred).or(labelled)?;
-    Names::of(&observed.control_plane, &name).ok()
 }
 
 /// Something of ours that can be deleted.

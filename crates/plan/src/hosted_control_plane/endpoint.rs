@@ -46,7 +46,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     if let Read::One(infrastructure) = &observed.infrastructure
         && infrastructure.endpoint.host.is_empty()
     {
-        let whose = format!("{} {}", infrastructure.kind, infrastructure.name);
+        let whose = format!("{} {}", infrastructure.reference.kind, infrastructure.reference.name);
         draft.report.decide(format!("publish endpoint {endpoint} to {whose}"), "it has none of its own");
         let step = step::publish_to(infrastructure, &endpoint);
         let trouble = observed.troubles.get(&step.id());
@@ -66,7 +66,10 @@ fn judged(
     reached: Result<Reach, Waiting>,
 ) -> Finding {
     let others = observed.infrastructure.iter().map(|infrastructure| {
-        (format!("{} {}", infrastructure.kind, infrastructure.name), &infrastructure.endpoint)
+        (
+            format!("{} {}", infrastructure.reference.kind, infrastructure.reference.name),
+            &infrastructure.endpoint,
+        )
     });
     let cluster =
         observed.cluster.iter().map(|cluster| (format!("Cluster {}", cluster.name), &cluster.endpoint));

@@ -12,7 +12,18 @@ use std::collections::BTreeMap;
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::Etcd;
 use hangar_api::naming;
-use kube::core::DynamicObject;
+use k8s_openapi::api::apps::v1::{
+    StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec, StatefulSetUpdateStrategy,
+};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, PersistentVolumeClaim, PersistentVolumeClaimSpec, Service, ServiceSpec,
+    VolumeResourceRequirements,
+};
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 
 use super::Draft;
@@ -23,11 +34,15 @@ use super::membership::Membership;
 use super::names::Component;
 use super::object::document;
 use super::observed::{PodFacts, WorkloadFacts};
-use super::pod::{Files, Template, container, mount, probe};
+use super::pod::{Files, Template, container};
 use super::validate::Validated;
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
+use crate::pieces::{
+    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting,
+    service_port, texts, writable_mount,
+};
 
 pub(super) const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
@@ -65,14 +80,16 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.report.decide("record etcd's members", "they have formed a cluster");
         draft.step(membership(validated).record());
     }
-    draft.objects.push(configuration(validated));
-    draft.objects.push(governing_service(validated));
-    draft.objects.extend((0..members).map(|ordinal| member_service(validated, ordinal)));
-    draft.objects.push(network_policy(validated));
-    draft.objects.push(validated.disruption_budget(validated.names.etcd(), Component::Etcd));
+    draft.apply(&configuration(validated));
+    draft.apply(&governing_service(validated));
+    for ordinal in 0..members {
+        draft.apply(&member_service(validated, ordinal));
+    }
+    draft.apply(&network_policy(validated));
+    draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
     if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
-        draft.objects.push(stateful_set(validated));
+        draft.apply(&stateful_set(validated));
     } else {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
@@ -121,14 +138,14 @@ fn settings(validated: &Validated<'_>) -> Etcd {
     validated.settings.etcd.clone().unwrap_or_default()
 }
 
-fn configuration(validated: &Validated<'_>) -> DynamicObject {
+fn configuration(validated: &Validated<'_>) -> ConfigMap {
     let names = &validated.names;
     let data: BTreeMap<String, String> = (0..membership(validated).members)
         .map(|ordinal| {
             (format!("{}.yaml", names.etcd_pod(ordinal)), document(&member_configuration(validated, ordinal)))
         })
         .collect();
-    validated.config_map(names.etcd(), Component::Etcd, &data)
+    validated.config_map(names.etcd(), Component::Etcd, data)
 }
 
 fn member_configuration(validated: &Validated<'_>, ordinal: i32) -> Value {
@@ -201,65 +218,74 @@ fn quota(volume_bytes: u64) -> u64 {
     LARGEST_QUOTA.min(volume_bytes / 4 * 3)
 }
 
-fn governing_service(validated: &Validated<'_>) -> DynamicObject {
-    let spec = json!({
-        "clusterIP": "None",
-        "publishNotReadyAddresses": true,
-        "selector": validated.selector(Component::Etcd),
-        "ports": [{"name": "metrics", "port": METRICS_PORT, "protocol": "TCP", "targetPort": METRICS_PORT}],
-    });
-    let name = validated.names.etcd_service();
-    validated.object(("v1", "Service"), name, Component::Etcd, json!({"spec": spec}))
+fn governing_service(validated: &Validated<'_>) -> Service {
+    let spec = ServiceSpec {
+        cluster_ip: Some("None".to_owned()),
+        ports: Some(vec![service_port("metrics", METRICS_PORT, "TCP")]),
+        ..members_service(validated.selector(Component::Etcd))
+    };
+    let metadata = validated.metadata(validated.names.etcd_service(), Component::Etcd);
+    Service { metadata, spec: Some(spec), ..Service::default() }
 }
 
-fn member_service(validated: &Validated<'_>, ordinal: i32) -> DynamicObject {
+fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
     let mut selector = validated.selector(Component::Etcd);
     selector.insert("statefulset.kubernetes.io/pod-name".to_owned(), validated.names.etcd_pod(ordinal));
-    let port =
-        |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP", "targetPort": port});
-    let spec = json!({
-        "type": "ClusterIP",
-        // Members must find each other before any of them is ready.
-        "publishNotReadyAddresses": true,
-        "selector": selector,
-        "ports": [port("client", CLIENT_PORT), port("peer", PEER_PORT)],
-    });
-    let name = validated.names.etcd_member_service(ordinal);
-    validated.object(("v1", "Service"), name, Component::Etcd, json!({"spec": spec}))
+    let spec = ServiceSpec {
+        type_: Some("ClusterIP".to_owned()),
+        ports: Some(vec![service_port("client", CLIENT_PORT, "TCP"), service_port("peer", PEER_PORT, "TCP")]),
+        ..members_service(selector)
+    };
+    let metadata = validated.metadata(validated.names.etcd_member_service(ordinal), Component::Etcd);
+    Service { metadata, spec: Some(spec), ..Service::default() }
+}
+
+/// Members must find each other before any of them is ready.
+fn members_service(selector: BTreeMap<String, String>) -> ServiceSpec {
+    ServiceSpec {
+        publish_not_ready_addresses: Some(true),
+        selector: Some(selector),
+        ..ServiceSpec::default()
+    }
 }
 
 /// Clients: this control plane's API servers, and the manager. Members: each other. Metrics: everybody.
-fn network_policy(validated: &Validated<'_>) -> DynamicObject {
-    let port = |port: u16| json!([{"port": port, "protocol": "TCP"}]);
-    let pods = |component| json!({"podSelector": {"matchLabels": validated.selector(component)}});
-    let manager = json!({
-        "namespaceSelector": {},
-        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "hangar", "app.kubernetes.io/component": "manager"}},
-    });
-    let spec = json!({
-        "podSelector": {"matchLabels": validated.selector(Component::Etcd)},
-        "policyTypes": ["Ingress"],
-        "ingress": [
-            {"from": [pods(Component::ApiServer), manager], "ports": port(CLIENT_PORT)},
-            {"from": [pods(Component::Etcd)], "ports": port(PEER_PORT)},
-            {"ports": port(METRICS_PORT)},
-        ],
-    });
-    let name = validated.names.etcd();
-    validated.object(("networking.k8s.io/v1", "NetworkPolicy"), name, Component::Etcd, json!({"spec": spec}))
+fn network_policy(validated: &Validated<'_>) -> NetworkPolicy {
+    let pods = |component| NetworkPolicyPeer {
+        pod_selector: Some(selecting(validated.selector(component))),
+        ..NetworkPolicyPeer::default()
+    };
+    let manager = pairs([("app.kubernetes.io/name", "hangar"), ("app.kubernetes.io/component", "manager")]);
+    let manager = NetworkPolicyPeer {
+        namespace_selector: Some(LabelSelector::default()),
+        pod_selector: Some(selecting(manager)),
+        ip_block: None,
+    };
+    let ingress = |port: u16, from| NetworkPolicyIngressRule {
+        from,
+        ports: Some(vec![NetworkPolicyPort {
+            port: Some(IntOrString::Int(port.into())),
+            protocol: Some("TCP".to_owned()),
+            end_port: None,
+        }]),
+    };
+    let spec = NetworkPolicySpec {
+        pod_selector: Some(selecting(validated.selector(Component::Etcd))),
+        policy_types: Some(texts(&["Ingress"])),
+        ingress: Some(vec![
+            ingress(CLIENT_PORT, Some(vec![pods(Component::ApiServer), manager])),
+            ingress(PEER_PORT, Some(vec![pods(Component::Etcd)])),
+            ingress(METRICS_PORT, None),
+        ]),
+        egress: None,
+    };
+    NetworkPolicy { metadata: validated.metadata(validated.names.etcd(), Component::Etcd), spec: Some(spec) }
 }
 
-fn stateful_set(validated: &Validated<'_>) -> DynamicObject {
+fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
     let names = &validated.names;
     let settings = settings(validated);
     let tag = validated.version.etcd_tag(validated.epoch);
-    let mut claim = json!({
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": validated.volume}},
-    });
-    if let Some(class) = &settings.storage_class_name {
-        claim["storageClassName"] = json!(class);
-    }
     let template = Template {
         component: Component::Etcd,
         version: naming::label_value(given_tag(&settings).unwrap_or(tag)),
@@ -273,45 +299,69 @@ fn stateful_set(validated: &Validated<'_>) -> DynamicObject {
                 .pair(validated, Material::EtcdServer, "server")
                 .pair(validated, Material::EtcdPeer, "peer")
                 .volume("pki"),
-            json!({"name": "configuration", "configMap": {"name": names.etcd()}}),
+            config_map_volume("configuration", names.etcd()),
         ],
     };
-    let spec = json!({
-        "serviceName": names.etcd_service(),
-        "replicas": membership(validated).members,
-        "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "OnDelete"},
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
-        "selector": {"matchLabels": validated.selector(Component::Etcd)},
-        "template": template.render(validated),
-        "volumeClaimTemplates": [{
-            "metadata": {"name": "data", "labels": validated.selector(Component::Etcd)},
-            "spec": claim,
-        }],
-    });
-    validated.object(("apps/v1", "StatefulSet"), names.etcd(), Component::Etcd, json!({"spec": spec}))
+    let spec = StatefulSetSpec {
+        service_name: Some(names.etcd_service()),
+        replicas: Some(membership(validated).members),
+        pod_management_policy: Some("Parallel".to_owned()),
+        update_strategy: Some(StatefulSetUpdateStrategy {
+            type_: Some("OnDelete".to_owned()),
+            rolling_update: None,
+        }),
+        persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
+            when_deleted: Some("Delete".to_owned()),
+            when_scaled: Some("Retain".to_owned()),
+        }),
+        selector: selecting(validated.selector(Component::Etcd)),
+        template: template.render(validated),
+        volume_claim_templates: Some(vec![claim(validated, settings.storage_class_name)]),
+        ..StatefulSetSpec::default()
+    };
+    let metadata = validated.metadata(names.etcd(), Component::Etcd);
+    StatefulSet { metadata, spec: Some(spec), ..StatefulSet::default() }
 }
 
-fn member_container(settings: &Etcd, tag: &str) -> Value {
-    let mut member = container("etcd", &settings.container, "etcd", tag, ("50m", "64Mi"));
-    member["command"] = json!(["etcd"]);
-    member["args"] = json!([format!("--config-file={CONFIGURATION}/$(POD_NAME).yaml")]);
-    member["env"] = json!([
-        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-    ]);
-    member["ports"] = json!([
-        {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
-        {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
-        {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
-    ]);
-    member["startupProbe"] = probe("/livez", METRICS_PORT, "HTTP", 1, 15, 300);
-    member["livenessProbe"] = probe("/livez", METRICS_PORT, "HTTP", 10, 15, 8);
-    // Not for learners: they serve nobody.
-    member["readinessProbe"] = probe("/readyz", METRICS_PORT, "HTTP", 1, 15, 3);
-    member["volumeMounts"] = json!([
-        mount("pki", PKI),
-        mount("configuration", CONFIGURATION),
-        {"name": "data", "mountPath": DATA},
-    ]);
-    member
+fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeClaim {
+    PersistentVolumeClaim {
+        metadata: ObjectMeta {
+            name: Some("data".to_owned()),
+            labels: Some(validated.selector(Component::Etcd)),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(texts(&["ReadWriteOnce"])),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some(quantities([("storage", &validated.volume)])),
+                limits: None,
+            }),
+            storage_class_name: class,
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        ..PersistentVolumeClaim::default()
+    }
+}
+
+fn member_container(settings: &Etcd, tag: &str) -> Container {
+    Container {
+        command: Some(texts(&["etcd"])),
+        args: Some(vec![format!("--config-file={CONFIGURATION}/$(POD_NAME).yaml")]),
+        env: Some(vec![field_variable("POD_NAME", "metadata.name")]),
+        ports: Some(vec![
+            container_port("client", CLIENT_PORT, "TCP"),
+            container_port("peer", PEER_PORT, "TCP"),
+            container_port("metrics", METRICS_PORT, "TCP"),
+        ]),
+        startup_probe: Some(probe("/livez", METRICS_PORT, "HTTP", 1, 15, 300)),
+        liveness_probe: Some(probe("/livez", METRICS_PORT, "HTTP", 10, 15, 8)),
+        // Not for learners: they serve nobody.
+        readiness_probe: Some(probe("/readyz", METRICS_PORT, "HTTP", 1, 15, 3)),
+        volume_mounts: Some(vec![
+            mount("pki", PKI),
+            mount("configuration", CONFIGURATION),
+            writable_mount("data", DATA),
+        ]),
+        ..container("etcd", &settings.container, "etcd", tag, ("50m", "64Mi"))
+    }
 }

@@ -7,14 +7,13 @@
 //! through a new API server fails until they have found it. Readiness never depends on agents, which need nodes, which
 //! need an API server that is ready.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::contract::Endpoint;
-use hangar_api::controlplane::v1alpha1::{ExposureType, LoadBalancerExposure};
-use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use hangar_api::controlplane::v1alpha1::ExposureType;
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Draft;
 use super::names::Component;
@@ -23,6 +22,7 @@ use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
+use crate::pieces::service_port;
 
 /// The two Services.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Re
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     for door in [Door::Api, Door::Tunnel] {
-        draft.objects.push(service(validated, door));
+        draft.apply(&service(validated, door));
         if door.facts(draft.observed).is_ok_and(|facts| facts.is_deleting) {
             let on = "the Service to be gone, so that it can be made again";
             draft.report.wait(Waiting::new(MANAGEMENT_CLUSTER, on));
@@ -164,55 +164,39 @@ fn targets(validated: &Validated<'_>, service: &ServiceFacts) -> Vec<IpAddr> {
     targets
 }
 
-fn service(validated: &Validated<'_>, door: Door) -> DynamicObject {
+fn service(validated: &Validated<'_>, door: Door) -> Service {
     let (port, target) = door.ports(validated);
-    let mut port = json!({"name": door.port_name(), "port": port, "protocol": "TCP", "targetPort": target});
     let exposure = validated.settings.exposure.clone().unwrap_or_default();
-    let mut spec = json!({"selector": validated.selector(Component::ApiServer)});
-    let mut annotations = BTreeMap::new();
-    match (validated.exposure, door) {
-        (ExposureType::ClusterIP, _) | (ExposureType::Gateway, Door::Tunnel) => {
-            spec["type"] = json!("ClusterIP");
-        }
-        // Beside a Gateway the load balancer serves the tenant's own pods.
-        (ExposureType::LoadBalancer | ExposureType::Gateway, _) => {
-            load_balancer(&mut spec, exposure.load_balancer.as_ref(), &mut annotations);
-        }
-        (ExposureType::NodePort, _) => {
-            spec["type"] = json!("NodePort");
-            let chosen = exposure.node_port.and_then(|exposure| exposure.port);
-            if let Some(chosen) = chosen.filter(|_| door == Door::Api) {
-                port["nodePort"] = json!(chosen);
-            }
-        }
-    }
-    spec["ports"] = json!([port]);
     let name = match door {
         Door::Api => validated.names.api_server_service(),
-        Door::Tunnel => {
-            spec["publishNotReadyAddresses"] = json!(true);
-            validated.names.konnectivity_service()
+        Door::Tunnel => validated.names.konnectivity_service(),
+    };
+    let mut metadata = validated.metadata(name, Component::ApiServer);
+    let mut spec = ServiceSpec {
+        selector: Some(validated.selector(Component::ApiServer)),
+        publish_not_ready_addresses: (door == Door::Tunnel).then_some(true),
+        ..ServiceSpec::default()
+    };
+    let mut node_port = None;
+    let kind = match (validated.exposure, door) {
+        (ExposureType::ClusterIP, _) | (ExposureType::Gateway, Door::Tunnel) => "ClusterIP",
+        // Beside a Gateway the load balancer serves the tenant's own pods.
+        (ExposureType::LoadBalancer | ExposureType::Gateway, _) => {
+            let given = exposure.load_balancer.unwrap_or_default();
+            metadata.annotations = Some(given.annotations).filter(|annotations| !annotations.is_empty());
+            spec.load_balancer_class = given.class;
+            spec.load_balancer_source_ranges = Some(given.source_ranges).filter(|ranges| !ranges.is_empty());
+            "LoadBalancer"
+        }
+        (ExposureType::NodePort, _) => {
+            let chosen = exposure.node_port.and_then(|exposure| exposure.port);
+            node_port = chosen.filter(|_| door == Door::Api);
+            "NodePort"
         }
     };
-    let mut service = validated.object(("v1", "Service"), name, Component::ApiServer, json!({"spec": spec}));
-    if !annotations.is_empty() {
-        service.metadata.annotations = Some(annotations);
-    }
-    service
-}
-
-fn load_balancer(
-    spec: &mut Value,
-    given: Option<&LoadBalancerExposure>,
-    annotations: &mut BTreeMap<String, String>,
-) {
-    spec["type"] = json!("LoadBalancer");
-    let Some(given) = given else { return };
-    annotations.extend(given.annotations.clone());
-    if let Some(class) = &given.class {
-        spec["loadBalancerClass"] = json!(class);
-    }
-    if !given.source_ranges.is_empty() {
-        spec["loadBalancerSourceRanges"] = json!(given.source_ranges);
-    }
+    spec.type_ = Some(kind.to_owned());
+    let target_port = Some(IntOrString::Int(target.into()));
+    let port = service_port(door.port_name(), port, "TCP");
+    spec.ports = Some(vec![ServicePort { target_port, node_port, ..port }]);
+    Service { metadata, spec: Some(spec), ..Service::default() }
 }

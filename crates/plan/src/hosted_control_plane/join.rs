@@ -1,7 +1,11 @@
 //! What a node needs to join: three documents that kubeadm reads, and the endpoints of the `kubernetes` Service.
 
+use std::net::IpAddr;
+
 use base64::Engine as _;
 use hangar_api::contract::Endpoint;
+use k8s_openapi::api::core::v1::{ConfigMap, EndpointAddress, EndpointPort, EndpointSubset, Endpoints};
+use k8s_openapi::api::discovery::v1::{self as slices, EndpointConditions, EndpointSlice};
 use kube::core::DynamicObject;
 use serde_json::json;
 
@@ -12,11 +16,12 @@ use super::object::{document, tenant};
 use super::tenant_pod::config_map;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
+use crate::flow::dynamic;
 
 const NAMESPACE: &str = "kube-system";
 
 /// Where nodes find the API server and whom they trust. The signatures beside it are the controller manager's.
-pub(super) fn cluster_info(Epoch::One: Epoch, endpoint: &Endpoint, authority: &str) -> DynamicObject {
+pub(super) fn cluster_info(Epoch::One: Epoch, endpoint: &Endpoint, authority: &str) -> ConfigMap {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -32,7 +37,7 @@ pub(super) fn cluster_info(Epoch::One: Epoch, endpoint: &Endpoint, authority: &s
         "preferences": {},
         "users": null,
     });
-    config_map("kube-public", "cluster-info", &[("kubeconfig", document(&kubeconfig))])
+    config_map("kube-public", "cluster-info", [("kubeconfig", document(&kubeconfig))])
 }
 
 /// The cluster as kubeadm sees it. Paths are the workers': kubelet's settings take the authority from there.
@@ -40,7 +45,7 @@ pub(super) fn kubeadm_config(
     validated: &Validated<'_>,
     version: &KubernetesVersion,
     endpoint: &Endpoint,
-) -> DynamicObject {
+) -> ConfigMap {
     let configuration = json!({
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
@@ -62,12 +67,12 @@ pub(super) fn kubeadm_config(
         "proxy": {},
         "scheduler": {},
     });
-    config_map(NAMESPACE, "kubeadm-config", &[("ClusterConfiguration", document(&configuration))])
+    config_map(NAMESPACE, "kubeadm-config", [("ClusterConfiguration", document(&configuration))])
 }
 
 /// What every kubelet begins with. Only what must be set: a field that an older kubelet does not know keeps it from
 /// joining, so defaults stay the kubelet's own.
-pub(super) fn kubelet_config(validated: &Validated<'_>) -> DynamicObject {
+pub(super) fn kubelet_config(validated: &Validated<'_>) -> ConfigMap {
     let configuration = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -85,46 +90,69 @@ pub(super) fn kubelet_config(validated: &Validated<'_>) -> DynamicObject {
         "rotateCertificates": true,
         "staticPodPath": "/etc/kubernetes/manifests",
     });
-    config_map(NAMESPACE, "kubelet-config", &[("kubelet", document(&configuration))])
+    config_map(NAMESPACE, "kubelet-config", [("kubelet", document(&configuration))])
 }
 
 /// What stands behind the `kubernetes` Service. Written by us, so that it is never empty while an API server stops.
 pub(super) fn kubernetes_endpoints(Epoch::One: Epoch, reach: &Reach) -> Vec<DynamicObject> {
-    let ports = json!([{"name": "https", "port": reach.target_port, "protocol": "TCP"}]);
     let mut objects = Vec::new();
     for (family, name, is_first) in [("IPv4", "kubernetes", true), ("IPv6", "kubernetes-ipv6", false)] {
-        let addresses: Vec<String> = reach
-            .targets
-            .iter()
-            .filter(|address| address.is_ipv4() == is_first)
-            .map(ToString::to_string)
-            .collect();
-        if addresses.is_empty() {
-            continue;
+        let targets = reach.targets.iter().filter(|address| address.is_ipv4() == is_first);
+        let endpoints: Vec<_> = targets.map(|address| ready(*address)).collect();
+        if !endpoints.is_empty() {
+            objects.push(dynamic(&slice(family, name, endpoints, reach.target_port)));
         }
-        let endpoints: Vec<_> = addresses
-            .iter()
-            .map(|address| json!({"addresses": [address], "conditions": {"ready": true}}))
-            .collect();
-        let labels = [
-            ("kubernetes.io/service-name", "kubernetes"),
-            ("endpointslice.kubernetes.io/managed-by", "hangar"),
-        ];
-        let content = json!({"addressType": family, "endpoints": endpoints, "ports": ports});
-        objects.push(tenant(
-            ("discovery.k8s.io/v1", "EndpointSlice"),
-            Some("default"),
-            name,
-            &labels,
-            content,
-        ));
     }
-    let addresses: Vec<_> = reach.targets.iter().map(|address| json!({"ip": address.to_string()})).collect();
-    if !addresses.is_empty() {
-        let content = json!({"subsets": [{"addresses": addresses, "ports": ports}]});
-        // Else they would be mirrored into a slice beside ours.
-        let labels = [("endpointslice.kubernetes.io/skip-mirror", "true")];
-        objects.push(tenant(("v1", "Endpoints"), Some("default"), "kubernetes", &labels, content));
+    if !reach.targets.is_empty() {
+        objects.push(dynamic(&legacy_endpoints(reach)));
     }
     objects
+}
+
+fn ready(address: IpAddr) -> slices::Endpoint {
+    slices::Endpoint {
+        addresses: vec![address.to_string()],
+        conditions: Some(EndpointConditions { ready: Some(true), ..EndpointConditions::default() }),
+        ..slices::Endpoint::default()
+    }
+}
+
+fn slice(family: &str, name: &str, endpoints: Vec<slices::Endpoint>, port: i32) -> EndpointSlice {
+    let labels =
+        [("kubernetes.io/service-name", "kubernetes"), ("endpointslice.kubernetes.io/managed-by", "hangar")];
+    EndpointSlice {
+        metadata: tenant(Some("default"), name, labels),
+        address_type: family.to_owned(),
+        endpoints,
+        ports: Some(vec![slices::EndpointPort {
+            name: Some("https".to_owned()),
+            port: Some(port),
+            protocol: Some("TCP".to_owned()),
+            app_protocol: None,
+        }]),
+    }
+}
+
+/// The same for readers that know no slices.
+fn legacy_endpoints(reach: &Reach) -> Endpoints {
+    let address =
+        |address: &IpAddr| EndpointAddress { ip: address.to_string(), ..EndpointAddress::default() };
+    Endpoints {
+        // Else they would be mirrored into a slice beside ours.
+        metadata: tenant(
+            Some("default"),
+            "kubernetes",
+            [("endpointslice.kubernetes.io/skip-mirror", "true")],
+        ),
+        subsets: Some(vec![EndpointSubset {
+            addresses: Some(reach.targets.iter().map(address).collect()),
+            ports: Some(vec![EndpointPort {
+                name: Some("https".to_owned()),
+                port: reach.target_port,
+                protocol: Some("TCP".to_owned()),
+                app_protocol: None,
+            }]),
+            not_ready_addresses: None,
+        }]),
+    }
 }

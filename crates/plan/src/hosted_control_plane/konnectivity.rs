@@ -6,8 +6,14 @@
 //! restarted when theirs changes.
 
 use hangar_api::contract::Endpoint;
-use hangar_api::controlplane::v1alpha1::Container;
-use kube::core::DynamicObject;
+use hangar_api::controlplane::v1alpha1::Container as Settings;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    Container, EmptyDirVolumeSource, HostAlias, Lifecycle, LifecycleHandler, PodSecurityContext, PodSpec,
+    PodTemplateSpec, ProjectedVolumeSource, ServiceAccountTokenProjection, SleepAction, Volume,
+    VolumeProjection,
+};
+use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
 
 use super::api_server::KONNECTIVITY_KEY;
@@ -16,11 +22,16 @@ use super::kubeconfigs;
 use super::material::Material;
 use super::names::SETTINGS_ANNOTATION;
 use super::object::{document, tenant};
-use super::pod::{Files, Flags, container, mount, probe};
+use super::pod::{Files, Flags, container};
 use super::rights::{account, cluster_role_binding, role, role_binding, subject_account, subject_user};
 use super::tenant_pod::{config_map, early_tolerations, pods_wanted};
 use super::validate::{KONNECTIVITY_PORT, Validated};
 use super::version::konnectivity_tag;
+use crate::flow::dynamic;
+use crate::pieces::{
+    USER, config_map_volume, container_port, field_variable, mount, nobody, pairs, probe, rolling, rule,
+    selecting, spread, writable_mount,
+};
 
 pub(super) const PKI: &str = "/etc/konnectivity";
 pub(super) const SOCKET_VOLUME: &str = "konnectivity-socket";
@@ -35,7 +46,7 @@ const NAMESPACE: &str = "kube-system";
 
 /// How long the server outlives the beginning of its pod's end: the API server beside it still drains requests through
 /// the tunnel, for its shutdown delay of 15 s and the 10 s it gives watches.
-const SLEEP_SECONDS: u32 = 30;
+const SLEEP_SECONDS: i64 = 30;
 
 /// What sends requests to nodes, pods and services through the tunnel.
 pub(super) fn egress(Epoch::One: Epoch) -> Value {
@@ -49,16 +60,18 @@ pub(super) fn egress(Epoch::One: Epoch) -> Value {
     })
 }
 
-pub(super) fn server_volumes(validated: &Validated<'_>) -> Vec<Value> {
+pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
     let files = Files::new()
         .authority(validated, Material::ClusterAuthority, "ca.crt")
         .pair(validated, Material::KonnectivityServer, "server")
         .pair(validated, Material::KonnectivityClient, "client")
         .config_map(&validated.names.api_server(), &[(KONNECTIVITY_KEY, "kubeconfig")]);
-    vec![files.volume("konnectivity"), json!({"name": SOCKET_VOLUME, "emptyDir": {"medium": "Memory"}})]
+    let memory = EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: None };
+    let socket = Volume { name: SOCKET_VOLUME.to_owned(), empty_dir: Some(memory), ..Volume::default() };
+    [files.volume("konnectivity"), socket]
 }
 
-pub(super) fn server_container(epoch: Epoch, given: &Container) -> Value {
+pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
         [
@@ -82,36 +95,37 @@ pub(super) fn server_container(epoch: Epoch, given: &Container) -> Value {
         [],
     );
     let repository = "kas-network-proxy/proxy-server";
-    let mut server =
-        container("konnectivity-server", given, repository, konnectivity_tag(epoch), ("10m", "32Mi"));
-    server["args"] = json!(flags.merged(&given.args).0);
-    server["env"] = json!([
-        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-    ]);
-    server["ports"] =
-        json!([{"name": "konnectivity", "containerPort": KONNECTIVITY_PORT, "protocol": "TCP"}]);
-    // Not /readyz: that needs an agent, which needs a node, which needs this pod to be ready.
-    server["startupProbe"] = probe("/healthz", HEALTH_PORT, "HTTP", 1, 15, 300);
-    server["livenessProbe"] = probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8);
-    server["lifecycle"] = json!({"preStop": {"sleep": {"seconds": SLEEP_SECONDS}}});
-    server["volumeMounts"] =
-        json!([mount("konnectivity", PKI), {"name": SOCKET_VOLUME, "mountPath": SOCKET_DIRECTORY}]);
-    server
+    let sleep = SleepAction { seconds: SLEEP_SECONDS };
+    let stop = LifecycleHandler { sleep: Some(sleep), ..LifecycleHandler::default() };
+    Container {
+        args: Some(flags.merged(&given.args).0),
+        env: Some(vec![field_variable("POD_NAME", "metadata.name")]),
+        ports: Some(vec![container_port("konnectivity", KONNECTIVITY_PORT, "TCP")]),
+        // Not /readyz: that needs an agent, which needs a node, which needs this pod to be ready.
+        startup_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 1, 15, 300)),
+        liveness_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8)),
+        lifecycle: Some(Lifecycle { pre_stop: Some(stop), ..Lifecycle::default() }),
+        volume_mounts: Some(vec![
+            mount("konnectivity", PKI),
+            writable_mount(SOCKET_VOLUME, SOCKET_DIRECTORY),
+        ]),
+        ..container("konnectivity-server", given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
+    }
 }
 
 /// Rights of the server and of agents, in the tenant.
 pub(super) fn rights(Epoch::One: Epoch) -> Vec<DynamicObject> {
     const SERVER: &str = "system:konnectivity-server";
-    let leases = |verbs: &[&str]| json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]);
-    let server = [subject_user(SERVER)];
+    let leases = |verbs: &[&str]| rule(&["coordination.k8s.io"], &["leases"], verbs);
+    let server = || subject_user(SERVER);
     let keeping = ["create", "delete", "get", "list", "patch", "update", "watch"];
     vec![
-        cluster_role_binding(SERVER, "system:auth-delegator", &server),
-        role(NAMESPACE, SERVER, &leases(&keeping)),
-        role_binding(NAMESPACE, SERVER, &server),
-        account(NAMESPACE, AGENT),
-        role(NAMESPACE, AGENT, &leases(&["get", "list", "watch"])),
-        role_binding(NAMESPACE, AGENT, &[subject_account(NAMESPACE, AGENT)]),
+        dynamic(&cluster_role_binding(SERVER, "system:auth-delegator", server())),
+        dynamic(&role(NAMESPACE, SERVER, leases(&keeping))),
+        dynamic(&role_binding(NAMESPACE, SERVER, vec![server()])),
+        dynamic(&account(NAMESPACE, AGENT)),
+        dynamic(&role(NAMESPACE, AGENT, leases(&["get", "list", "watch"]))),
+        dynamic(&role_binding(NAMESPACE, AGENT, vec![subject_account(NAMESPACE, AGENT)])),
     ]
 }
 
@@ -123,60 +137,66 @@ pub(super) fn agents(
     authority: &str,
     nodes: u32,
 ) -> Vec<DynamicObject> {
-    let given = validated.settings.konnectivity_client.clone().unwrap_or_default();
-    let kubeconfig = kubeconfigs::for_account(&format!("https://{api}"));
-    let settings = document(&kubeconfig);
-    // Where the server has only an address, agents know it by the name that is in its certificate.
-    let alias = server.host.parse::<std::net::IpAddr>().ok();
-    let host = alias.map_or_else(|| server.host.clone(), |_| validated.names.konnectivity_host());
-    let mut spec = json!({
-        "hostNetwork": true,
-        "dnsPolicy": "Default",
-        "priorityClassName": given.pod.priority_class_name.as_deref().unwrap_or("system-cluster-critical"),
-        "serviceAccountName": AGENT,
-        "tolerations": early_tolerations(),
-        "securityContext": {
-            "runAsNonRoot": true,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "fsGroup": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "topologySpreadConstraints": [{
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": {"k8s-app": AGENT}},
-        }],
-        "containers": [agent_container(validated.epoch, &given.pod.container, &host, server.port)],
-        "volumes": [
-            {"name": "settings", "configMap": {"name": AGENT}},
-            {"name": "token", "projected": {"sources": [{"serviceAccountToken": {
-                "path": "token", "audience": AUDIENCE, "expirationSeconds": 3600,
-            }}]}},
-        ],
-    });
-    if let Some(address) = alias {
-        spec["hostAliases"] = json!([{"ip": address.to_string(), "hostnames": [host]}]);
-    }
+    let settings = document(&kubeconfigs::for_account(&format!("https://{api}")));
     let restart = crate::hash::text(&format!("{authority}\0{settings}"));
-    let deployment = json!({"spec": {
-        "replicas": pods_wanted(given.replicas, nodes),
-        "selector": {"matchLabels": {"k8s-app": AGENT}},
-        // Two on one node would fight for its ports.
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {
-            "metadata": {"labels": {"k8s-app": AGENT}, "annotations": {SETTINGS_ANNOTATION: restart}},
-            "spec": spec,
-        },
-    }});
     vec![
-        config_map(NAMESPACE, AGENT, &[("kubeconfig", settings)]),
-        tenant(("apps/v1", "Deployment"), Some(NAMESPACE), AGENT, &[("k8s-app", AGENT)], deployment),
+        dynamic(&config_map(NAMESPACE, AGENT, [("kubeconfig", settings)])),
+        dynamic(&agent_deployment(validated, server, &restart, nodes)),
     ]
 }
 
-fn agent_container(epoch: Epoch, given: &Container, host: &str, port: i32) -> Value {
+fn agent_deployment(validated: &Validated<'_>, server: &Endpoint, restart: &str, nodes: u32) -> Deployment {
+    const LABELS: [(&str, &str); 1] = [("k8s-app", AGENT)];
+    let given = validated.settings.konnectivity_client.clone().unwrap_or_default();
+    // Where the server has only an address, agents know it by the name that is in its certificate.
+    let address = server.host.parse::<std::net::IpAddr>().ok();
+    let host = address.map_or_else(|| server.host.clone(), |_| validated.names.konnectivity_host());
+    let alias = |ip: std::net::IpAddr| HostAlias { ip: ip.to_string(), hostnames: Some(vec![host.clone()]) };
+    let pod = PodSpec {
+        host_aliases: address.map(|address| vec![alias(address)]),
+        host_network: Some(true),
+        dns_policy: Some("Default".to_owned()),
+        priority_class_name: given.pod.priority_class_name.or(Some("system-cluster-critical".to_owned())),
+        service_account_name: Some(AGENT.to_owned()),
+        tolerations: Some(early_tolerations()),
+        security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
+        topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", pairs(LABELS))]),
+        containers: vec![agent_container(validated.epoch, &given.pod.container, &host, server.port)],
+        volumes: Some(vec![config_map_volume("settings", AGENT), token_volume()]),
+        ..PodSpec::default()
+    };
+    let metadata = ObjectMeta {
+        labels: Some(pairs(LABELS)),
+        annotations: Some(pairs([(SETTINGS_ANNOTATION, restart)])),
+        ..ObjectMeta::default()
+    };
+    Deployment {
+        metadata: tenant(Some(NAMESPACE), AGENT, LABELS),
+        spec: Some(DeploymentSpec {
+            replicas: Some(pods_wanted(given.replicas, nodes)),
+            selector: selecting(pairs(LABELS)),
+            // Two on one node would fight for its ports.
+            strategy: Some(rolling(0, 1)),
+            template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
+}
+
+/// The token by which the server knows agents.
+fn token_volume() -> Volume {
+    let token = ServiceAccountTokenProjection {
+        path: "token".to_owned(),
+        audience: Some(AUDIENCE.to_owned()),
+        expiration_seconds: Some(3600),
+    };
+    let source = VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() };
+    let projected = ProjectedVolumeSource { sources: Some(vec![source]), default_mode: None };
+    Volume { name: "token".to_owned(), projected: Some(projected), ..Volume::default() }
+}
+
+fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
         [
@@ -199,13 +219,16 @@ fn agent_container(epoch: Epoch, given: &Container, host: &str, port: i32) -> Va
         ],
     );
     let repository = "kas-network-proxy/proxy-agent";
-    let mut agent = container(AGENT, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"));
-    agent["args"] = json!(flags.merged(&given.args).0);
-    agent["env"] = json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
-    agent["ports"] = json!([{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}]);
-    agent["livenessProbe"] = probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8);
-    agent["readinessProbe"] = probe("/readyz", HEALTH_PORT, "HTTP", 1, 5, 3);
-    agent["volumeMounts"] =
-        json!([mount("settings", "/etc/konnectivity"), mount("token", "/var/run/secrets/tokens"),]);
-    agent
+    Container {
+        args: Some(flags.merged(&given.args).0),
+        env: Some(vec![field_variable("NODE_NAME", "spec.nodeName")]),
+        ports: Some(vec![container_port("health", HEALTH_PORT, "TCP")]),
+        liveness_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8)),
+        readiness_probe: Some(probe("/readyz", HEALTH_PORT, "HTTP", 1, 5, 3)),
+        volume_mounts: Some(vec![
+            mount("settings", "/etc/konnectivity"),
+            mount("token", "/var/run/secrets/tokens"),
+        ]),
+        ..container(AGENT, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
+    }
 }

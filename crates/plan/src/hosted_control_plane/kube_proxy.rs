@@ -4,7 +4,9 @@
 //! that are namespaces.
 
 use hangar_api::contract::Endpoint;
-use kube::core::DynamicObject;
+use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy};
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, SecurityContext};
+use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
 
 use super::api_server::joined;
@@ -12,11 +14,13 @@ use super::kubeconfigs;
 use super::names::SETTINGS_ANNOTATION;
 use super::object::{document, tenant};
 use super::observed::ObjectIdentity;
-use super::pod::{container, mount, probe};
+use super::pod::container;
 use super::rights::{account, cluster_role_binding, subject_account};
 use super::tenant_pod::config_map;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
+use crate::flow::dynamic;
+use crate::pieces::{config_map_volume, field_variable, mount, pairs, probe, selecting, texts, toleration};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-proxy";
@@ -50,7 +54,7 @@ pub struct KubeProxy<'a> {
     /// The priority class of the pods.
     pub priority_class: &'a str,
     /// Name, image and resources of the container.
-    pub container: Value,
+    pub container: Container,
     /// More flags, without dashes.
     pub flags: Vec<(String, String)>,
 }
@@ -80,13 +84,14 @@ impl KubeProxy<'_> {
         let kubeconfig = document(&kubeconfigs::for_account(&format!("https://{}", self.api_server)));
         // It reads its settings only at the start.
         let settings = crate::hash::text(&format!("{configuration}\0{kubeconfig}"));
-        let subjects = [subject_account(NAMESPACE, NAME)];
+        let account_subject = subject_account(NAMESPACE, NAME);
+        let files = [("config.conf", configuration), ("kubeconfig.conf", kubeconfig)];
         vec![
-            account(NAMESPACE, NAME),
+            dynamic(&account(NAMESPACE, NAME)),
             // The role is the API server's own.
-            cluster_role_binding("kubeadm:node-proxier", "system:node-proxier", &subjects),
-            config_map(NAMESPACE, NAME, &[("config.conf", configuration), ("kubeconfig.conf", kubeconfig)]),
-            self.daemon_set(&settings),
+            dynamic(&cluster_role_binding("kubeadm:node-proxier", "system:node-proxier", account_subject)),
+            dynamic(&config_map(NAMESPACE, NAME, files)),
+            dynamic(&self.daemon_set(&settings)),
         ]
     }
 
@@ -107,35 +112,51 @@ impl KubeProxy<'_> {
         configuration
     }
 
-    fn daemon_set(&self, settings: &str) -> DynamicObject {
-        let mut proxy = self.container.clone();
+    fn daemon_set(&self, settings: &str) -> DaemonSet {
+        const LABELS: [(&str, &str); 1] = [("k8s-app", NAME)];
+        let pod = PodSpec {
+            host_network: Some(true),
+            dns_policy: Some("Default".to_owned()),
+            priority_class_name: Some(self.priority_class.to_owned()),
+            service_account_name: Some(NAME.to_owned()),
+            // On every node, in whatever state.
+            tolerations: Some(vec![toleration(None, None)]),
+            containers: vec![self.proxy()],
+            volumes: Some(vec![config_map_volume("settings", NAME)]),
+            ..PodSpec::default()
+        };
+        let metadata = ObjectMeta {
+            labels: Some(pairs(LABELS)),
+            annotations: Some(pairs([(SETTINGS_ANNOTATION, settings)])),
+            ..ObjectMeta::default()
+        };
+        DaemonSet {
+            metadata: tenant(Some(NAMESPACE), NAME, LABELS),
+            spec: Some(DaemonSetSpec {
+                selector: selecting(pairs(LABELS)),
+                update_strategy: Some(DaemonSetUpdateStrategy {
+                    type_: Some("RollingUpdate".to_owned()),
+                    rolling_update: None,
+                }),
+                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
+                ..DaemonSetSpec::default()
+            }),
+            ..DaemonSet::default()
+        }
+    }
+
+    fn proxy(&self) -> Container {
         let more = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
         let arguments =
             [format!("--config={DIRECTORY}/config.conf"), "--hostname-override=$(NODE_NAME)".to_owned()];
-        proxy["command"] = json!(["/usr/local/bin/kube-proxy"]);
-        proxy["args"] = json!(arguments.into_iter().chain(more).collect::<Vec<_>>());
-        proxy["env"] =
-            json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
-        proxy["readinessProbe"] = probe("/healthz", 10256, "HTTP", 1, 5, 3);
-        proxy["securityContext"] = json!({"privileged": true});
-        proxy["volumeMounts"] = json!([mount("settings", DIRECTORY)]);
-        let spec = json!({
-            "selector": {"matchLabels": {"k8s-app": NAME}},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": {"k8s-app": NAME}, "annotations": {SETTINGS_ANNOTATION: settings}},
-                "spec": {
-                    "hostNetwork": true,
-                    "dnsPolicy": "Default",
-                    "priorityClassName": self.priority_class,
-                    "serviceAccountName": NAME,
-                    // On every node, in whatever state.
-                    "tolerations": [{"operator": "Exists"}],
-                    "containers": [proxy],
-                    "volumes": [{"name": "settings", "configMap": {"name": NAME}}],
-                },
-            },
-        });
-        tenant(("apps/v1", "DaemonSet"), Some(NAMESPACE), NAME, &[("k8s-app", NAME)], json!({"spec": spec}))
+        Container {
+            command: Some(texts(&["/usr/local/bin/kube-proxy"])),
+            args: Some(arguments.into_iter().chain(more).collect()),
+            env: Some(vec![field_variable("NODE_NAME", "spec.nodeName")]),
+            readiness_probe: Some(probe("/healthz", 10256, "HTTP", 1, 5, 3)),
+            security_context: Some(SecurityContext { privileged: Some(true), ..SecurityContext::default() }),
+            volume_mounts: Some(vec![mount("settings", DIRECTORY)]),
+            ..self.container.clone()
+        }
     }
 }

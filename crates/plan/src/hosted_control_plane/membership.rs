@@ -44,8 +44,6 @@ impl Membership {
     }
 
     pub(super) fn record(self) -> Step {
-        let Self { generation, members } = self;
-        let value = serde_json::json!({"generation": generation, "members": members}).to_string();
-        step::record(ETCD_ANNOTATION, &value)
+        step::record(ETCD_ANNOTATION, &serde_json::json!(self).to_string())
     }
 }

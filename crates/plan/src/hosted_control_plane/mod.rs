@@ -60,6 +60,7 @@ use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneS
 use hangar_api::names::{BLOCK_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
+use serde::Serialize;
 
 pub use epoch::{Epoch, Recorded};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
@@ -74,7 +75,7 @@ pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, val
 pub use version::KubernetesVersion;
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, subject};
 use crate::referred;
 use conditions::{not_rendered, nothing_done};
 pub(crate) use unsupported::without_effect;
@@ -85,7 +86,6 @@ pub mod addons {
 
     pub use super::core_dns::CoreDns;
     pub use super::kube_proxy::KubeProxy;
-    pub use super::pod::{plain_container, probe, restricted};
     pub use super::rights::{account, cluster_role, cluster_role_binding, subject_account, subject_user};
     pub use super::tenant_pod::{api_server_environment, config_map};
 }
@@ -169,6 +169,13 @@ impl Planner for Observed {
 }
 
 type Draft<'a> = flow::Draft<'a, Observed>;
+
+impl Draft<'_> {
+    /// Adds an object of the management cluster that has to exist as written.
+    fn apply(&mut self, object: &impl Serialize) {
+        self.objects.push(dynamic(object));
+    }
+}
 
 subject!(HostedControlPlane in control_plane);
 

@@ -11,6 +11,7 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -18,10 +19,7 @@ use super::material::Material;
 use super::{Names, names};
 use crate::flow::{Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
-
-/// How references name a control plane.
-const KIND: &str = "HostedControlPlane";
-const GROUP: &str = "controlplane.cluster.x-k8s.io";
+use crate::referred;
 
 /// Everything one plan of a hosted control plane is made from. What another owner manages counts as absent: it has one
 /// of our names, is never changed and never deleted.
@@ -65,7 +63,8 @@ impl Observed {
     pub fn names(&self) -> Option<Names> {
         let metadata = &self.control_plane.metadata;
         let known = self.cluster.iter().next().map(|cluster| cluster.name.clone());
-        let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Cluster");
+        let owner =
+            metadata.owner_references.iter().flatten().find(|owner| referred::is_kind::<Cluster>(owner));
         let label = metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_NAME_LABEL));
         let name = known.or_else(|| owner.map(|owner| owner.name.clone())).or_else(|| label.cloned())?;
         Names::of(&self.control_plane, &name).ok()
@@ -113,7 +112,7 @@ impl ClusterFacts {
         let network = cluster.spec.cluster_network.clone().unwrap_or_default();
         let endpoint = cluster.spec.control_plane_endpoint.clone().unwrap_or_default();
         let reference = cluster.spec.control_plane_ref.as_ref();
-        let reference = reference.filter(|found| found.kind == KIND && found.api_group == GROUP);
+        let reference = reference.filter(|found| found.is::<HostedControlPlane>());
         Self {
             name: cluster.metadata.name.clone().unwrap_or_default(),
             is_paused: cluster.spec.paused.unwrap_or_default(),
@@ -134,11 +133,8 @@ impl ClusterFacts {
 /// What a plan needs of the infrastructure object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfrastructureFacts {
-    /// API version, in which it was read by the contract.
-    pub api_version: String,
-    pub kind: String,
-    /// Name; the namespace is the control plane's.
-    pub name: String,
+    /// How the Cluster names it; the namespace is the control plane's.
+    pub reference: ContractVersionedObjectReference,
     /// Unique id: a patch is only for the object that was seen.
     pub uid: String,
     /// The endpoint that it has; half or empty while it has none.

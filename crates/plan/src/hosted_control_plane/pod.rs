@@ -6,16 +6,20 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::controlplane::v1alpha1::{Container, Image, ImagePullPolicy};
-use serde_json::{Value, json};
+use hangar_api::controlplane::v1alpha1::{Container as Settings, Image, ImagePullPolicy};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMapProjection, Container, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec,
+    ProjectedVolumeSource, SecretProjection, Volume, VolumeProjection,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::material::{Material, keys};
 use super::names::{Component, VERSION_LABEL};
 use super::trust::BUNDLE;
 use super::validate::Validated;
+use crate::pieces::{USER, nobody, plain_container, rolling, selecting, spread};
 
-/// No root, no name: any id that no file of the images belongs to.
-const USER: i64 = 65532;
 /// Files from Secrets: for the pod's group, which is what the user above has.
 const SECRET_MODE: i32 = 0o440;
 
@@ -34,45 +38,26 @@ pub(super) fn image(given: Option<&Image>, repository: &str, tag: &str) -> Strin
     )
 }
 
-/// What is the same for all containers.
-pub fn plain_container(name: &str, image: &str, (cpu, memory): (&str, &str)) -> Value {
-    json!({
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "resources": {"requests": {"cpu": cpu, "memory": memory}},
-        "securityContext": restricted(&[]),
-    })
-}
-
 /// A container with what people may set on it. Requests are small: a tenant at rest needs little, and what people give
 /// replaces them.
 pub(super) fn container(
     name: &str,
-    given: &Container,
+    given: &Settings,
     repository: &str,
     tag: &str,
     requests: (&str, &str),
-) -> Value {
-    let mut container = plain_container(name, &image(given.image.as_ref(), repository, tag), requests);
-    container["imagePullPolicy"] = json!(match given.image_pull_policy.unwrap_or_default() {
+) -> Container {
+    let plain = plain_container(name, &image(given.image.as_ref(), repository, tag), requests);
+    let pull_policy = match given.image_pull_policy.unwrap_or_default() {
         ImagePullPolicy::Always => "Always",
         ImagePullPolicy::IfNotPresent => "IfNotPresent",
         ImagePullPolicy::Never => "Never",
-    });
-    if let Some(resources) = given.resources.as_ref().and_then(|given| serde_json::to_value(given).ok()) {
-        container["resources"] = resources;
+    };
+    Container {
+        image_pull_policy: Some(pull_policy.to_owned()),
+        resources: given.resources.clone().or(plain.resources),
+        ..plain
     }
-    container
-}
-
-/// No privilege beyond the named capabilities.
-pub fn restricted(capabilities: &[&str]) -> Value {
-    let mut set = json!({"drop": ["ALL"]});
-    if !capabilities.is_empty() {
-        set["add"] = json!(capabilities);
-    }
-    json!({"allowPrivilegeEscalation": false, "capabilities": set, "readOnlyRootFilesystem": true})
 }
 
 /// Flags of a program.
@@ -112,19 +97,9 @@ impl Flags {
     }
 }
 
-/// How a container is asked how it is.
-pub fn probe(path: &str, port: u16, scheme: &str, period: u32, timeout: u32, failures: u32) -> Value {
-    json!({
-        "httpGet": {"path": path, "port": port, "scheme": scheme},
-        "periodSeconds": period,
-        "timeoutSeconds": timeout,
-        "failureThreshold": failures,
-    })
-}
-
 /// Files from Secrets and ConfigMaps in one directory.
 #[derive(Debug)]
-pub(super) struct Files(Vec<Value>);
+pub(super) struct Files(Vec<VolumeProjection>);
 
 impl Files {
     pub(super) fn new() -> Self {
@@ -139,7 +114,8 @@ impl Files {
         files: &[(&str, &str)],
     ) -> Self {
         let name = validated.names.secret(material);
-        self.0.push(json!({"secret": {"name": name, "items": items(files)}}));
+        let secret = SecretProjection { name, items: items(files), optional: None };
+        self.0.push(VolumeProjection { secret: Some(secret), ..VolumeProjection::default() });
         self
     }
 
@@ -156,22 +132,24 @@ impl Files {
 
     /// Files of a ConfigMap: key and file name.
     pub(super) fn config_map(mut self, name: &str, files: &[(&str, &str)]) -> Self {
-        self.0.push(json!({"configMap": {"name": name, "items": items(files)}}));
+        let config_map = ConfigMapProjection { name: name.to_owned(), items: items(files), optional: None };
+        self.0.push(VolumeProjection { config_map: Some(config_map), ..VolumeProjection::default() });
         self
     }
 
-    pub(super) fn volume(self, name: &str) -> Value {
-        json!({"name": name, "projected": {"defaultMode": SECRET_MODE, "sources": self.0}})
+    pub(super) fn volume(self, name: &str) -> Volume {
+        let files = ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(self.0) };
+        Volume { name: name.to_owned(), projected: Some(files), ..Volume::default() }
     }
 }
 
-fn items(files: &[(&str, &str)]) -> Vec<Value> {
-    files.iter().map(|(key, path)| json!({"key": key, "path": path})).collect()
-}
-
-/// A read-only mount.
-pub(super) fn mount(name: &str, path: &str) -> Value {
-    json!({"name": name, "mountPath": path, "readOnly": true})
+pub(super) fn items(files: &[(&str, &str)]) -> Option<Vec<KeyToPath>> {
+    let item = |(key, path): &(&str, &str)| KeyToPath {
+        key: (*key).to_owned(),
+        path: (*path).to_owned(),
+        mode: None,
+    };
+    Some(files.iter().map(item).collect())
 }
 
 /// A pod template of a component.
@@ -180,52 +158,48 @@ pub(super) struct Template {
     pub(super) version: String,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) priority_class: Option<String>,
-    pub(super) grace_seconds: u32,
-    pub(super) containers: Vec<Value>,
-    pub(super) volumes: Vec<Value>,
+    pub(super) grace_seconds: i64,
+    pub(super) containers: Vec<Container>,
+    pub(super) volumes: Vec<Volume>,
 }
 
 impl Template {
-    pub(super) fn render(self, validated: &Validated<'_>) -> Value {
-        let selector = validated.selector(self.component);
+    pub(super) fn render(self, validated: &Validated<'_>) -> PodTemplateSpec {
+        let spread = |key: &str| spread(key, validated.selector(self.component));
         let mut labels = validated.labels(self.component);
         labels.insert(VERSION_LABEL.to_owned(), self.version);
-        let spread = |key: &str| {
-            json!({
-                "maxSkew": 1,
-                "topologyKey": key,
-                // One node must be enough, and a zone that is full must not stop a replacement.
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": selector},
-            })
+        let spec = PodSpec {
+            automount_service_account_token: Some(false),
+            enable_service_links: Some(false),
+            termination_grace_period_seconds: Some(self.grace_seconds),
+            security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
+            topology_spread_constraints: Some(vec![
+                spread("kubernetes.io/hostname"),
+                spread("topology.kubernetes.io/zone"),
+            ]),
+            containers: self.containers,
+            volumes: Some(self.volumes),
+            priority_class_name: self.priority_class,
+            ..PodSpec::default()
         };
-        let mut metadata = json!({"labels": labels});
-        if !self.annotations.is_empty() {
-            metadata["annotations"] = json!(self.annotations);
-        }
-        let mut spec = json!({
-            "automountServiceAccountToken": false,
-            "enableServiceLinks": false,
-            "terminationGracePeriodSeconds": self.grace_seconds,
-            "securityContext": {
-                "runAsNonRoot": true,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "fsGroup": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
-            "containers": self.containers,
-            "volumes": self.volumes,
-        });
-        if let Some(class) = self.priority_class {
-            spec["priorityClassName"] = json!(class);
-        }
-        json!({"metadata": metadata, "spec": spec})
+        let annotations = Some(self.annotations).filter(|annotations| !annotations.is_empty());
+        let metadata = ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() };
+        PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
     }
-}
 
-/// The strategy of Deployments whose pods must not be fewer than wanted at any moment.
-pub(super) fn gentle_rollout() -> Value {
-    json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+    /// A Deployment of these pods, which are not fewer than wanted at any moment.
+    pub(super) fn deployment(self, validated: &Validated<'_>, name: String, replicas: i32) -> Deployment {
+        let component = self.component;
+        Deployment {
+            metadata: validated.metadata(name, component),
+            spec: Some(DeploymentSpec {
+                replicas: Some(replicas),
+                strategy: Some(rolling(1, 0)),
+                selector: selecting(validated.selector(component)),
+                template: self.render(validated),
+                ..DeploymentSpec::default()
+            }),
+            ..Deployment::default()
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! kube-scheduler.
 
 use hangar_api::controlplane::v1alpha1::ScalablePod;
-use kube::core::DynamicObject;
-use serde_json::json;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Container};
 
 use super::controllers::{KUBECONFIG, PKI, replicas};
 use super::exposure::manager;
@@ -10,10 +10,11 @@ use super::kubeconfigs;
 use super::material::Material;
 use super::names::Component;
 use super::object::document;
-use super::pod::{Files, Flags, Template, container, gentle_rollout, mount, probe};
+use super::pod::{Files, Flags, Template, container};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::flow::Report;
+use crate::pieces::{container_port, mount, probe, texts};
 
 const PORT: u16 = 10259;
 
@@ -25,21 +26,20 @@ fn settings(validated: &Validated<'_>) -> ScalablePod {
     deployment.and_then(|deployment| deployment.scheduler.clone()).unwrap_or_default()
 }
 
-pub(super) fn configuration(validated: &Validated<'_>) -> DynamicObject {
+pub(super) fn configuration(validated: &Validated<'_>) -> ConfigMap {
     let server = format!("https://{}", manager(validated));
     let data = [(KUBECONFIG.to_owned(), document(&kubeconfigs::for_pod(validated, &server, PKI)))];
-    validated.config_map(validated.names.scheduler(), Component::Scheduler, &data.into())
+    validated.config_map(validated.names.scheduler(), Component::Scheduler, data.into())
 }
 
 pub(super) fn deployment(
     validated: &Validated<'_>,
     version: &KubernetesVersion,
     report: &mut Report,
-) -> DynamicObject {
+) -> Deployment {
     let name = validated.names.scheduler();
     let settings = settings(validated);
     let given = &settings.pod.container;
-    let mut scheduler = container("kube-scheduler", given, "kube-scheduler", version.tag(), ("25m", "32Mi"));
     let pki = |file: &str| format!("{PKI}/{file}");
     let flags = Flags::new(
         [
@@ -56,13 +56,17 @@ pub(super) fn deployment(
     for flag in refused {
         report.decide(format!("ignore kube-scheduler's --{flag}"), "the control plane needs its own value");
     }
-    scheduler["command"] = json!(["kube-scheduler"]);
-    scheduler["args"] = json!(arguments);
-    scheduler["ports"] = json!([{"name": "https", "containerPort": PORT, "protocol": "TCP"}]);
-    scheduler["startupProbe"] = probe("/livez", PORT, "HTTPS", 1, 15, 300);
-    scheduler["livenessProbe"] = probe("/livez", PORT, "HTTPS", 10, 15, 8);
-    scheduler["readinessProbe"] = probe("/readyz", PORT, "HTTPS", 1, 15, 3);
-    scheduler["volumeMounts"] = json!([mount("pki", PKI)]);
+    let program = "kube-scheduler";
+    let scheduler = Container {
+        command: Some(texts(&[program])),
+        args: Some(arguments),
+        ports: Some(vec![container_port("https", PORT, "TCP")]),
+        startup_probe: Some(probe("/livez", PORT, "HTTPS", 1, 15, 300)),
+        liveness_probe: Some(probe("/livez", PORT, "HTTPS", 10, 15, 8)),
+        readiness_probe: Some(probe("/readyz", PORT, "HTTPS", 1, 15, 3)),
+        volume_mounts: Some(vec![mount("pki", PKI)]),
+        ..container(program, given, program, version.tag(), ("25m", "32Mi"))
+    };
     let files = Files::new()
         .authority(validated, Material::ClusterAuthority, "ca.crt")
         .pair(validated, Material::Scheduler, "client")
@@ -76,11 +80,5 @@ pub(super) fn deployment(
         containers: vec![scheduler],
         volumes: vec![files.volume("pki")],
     };
-    let spec = json!({
-        "replicas": replicas(&settings),
-        "strategy": gentle_rollout(),
-        "selector": {"matchLabels": validated.selector(Component::Scheduler)},
-        "template": template.render(validated),
-    });
-    validated.object(("apps/v1", "Deployment"), name, Component::Scheduler, json!({"spec": spec}))
+    template.deployment(validated, name, replicas(&settings))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hangar_api::contract::Endpoint;
+use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::json;
 
@@ -69,10 +70,11 @@ pub(super) fn publish(endpoint: &Endpoint) -> Step {
 /// Writes `spec.controlPlaneEndpoint` of the infrastructure object. Other providers accept that only while its host is
 /// empty, which was seen.
 pub(super) fn publish_to(infrastructure: &InfrastructureFacts, endpoint: &Endpoint) -> Step {
-    let InfrastructureFacts { api_version, kind, name, uid, .. } = infrastructure;
-    let id = StepId::new("publish-endpoint", "infrastructure", format!("{kind} {name}"));
+    let InfrastructureFacts { reference, uid, .. } = infrastructure;
+    let name = format!("{} {}", reference.kind, reference.name);
+    let id = StepId::new("publish-endpoint", "infrastructure", name);
     let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
-    Write { id, action: Action::Change { target: target(api_version, kind, name, uid), fields } }.into()
+    Write { id, action: Action::Change { target: Target::referred(reference, uid), fields } }.into()
 }
 
 /// Patches annotations onto a running pod, so that kubelet brings changed Secrets to it at once. The pod's template stays
@@ -121,7 +123,7 @@ pub struct Mint {
     pub material: Material,
     /// The Secret without its data: name, namespace, type, labels, owner. The edge adds `data` and the annotations of
     /// [`super::SecretFacts::annotations`].
-    pub secret: DynamicObject,
+    pub secret: Secret,
     /// What its data must be.
     pub content: Content,
     /// Hash of `content`, for [`super::SecretFacts::intent`].

@@ -16,21 +16,23 @@ use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
 use super::step::{Step, TenantStep};
 use super::validate::Validated;
 use super::{Draft, controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac, trust};
-use crate::flow::{Identified as _, Read};
+use crate::flow::{Identified as _, Read, dynamic};
+use crate::inventory;
 
 /// A tenant that does not answer tells nobody when it does.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Everything, as far as what it needs was seen.
+/// Everything, as far as what it needs was seen. Each object carries a hash of itself, by which it is told whether it was
+/// applied.
 pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
     let mut objects = tenant_rbac::objects(validated.epoch);
     objects.extend(konnectivity::rights(validated.epoch));
-    objects.push(join::kubelet_config(validated));
+    objects.push(dynamic(&join::kubelet_config(validated)));
     let authority = trust::bundle(observed, Material::ClusterAuthority);
     if let (Ok(reach), Some(authority)) = (reach(observed, validated), authority) {
         objects.extend(addressed(observed, validated, &reach, &authority));
     }
-    objects
+    objects.into_iter().map(|object| inventory::marked(object, DESIRED_ANNOTATION)).collect()
 }
 
 /// What needs to know where the API server is and whom to trust.
@@ -46,8 +48,8 @@ fn addressed(
     let nodes = observed.tenant.iter().map(|tenant| tenant.nodes).next().unwrap_or_default();
     let endpoint = &reach.nodes;
     let mut objects = vec![
-        join::cluster_info(validated.epoch, endpoint, authority),
-        join::kubeadm_config(validated, &version, endpoint),
+        dynamic(&join::cluster_info(validated.epoch, endpoint, authority)),
+        dynamic(&join::kubeadm_config(validated, &version, endpoint)),
     ];
     objects.extend(join::kubernetes_endpoints(validated.epoch, reach));
     if !kube_proxy::is_disabled(validated) {

@@ -1,17 +1,15 @@
 //! Pieces that the pods we run in the tenant have.
 
-use std::collections::BTreeMap;
-
 use hangar_api::contract::Endpoint;
 use hangar_api::names::UNINITIALIZED_TAINT;
-use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, Toleration};
 
 use super::object::tenant;
+use crate::pieces::{toleration, variable};
 
-pub fn config_map(namespace: &str, name: &str, data: &[(&str, String)]) -> DynamicObject {
-    let data: BTreeMap<&str, &String> = data.iter().map(|(key, text)| (*key, text)).collect();
-    tenant(("v1", "ConfigMap"), Some(namespace), name, &[], json!({"data": data}))
+pub fn config_map<const N: usize>(namespace: &str, name: &str, data: [(&str, String); N]) -> ConfigMap {
+    let data = data.map(|(key, text)| (key.to_owned(), text));
+    ConfigMap { metadata: tenant(Some(namespace), name, []), data: Some(data.into()), ..ConfigMap::default() }
 }
 
 /// Two unless given, no more than nodes, and never none: an empty Deployment would count as ready.
@@ -22,31 +20,27 @@ pub(super) fn pods_wanted(given: Option<i32>, nodes: u32) -> i32 {
 
 /// What add-ons tolerate: nodes that nobody has looked at yet. Tolerating everything would put them on nodes that are
 /// broken.
-pub(super) fn tolerations() -> Vec<Value> {
+pub(super) fn tolerations() -> Vec<Toleration> {
     vec![
-        json!({"key": "CriticalAddonsOnly", "operator": "Exists"}),
-        toleration("node-role.kubernetes.io/control-plane", "NoSchedule"),
-        toleration(UNINITIALIZED_TAINT, "NoSchedule"),
-        toleration("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+        toleration(Some("CriticalAddonsOnly"), None),
+        toleration(Some("node-role.kubernetes.io/control-plane"), Some("NoSchedule")),
+        toleration(Some(UNINITIALIZED_TAINT), Some("NoSchedule")),
+        toleration(Some("node.cloudprovider.kubernetes.io/uninitialized"), Some("NoSchedule")),
     ]
 }
 
 /// What pods tolerate that need no network of pods: nodes get theirs through the tunnel they make.
-pub(super) fn early_tolerations() -> Vec<Value> {
-    let not_ready = "node.kubernetes.io/not-ready";
+pub(super) fn early_tolerations() -> Vec<Toleration> {
+    let not_ready = Some("node.kubernetes.io/not-ready");
     let mut all = tolerations();
-    all.extend([toleration(not_ready, "NoSchedule"), toleration(not_ready, "NoExecute")]);
+    all.extend([toleration(not_ready, Some("NoSchedule")), toleration(not_ready, Some("NoExecute"))]);
     all
 }
 
-fn toleration(key: &str, effect: &str) -> Value {
-    json!({"key": key, "operator": "Exists", "effect": effect})
-}
-
 /// Leads clients of the API server to the address that needs no Service. It wins over the variables that kubelet sets.
-pub fn api_server_environment(endpoint: &Endpoint) -> Value {
-    json!([
-        {"name": "KUBERNETES_SERVICE_HOST", "value": endpoint.host},
-        {"name": "KUBERNETES_SERVICE_PORT", "value": endpoint.port.to_string()},
-    ])
+pub fn api_server_environment(endpoint: &Endpoint) -> Vec<EnvVar> {
+    vec![
+        variable("KUBERNETES_SERVICE_HOST", endpoint.host.clone()),
+        variable("KUBERNETES_SERVICE_PORT", endpoint.port.to_string()),
+    ]
 }

@@ -1,11 +1,13 @@
 //! Who may do what in the tenant for nodes to join and stay: the names and rights that kubeadm knows.
 
+use k8s_openapi::api::rbac::v1::Subject;
 use kube::core::DynamicObject;
-use serde_json::json;
 
 use super::epoch::Epoch;
 use super::kubeconfigs::ADMINISTRATORS;
 use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_group, subject_user};
+use crate::flow::dynamic;
+use crate::pieces::{only, rule};
 
 /// Nodes that join with a bootstrap token.
 const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
@@ -13,44 +15,48 @@ const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
 const NODES: &str = "system:nodes";
 
 pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
-    let joining = [subject_group(JOINING)];
-    let both = [subject_group(JOINING), subject_group(NODES)];
-    let reading = |name: &str| json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}]);
     let approval = "system:certificates.k8s.io:certificatesigningrequests";
-    vec![
-        cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", &[subject_group(ADMINISTRATORS)]),
+    let mut objects = vec![
+        bound("kubeadm:cluster-admins", "cluster-admin", subject_group(ADMINISTRATORS)),
         // Logs and exec: the API server's certificate for kubelets has no group.
-        cluster_role_binding(
+        bound(
             "kubeadm:apiserver-kubelet-client",
             "system:kubelet-api-admin",
-            &[subject_user("kube-apiserver-kubelet-client")],
+            subject_user("kube-apiserver-kubelet-client"),
         ),
-        cluster_role_binding("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", &joining),
-        cluster_role_binding(
+        bound("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", subject_group(JOINING)),
+        bound(
             "kubeadm:node-autoapprove-bootstrap",
             &format!("{approval}:nodeclient"),
-            &joining,
+            subject_group(JOINING),
         ),
         // A node renews its own certificate, not any node's.
-        cluster_role_binding(
+        bound(
             "kubeadm:node-autoapprove-certificate-rotation",
             &format!("{approval}:selfnodeclient"),
-            &[subject_group(NODES)],
+            subject_group(NODES),
         ),
-        cluster_role(
-            "kubeadm:get-nodes",
-            &json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]),
-        ),
-        cluster_role_binding("kubeadm:get-nodes", "kubeadm:get-nodes", &joining),
-        role("kube-public", "kubeadm:bootstrap-signer-clusterinfo", &reading("cluster-info")),
-        role_binding(
+        dynamic(&cluster_role("kubeadm:get-nodes", vec![rule(&[""], &["nodes"], &["get"])])),
+        bound("kubeadm:get-nodes", "kubeadm:get-nodes", subject_group(JOINING)),
+    ];
+    let both = || vec![subject_group(JOINING), subject_group(NODES)];
+    for (namespace, name, config_map, subjects) in [
+        (
             "kube-public",
             "kubeadm:bootstrap-signer-clusterinfo",
-            &[subject_user("system:anonymous")],
+            "cluster-info",
+            vec![subject_user("system:anonymous")],
         ),
-        role("kube-system", "kubeadm:nodes-kubeadm-config", &reading("kubeadm-config")),
-        role_binding("kube-system", "kubeadm:nodes-kubeadm-config", &both),
-        role("kube-system", "kubeadm:kubelet-config", &reading("kubelet-config")),
-        role_binding("kube-system", "kubeadm:kubelet-config", &both),
-    ]
+        ("kube-system", "kubeadm:nodes-kubeadm-config", "kubeadm-config", both()),
+        ("kube-system", "kubeadm:kubelet-config", "kubelet-config", both()),
+    ] {
+        let reading = only(rule(&[""], &["configmaps"], &["get"]), [config_map.to_owned()]);
+        objects.push(dynamic(&role(namespace, name, reading)));
+        objects.push(dynamic(&role_binding(namespace, name, subjects)));
+    }
+    objects
+}
+
+fn bound(name: &str, role: &str, subject: Subject) -> DynamicObject {
+    dynamic(&cluster_role_binding(name, role, subject))
 }

@@ -7,7 +7,7 @@
 //! Bundles are public and are made from facts, so they are plain objects: one ConfigMap for each authority, because each
 //! is known, or not, by itself.
 
-use kube::core::DynamicObject;
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::material::Material;
 use super::names::Component;
@@ -27,11 +27,11 @@ pub(super) fn bundle(observed: &Observed, authority: Material) -> Option<String>
 }
 
 /// The ConfigMaps of what was seen. One that was not stays as it is.
-pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
+pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<ConfigMap> {
     let authorities = Material::ALL.into_iter().filter(|material| material.is_authority());
     let object = |authority| {
         let data = [(BUNDLE.to_owned(), bundle(observed, authority)?)].into();
-        Some(validated.config_map(validated.names.trust(authority), Component::Credentials, &data))
+        Some(validated.config_map(validated.names.trust(authority), Component::Credentials, data))
     };
     authorities.filter_map(object).collect()
 }

@@ -11,26 +11,12 @@ use k8s_openapi::api::rbac::v1::{
 use super::{NAME, Options, custom_resources, metadata, webhooks};
 use crate::admission::RULES;
 use crate::controllers::Controller;
+use crate::pieces::{only, rule};
 
 /// The Secret with the webhook certificate; `hangar-kit` issues it.
 const CERTIFICATE_SECRET: &str = "hangar-webhook-certificate";
 /// The lease that managers compete for.
 pub const LEASE: &str = "hangar-manager";
-
-fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> PolicyRule {
-    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    PolicyRule {
-        api_groups: Some(owned(groups)),
-        resources: Some(owned(resources)),
-        verbs: owned(verbs),
-        ..PolicyRule::default()
-    }
-}
-
-fn only(mut rule: PolicyRule, names: impl IntoIterator<Item = String>) -> PolicyRule {
-    rule.resource_names = Some(names.into_iter().collect());
-    rule
-}
 
 pub(super) fn cluster_role(options: &Options) -> ClusterRole {
     let definitions = |verbs: &[&str]| rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], verbs);

@@ -1,5 +1,6 @@
 //! The stages of a Machine's deletion, each derived from what still exists.
 
+use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_api::conditions::{Bad, Finding};
 use hangar_api::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -188,8 +189,9 @@ fn described(drain: &Drain) -> String {
 fn is_anothers(observed: &Observed, object: &Referred) -> bool {
     let metadata = &observed.machine.metadata;
     let itself = format!("Machine {}", metadata.name.as_deref().unwrap_or_default());
-    let owner = referred::owner("Machine", metadata, true);
-    let claiming = object.claiming(&owner, &observed.machine.spec.cluster_name, Some("MachineSet"));
+    let owner = referred::owner::<Machine>(metadata, true);
+    let claiming =
+        object.claiming(&owner, &observed.machine.spec.cluster_name, Some(referred::is_kind::<MachineSet>));
     matches!(claiming, Claiming::Taken(by) if by != itself)
 }
 

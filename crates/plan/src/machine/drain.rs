@@ -13,9 +13,11 @@ use std::fmt;
 
 use hangar_api::names;
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::flow::StepId;
+use crate::referred;
 
 /// The name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,11 +53,11 @@ impl From<Pod> for PodFacts {
     fn from(pod: Pod) -> Self {
         let metadata = pod.metadata;
         let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
-        let is_daemon = metadata.owner_references.iter().flatten().any(|owner| {
-            owner.controller == Some(true)
-                && owner.kind == "DaemonSet"
-                && owner.api_version.starts_with("apps/")
-        });
+        let is_daemon = metadata
+            .owner_references
+            .iter()
+            .flatten()
+            .any(|owner| owner.controller == Some(true) && referred::is_kind::<DaemonSet>(owner));
         let is_mirror =
             metadata.annotations.iter().flatten().any(|(name, _)| name == "kubernetes.io/config.mirror");
         Self {

@@ -21,7 +21,7 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
+use hangar_api::cluster::v1beta2::{Machine, MachineSet, MachineStatus};
 use hangar_api::contract::InfrastructureMachine;
 use hangar_api::names;
 use kube::core::DynamicObject;
@@ -107,7 +107,7 @@ fn provision(draft: &mut Draft<'_>) {
     let metadata = &observed.machine.metadata;
     let name = &observed.machine.spec.cluster_name;
     draft.join(cluster, name, NAME);
-    let owner = referred::owner("Machine", metadata, true);
+    let owner = referred::owner::<Machine>(metadata, true);
     for part in [Part::Bootstrap, Part::Infrastructure] {
         let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {
             continue;
@@ -115,7 +115,7 @@ fn provision(draft: &mut Draft<'_>) {
         if object.is_terminating() {
             continue;
         }
-        if let Claiming::Needs(claim) = object.claiming(&owner, name, Some("MachineSet")) {
+        if let Claiming::Needs(claim) = object.claiming(&owner, name, Some(referred::is_kind::<MachineSet>)) {
             let (id, target) =
                 (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
             draft.step(Write::claim(id, target, &claim));

@@ -2,7 +2,7 @@
 
 use hangar_api::cluster::machine_status::{MachineAddress, MachineAddressType};
 use hangar_api::cluster::v1beta2::machine::NodeReference;
-use hangar_api::cluster::v1beta2::{MachinePhase, MachineStatus};
+use hangar_api::cluster::v1beta2::{Machine, MachinePhase, MachineSet, MachineStatus};
 use hangar_api::conditions::{self, Actor, Bad, Finding, Term};
 use hangar_api::contract::InfrastructureMachine;
 use jiff::{SignedDuration, Timestamp};
@@ -119,8 +119,12 @@ fn absent(type_: &'static str, observed: &Observed, part: Part, was_there: bool)
         (false, false) => Absence::NotCreated(Actor::ClusterOwner),
     };
     let owner = |object: &Referred| {
-        let ours = referred::owner("Machine", metadata, true);
-        match object.claiming(&ours, &observed.machine.spec.cluster_name, Some("MachineSet")) {
+        let ours = referred::owner::<Machine>(metadata, true);
+        match object.claiming(
+            &ours,
+            &observed.machine.spec.cluster_name,
+            Some(referred::is_kind::<MachineSet>),
+        ) {
             Claiming::Taken(by) => Some(by),
             Claiming::Held | Claiming::Needs(_) => None,
         }

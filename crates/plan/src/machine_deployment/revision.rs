@@ -127,7 +127,7 @@ pub(super) fn set(
             namespace: deployment.metadata.namespace.clone(),
             labels: Some(labels),
             annotations: Some(annotations),
-            owner_references: Some(vec![referred::owner("MachineDeployment", &deployment.metadata, true)]),
+            owner_references: Some(vec![referred::owner::<MachineDeployment>(&deployment.metadata, true)]),
             ..ObjectMeta::default()
         },
         spec: MachineSetSpec {

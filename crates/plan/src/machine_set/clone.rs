@@ -75,7 +75,7 @@ fn clone(
             namespace: machine.metadata.namespace.clone(),
             labels: Some(labels),
             annotations: Some(annotations),
-            owner_references: Some(vec![referred::owner("Machine", &machine.metadata, true)]),
+            owner_references: Some(vec![referred::owner::<Machine>(&machine.metadata, true)]),
             ..ObjectMeta::default()
         },
         data: json!({ "spec": inner.get("spec").cloned().unwrap_or_else(|| json!({})) }),

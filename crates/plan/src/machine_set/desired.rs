@@ -63,7 +63,7 @@ pub(super) fn machine(set: &MachineSet, name: &str, slot: u32) -> Machine {
         namespace: set.metadata.namespace.clone(),
         labels: Some(labels(set)),
         annotations: Some(annotations),
-        owner_references: Some(vec![referred::owner("MachineSet", &set.metadata, true)]),
+        owner_references: Some(vec![referred::owner::<MachineSet>(&set.metadata, true)]),
         ..ObjectMeta::default()
     };
     Machine { metadata, spec, status: None }

@@ -1,6 +1,7 @@
 //! What a step made of the observation.
 
 use hangar_api::cluster::v1beta2::Machine;
+use hangar_api::reference::is_kind;
 use kube::core::DynamicObject;
 
 use super::{Clones, Observed};
@@ -11,10 +12,9 @@ impl Observed {
         write.on_itself(&mut self.set);
         write.on(&mut self.machines, self.now);
         if let Action::Create { object, .. } = &write.action {
-            if write.id.kind == "machine" {
-                self.made_machine(object, uid);
-            } else {
-                self.made_clone(object);
+            match machine(object) {
+                Some(machine) => self.made_machine(machine, uid),
+                None => self.made_clone(object),
             }
         }
         if let Action::Change { target, fields } = &write.action {
@@ -28,9 +28,10 @@ impl Observed {
     }
 
     /// Only what was made just now is known well enough to go on from; one that was there before is read first.
-    fn made_machine(&mut self, object: &DynamicObject, uid: &str) {
-        let parsed = serde_json::to_value(object).and_then(serde_json::from_value::<Machine>);
-        let (Ok(mut machine), false) = (parsed, uid.is_empty()) else { return };
+    fn made_machine(&mut self, mut machine: Machine, uid: &str) {
+        if uid.is_empty() {
+            return;
+        }
         machine.metadata.uid = Some(uid.to_owned());
         let clones = Clones {
             bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(|_| Read::Absent),
@@ -52,4 +53,10 @@ impl Observed {
             clones.infrastructure = Read::One(());
         }
     }
+}
+
+fn machine(object: &DynamicObject) -> Option<Machine> {
+    let types = object.types.as_ref()?;
+    let is_machine = is_kind::<Machine>(&types.api_version, &types.kind);
+    is_machine.then(|| object.clone().try_parse().ok()).flatten()
 }

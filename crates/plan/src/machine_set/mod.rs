@@ -22,7 +22,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet, MachineSetStatus};
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineSetStatus};
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names;
 use jiff::Timestamp;
@@ -129,7 +129,7 @@ fn own_templates(draft: &mut Draft<'_>) {
     else {
         return;
     };
-    let owner = referred::owner("Cluster", &cluster.metadata, false);
+    let owner = referred::owner::<Cluster>(&cluster.metadata, false);
     let spec = &observed.set.spec.template.spec;
     let bootstrap = spec.bootstrap.config_ref.as_ref().zip(observed.bootstrap_template.as_ref());
     let templates =

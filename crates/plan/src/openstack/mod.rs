@@ -16,7 +16,7 @@ pub mod server;
 pub(crate) use draft::InCloud;
 pub use facts::{
     Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,
-    Subnet, Zone,
+    Subnet, Zone, range,
 };
 pub use owner::{
     OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, SERVER_REQUESTED_ANNOTATION, carries_mark, mark, owner_id,

@@ -34,14 +34,13 @@ fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
         NetworkStep::CreateNetwork { name, .. } => {
             facts.networks.add(Network { id: id.to_owned(), name: name.clone(), tags: Vec::new() });
         }
-        NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
+        NetworkStep::CreateSubnet { name, network_id, subnet } => {
             facts.subnets.add(Subnet {
                 id: id.to_owned(),
                 name: name.clone(),
                 network_id: network_id.clone(),
-                cidr: cidr.clone(),
-                ip_version: if cidr.contains(':') { 6 } else { 4 },
-                dns_nameservers: dns_nameservers.clone(),
+                cidr: subnet.cidr,
+                dns_nameservers: subnet.dns_nameservers.clone(),
                 tags: Vec::new(),
             });
         }

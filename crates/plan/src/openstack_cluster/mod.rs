@@ -33,8 +33,8 @@ use hangar_api::names::OPENSTACK_CLUSTER_FINALIZER;
 use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
-pub use security_groups::{ROLES, Role, group_name, rules_of};
-pub use step::{Kind, NetworkStep, Step};
+pub use security_groups::{ROLES, Role, group_name};
+pub use step::{Kind, NetworkStep, NewSubnet, Step};
 
 use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
 use crate::openstack::conditions::cloud;

@@ -1,14 +1,16 @@
 //! The network, its subnet and its router: made and kept, or found and recorded.
 
-use std::net::IpAddr;
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
 use hangar_api::infrastructure::v1beta1::{
-    NetworkStatus, NetworkStatusWithSubnets, RouterStatus, SubnetParam, SubnetStatus,
+    AllocationPool, ManagedSubnet, NetworkStatus, NetworkStatusWithSubnets, RouterStatus, SubnetParam,
+    SubnetStatus,
 };
 
 use super::conditions::{network_ready, router_ready};
-use super::step::Kind;
+use super::step::{Kind, NewSubnet};
 use super::{CloudFacts, Draft, NetworkStep};
 use crate::flow::Read;
 use crate::openstack::conditions::cloud;
@@ -67,8 +69,13 @@ fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network
 }
 
 fn managed(draft: &mut Draft<'_>, facts: &CloudFacts, external: Option<&Network>) {
+    let Some(given) = draft.observed.object.spec.managed_subnets.first() else { return };
+    let wanted = match wanted_subnet(given) {
+        Ok(wanted) => wanted,
+        Err(why) => return draft.broken(network_ready::INVALID_SPECIFICATION, "spec.managedSubnets", why),
+    };
     let Some(network) = managed_network(draft, facts) else { return };
-    let Some(subnet) = managed_subnet(draft, facts, &network) else { return };
+    let Some(subnet) = managed_subnet(draft, facts, &network, wanted) else { return };
     draft.status.network = Some(recorded(&network, std::slice::from_ref(&subnet)));
     draft.say(network_ready::READY);
     if draft.said().iter().any(|finding| finding.type_() == router_ready::TYPE) {
@@ -111,8 +118,38 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
     }
 }
 
-fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) -> Option<Subnet> {
-    let wanted = draft.observed.object.spec.managed_subnets.first()?;
+/// What the specification asks for, or which field cannot be read.
+fn wanted_subnet(given: &ManagedSubnet) -> Result<NewSubnet, String> {
+    let address = |field: &str, text: &str| read(&format!("spec.managedSubnets[0].{field}"), text);
+    let pool = |(index, pool): (usize, &AllocationPool)| {
+        let field = |end: &str| format!("allocationPools[{index}].{end}");
+        Ok((address(&field("start"), &pool.start)?, address(&field("end"), &pool.end)?))
+    };
+    let servers = given.dns_nameservers.iter().enumerate();
+    Ok(NewSubnet {
+        cidr: read("spec.managedSubnets[0].cidr", &given.cidr)?,
+        dns_nameservers: servers
+            .map(|(index, text)| address(&format!("dnsNameservers[{index}]"), text))
+            .collect::<Result<_, _>>()?,
+        allocation_pools: given
+            .allocation_pools
+            .iter()
+            .enumerate()
+            .map(pool)
+            .collect::<Result<_, String>>()?,
+    })
+}
+
+fn read<T: FromStr<Err: Display>>(field: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!("{field}: {text:?}: {error}"))
+}
+
+fn managed_subnet(
+    draft: &mut Draft<'_>,
+    facts: &CloudFacts,
+    network: &Network,
+    wanted: NewSubnet,
+) -> Option<Subnet> {
     let recorded = draft.status.network.as_ref().and_then(|network| network.subnets.first());
     let recorded = recorded.map(|subnet| subnet.id.clone());
     let own = facts.subnets.clone().filter(|subnet| subnet.network_id == network.id);
@@ -122,13 +159,10 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
             None
         }
         Picked::None => {
-            let pools = wanted.allocation_pools.iter();
             let step = NetworkStep::CreateSubnet {
                 name: draft.observed.resource_name(),
                 network_id: network.id.clone(),
-                cidr: wanted.cidr.clone(),
-                dns_nameservers: wanted.dns_nameservers.clone(),
-                allocation_pools: pools.map(|pool| (pool.start.clone(), pool.end.clone())).collect(),
+                subnet: wanted,
             };
             draft.step(step);
             draft.working(network_ready::WORKING, "the subnet to be made");
@@ -137,24 +171,16 @@ fn managed_subnet(draft: &mut Draft<'_>, facts: &CloudFacts, network: &Network) 
         Picked::One(subnet, extras) => {
             remove_extras(draft, Kind::Subnet, extras.iter().map(|extra| extra.id.as_str()));
             tag(draft, Kind::Subnet, &subnet.name, &subnet.id, &subnet.tags);
-            if !is_same_list(&subnet.dns_nameservers, &wanted.dns_nameservers) {
+            if subnet.dns_nameservers != wanted.dns_nameservers {
                 draft.step(NetworkStep::SetNameServers {
                     name: draft.observed.resource_name(),
                     id: subnet.id.clone(),
-                    dns_nameservers: wanted.dns_nameservers.clone(),
+                    dns_nameservers: wanted.dns_nameservers,
                 });
             }
             Some(subnet)
         }
     }
-}
-
-/// Whether two lists have the same addresses, however they are written.
-fn is_same_list(one: &[String], other: &[String]) -> bool {
-    let read = |list: &[String]| -> Vec<Result<IpAddr, String>> {
-        list.iter().map(|text| text.parse().map_err(|_| text.clone())).collect()
-    };
-    read(one) == read(other)
 }
 
 fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {
@@ -207,8 +233,15 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkSte
             );
             return None;
         };
-        let fixed = Some(address.fixed_ip.clone()).filter(|address| !address.is_empty());
-        gateway_addresses.push((Some(subnet.0.clone()), fixed));
+        let given = Some(&address.fixed_ip).filter(|address| !address.is_empty());
+        let field = format!("spec.externalRouterIPs[{index}].fixedIP");
+        match given.map(|text| read(&field, text)).transpose() {
+            Ok(fixed) => gateway_addresses.push((subnet.0.clone(), fixed)),
+            Err(why) => {
+                draft.broken(router_ready::INVALID_SPECIFICATION, "spec.externalRouterIPs", why);
+                return None;
+            }
+        }
     }
     Some(NetworkStep::CreateRouter {
         name: draft.observed.resource_name(),
@@ -279,8 +312,8 @@ fn existing_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<(Networ
         draft.broken(network_ready::SUBNET_NOT_FOUND, "subnets of the network", &why);
         return None;
     }
-    for version in [4, 6] {
-        let count = subnets.iter().filter(|subnet| subnet.ip_version == version).count();
+    for (version, is_four) in [(4, true), (6, false)] {
+        let count = subnets.iter().filter(|subnet| subnet.cidr.addr().is_ipv4() == is_four).count();
         if count > 1 {
             let why = format!("{count} IPv{version} subnets match");
             draft.broken(
@@ -305,7 +338,7 @@ fn recorded(network: &Network, subnets: &[Subnet]) -> NetworkStatusWithSubnets {
     let subnets = subnets.iter().map(|subnet| SubnetStatus {
         id: subnet.id.clone(),
         name: subnet.name.clone(),
-        cidr: subnet.cidr.clone(),
+        cidr: subnet.cidr.to_string(),
         tags: subnet.tags.clone(),
     });
     NetworkStatusWithSubnets {
@@ -321,7 +354,7 @@ fn recorded_router(router: &Router) -> RouterStatus {
         id: router.id.clone(),
         name: router.name.clone(),
         tags: router.tags.clone(),
-        ips: router.gateway_addresses.clone(),
+        ips: router.gateway_addresses.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -11,11 +11,12 @@ use hangar_api::infrastructure::v1beta1::{
     EtherType, ManagedSecurityGroupName, ManagedSecurityGroups, RuleDirection, SecurityGroupRule,
     SecurityGroupStatus,
 };
+use ipnet::IpNet;
 
 use super::conditions::security_groups_ready;
 use super::step::Kind;
 use super::{CloudFacts, Draft, NetworkStep};
-use crate::openstack::{Group, GroupRule, KnownRule, Picked, pick};
+use crate::openstack::{Group, GroupRule, KnownRule, Picked, pick, range};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -53,18 +54,30 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
     let status = |group: &Group| Some(SecurityGroupStatus { id: group.id.clone(), name: group.name.clone() });
     draft.status.control_plane_security_group = groups.get(&Role::ControlPlane).and_then(status);
     draft.status.worker_security_group = groups.get(&Role::Worker).and_then(status);
-    if let Some(why) = unusable(&managed) {
-        return draft.broken(security_groups_ready::INVALID_RULE, "rules that can be made", why);
-    }
+    let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
+    let given: Result<BTreeMap<Role, Vec<_>>, String> =
+        ROLES.into_iter().map(|role| Ok((role, given_rules(&managed, role, &ids)?))).collect();
+    let given = match given {
+        Ok(given) => given,
+        Err(why) => return draft.broken(security_groups_ready::INVALID_RULE, "rules that can be made", why),
+    };
     // Node ports are open to the cluster's own subnets; without them the rules would be half.
     let Some(network) = draft.status.network.clone() else {
         return draft.working(security_groups_ready::WORKING, "the network, whose range is in the rules");
     };
-    let cidrs: Vec<String> = network.subnets.iter().map(|subnet| subnet.cidr.clone()).collect();
-    let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
+    let cidrs: Vec<IpNet> = network.subnets.iter().filter_map(|subnet| range(&subnet.cidr)).collect();
     let before = draft.steps.len();
-    for (role, group) in &groups {
-        rules(draft, *role, group, &rules_of(&managed, *role, &cidrs, &ids), &ids);
+    for ((role, group), given) in groups.iter().zip(given.into_values()) {
+        let mut wanted = documented_rules(managed.allow_all_in_cluster_traffic, *role, &cidrs, &ids);
+        wanted.extend(given);
+        // A rule of the user may say what a documented one says.
+        let mut seen = Vec::new();
+        wanted.retain(|(rule, _)| {
+            let is_new = !seen.contains(&rule.normalized());
+            seen.push(rule.normalized());
+            is_new
+        });
+        rules(draft, *role, group, &wanted, &ids);
     }
     if draft.steps.len() == before {
         draft.say(security_groups_ready::READY);
@@ -147,7 +160,9 @@ fn label(rule: &GroupRule, ids: &BTreeMap<Role, String>) -> String {
         let role = ids.iter().find(|(_, known)| *known == id).map(|(role, _)| role.to_string());
         role.unwrap_or_else(|| id.clone())
     });
-    let remote = group.or_else(|| rule.remote_ip_prefix.clone()).unwrap_or_else(|| "any".to_owned());
+    let remote = group
+        .or_else(|| rule.remote_ip_prefix.map(|range| range.to_string()))
+        .unwrap_or_else(|| "any".to_owned());
     let protocol = rule.protocol.as_deref().unwrap_or("any");
     format!("{} {} {protocol} {ports} {remote}", rule.direction, rule.ether_type)
 }
@@ -173,11 +188,11 @@ fn ingress(protocol: &str, ports: (u16, u16)) -> GroupRule {
     rule("ingress", "IPv4", Some(protocol), Some(ports))
 }
 
-/// Everything a group ought to have, with a description for people.
-pub fn rules_of(
-    managed: &ManagedSecurityGroups,
+/// Everything a group ought to have besides what people ask for, with a description for people.
+fn documented_rules(
+    is_open_inside: bool,
     role: Role,
-    cidrs: &[String],
+    cidrs: &[IpNet],
     ids: &BTreeMap<Role, String>,
 ) -> Vec<(GroupRule, String)> {
     let from =
@@ -191,15 +206,15 @@ pub fn rules_of(
         Role::Worker => {
             for protocol in ["tcp", "udp"] {
                 let ports = ingress(protocol, (30000, 32767));
-                for cidr in cidrs.iter().filter(|cidr| !cidr.contains(':')) {
-                    add(GroupRule { remote_ip_prefix: Some(cidr.clone()), ..ports.clone() }, "Node ports");
+                for cidr in cidrs.iter().filter(|cidr| cidr.addr().is_ipv4()) {
+                    add(GroupRule { remote_ip_prefix: Some(*cidr), ..ports.clone() }, "Node ports");
                 }
                 add(from(ports.clone(), Role::Worker), "Node ports");
                 add(from(ports, Role::ControlPlane), "Node ports");
             }
         }
     }
-    if managed.allow_all_in_cluster_traffic {
+    if is_open_inside {
         let any = rule("ingress", "IPv4", None, None);
         add(from(any.clone(), role), "All traffic in the cluster");
         add(from(any, other), "All traffic in the cluster");
@@ -210,26 +225,45 @@ pub fn rules_of(
         add(from(ingress("tcp", (10250, 10250)), role), "Kubelet API");
         add(from(ingress("tcp", (10250, 10250)), other), "Kubelet API");
     }
-    let own = match role {
-        Role::ControlPlane => &managed.control_plane_nodes_security_group_rules,
-        Role::Worker => &managed.worker_nodes_security_group_rules,
-    };
-    for given in managed.all_nodes_security_group_rules.iter().chain(own) {
-        all.extend(given_rules(given, ids));
-    }
-    // A rule of the user may say what a documented one says.
-    let mut seen = Vec::new();
-    all.retain(|(rule, _)| {
-        let is_new = !seen.contains(&rule.normalized());
-        seen.push(rule.normalized());
-        is_new
-    });
     all
 }
 
-/// One rule of the specification: one for each group on the other side.
-fn given_rules(given: &SecurityGroupRule, ids: &BTreeMap<Role, String>) -> Vec<(GroupRule, String)> {
-    let port = |port: Option<i64>| port.and_then(|port| u16::try_from(port).ok());
+/// The rules that the specification has for a role, or which one cannot be made.
+fn given_rules(
+    managed: &ManagedSecurityGroups,
+    role: Role,
+    ids: &BTreeMap<Role, String>,
+) -> Result<Vec<(GroupRule, String)>, String> {
+    let own = match role {
+        Role::ControlPlane => {
+            ("controlPlaneNodesSecurityGroupRules", &managed.control_plane_nodes_security_group_rules)
+        }
+        Role::Worker => ("workerNodesSecurityGroupRules", &managed.worker_nodes_security_group_rules),
+    };
+    let all = ("allNodesSecurityGroupRules", &managed.all_nodes_security_group_rules);
+    let mut found = Vec::new();
+    for (list, rules) in [all, own] {
+        for rule in rules {
+            let field = format!("spec.managedSecurityGroups.{list}[{}]", rule.name);
+            found.extend(given_rule(&field, rule, ids)?);
+        }
+    }
+    Ok(found)
+}
+
+/// One rule of the specification: one for each group on the other side. What cannot be read must never be left out of
+/// the call: a rule without ports lets all of them through, one without a range everybody.
+fn given_rule(
+    field: &str,
+    given: &SecurityGroupRule,
+    ids: &BTreeMap<Role, String>,
+) -> Result<Vec<(GroupRule, String)>, String> {
+    let port = |port: Option<i64>| {
+        let port = port.map(u16::try_from).transpose();
+        port.map_err(|_| format!("{field}: ports are from 0 to 65535"))
+    };
+    let prefix =
+        |text: &str| range(text).ok_or_else(|| format!("{field}: {text:?} is no range of addresses"));
     let base = GroupRule {
         direction: match given.direction {
             RuleDirection::Ingress => "ingress",
@@ -242,44 +276,25 @@ fn given_rules(given: &SecurityGroupRule, ids: &BTreeMap<Role, String>) -> Vec<(
         }
         .to_owned(),
         protocol: given.protocol.clone(),
-        port_range_min: port(given.port_range_min),
-        port_range_max: port(given.port_range_max),
-        remote_ip_prefix: given.remote_ip_prefix.clone(),
+        port_range_min: port(given.port_range_min)?,
+        port_range_max: port(given.port_range_max)?,
+        remote_ip_prefix: given.remote_ip_prefix.as_deref().map(prefix).transpose()?,
         remote_group_id: given.remote_group_id.clone(),
     };
     let description = given.description.clone().unwrap_or_else(|| given.name.clone());
     if given.remote_managed_groups.is_empty() {
-        return vec![(base, description)];
+        return Ok(vec![(base, description)]);
     }
-    let roles = given.remote_managed_groups.iter().filter_map(|name| match name {
-        ManagedSecurityGroupName::ControlPlane => Some(Role::ControlPlane),
-        ManagedSecurityGroupName::Worker => Some(Role::Worker),
-        ManagedSecurityGroupName::Bastion => None,
-    });
-    roles
-        .map(|role| {
-            (GroupRule { remote_group_id: ids.get(&role).cloned(), ..base.clone() }, description.clone())
-        })
-        .collect()
-}
-
-/// What is wrong with the first rule that cannot be made: a group that does not exist, or a port that is none. The latter
-/// must never be left out of the call: a rule without ports lets all of them through.
-fn unusable(managed: &ManagedSecurityGroups) -> Option<String> {
-    let lists = [
-        ("allNodesSecurityGroupRules", &managed.all_nodes_security_group_rules),
-        ("controlPlaneNodesSecurityGroupRules", &managed.control_plane_nodes_security_group_rules),
-        ("workerNodesSecurityGroupRules", &managed.worker_nodes_security_group_rules),
-    ];
-    let is_port = |port: Option<i64>| port.is_none_or(|port| u16::try_from(port).is_ok());
-    lists.iter().find_map(|(list, rules)| {
-        let field = |rule: &SecurityGroupRule| format!("spec.managedSecurityGroups.{list}[{}]", rule.name);
-        rules.iter().find_map(|rule| {
-            if rule.remote_managed_groups.contains(&ManagedSecurityGroupName::Bastion) {
-                return Some(format!("{} names the bastion's group, and there is no bastion", field(rule)));
+    let rule = |name: &ManagedSecurityGroupName| {
+        let role = match name {
+            ManagedSecurityGroupName::ControlPlane => Role::ControlPlane,
+            ManagedSecurityGroupName::Worker => Role::Worker,
+            ManagedSecurityGroupName::Bastion => {
+                return Err(format!("{field} names the bastion's group, and there is no bastion"));
             }
-            let is_usable = is_port(rule.port_range_min) && is_port(rule.port_range_max);
-            (!is_usable).then(|| format!("{}: ports are from 0 to 65535", field(rule)))
-        })
-    })
+        };
+        let remote_group_id = ids.get(&role).cloned();
+        Ok((GroupRule { remote_group_id, ..base.clone() }, description.clone()))
+    };
+    given.remote_managed_groups.iter().map(rule).collect()
 }

@@ -1,5 +1,9 @@
 //! The calls to the cloud.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
 use super::Role;
 use super::conditions::{network_ready, router_ready, security_groups_ready};
 use crate::flow::{self, Identified, Never, StepId};
@@ -24,24 +28,21 @@ pub enum NetworkStep {
         name: String,
         /// The network it is on.
         network_id: String,
-        cidr: String,
-        dns_nameservers: Vec<String>,
-        /// Where addresses are given out from.
-        allocation_pools: Vec<(String, String)>,
+        subnet: NewSubnet,
     },
     /// Changes the name servers of the subnet.
     SetNameServers {
         /// The subnet's name.
         name: String,
         id: String,
-        dns_nameservers: Vec<String>,
+        dns_nameservers: Vec<IpAddr>,
     },
     /// Makes the router.
     CreateRouter {
         name: String,
         gateway_network_id: String,
         /// Addresses asked for there: subnet id and address.
-        gateway_addresses: Vec<(Option<String>, Option<String>)>,
+        gateway_addresses: Vec<(String, Option<IpAddr>)>,
     },
     /// Connects the router to the subnet.
     AddInterface {
@@ -86,6 +87,15 @@ pub enum NetworkStep {
         name: String,
         id: String,
     },
+}
+
+/// A subnet as the specification asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSubnet {
+    pub cidr: IpNet,
+    pub dns_nameservers: Vec<IpAddr>,
+    /// Where addresses are given out from: the first and the last.
+    pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
 /// Kinds of cloud objects that are made here.

@@ -111,8 +111,8 @@ fn rules_in_the_spelling_of_the_cloud_stay() {
     let mut changed = 0;
     for known in cloud.groups.iter_mut().flat_map(|group| &mut group.rules) {
         let rule = &mut known.rule;
-        if rule.remote_ip_prefix.as_deref() == Some("10.1.2.3") {
-            rule.remote_ip_prefix = Some("10.1.2.3/32".to_owned());
+        if rule.remote_ip_prefix == crate::openstack::range("10.1.2.3") {
+            rule.protocol = Some("6".to_owned());
             changed += 1;
         }
         if rule.ether_type == "IPv6" && rule.protocol.as_deref() == Some("icmp") {
@@ -139,15 +139,25 @@ fn a_rule_with_a_port_that_is_none_is_not_made() {
 }
 
 #[test]
+fn a_value_that_is_no_address_is_named_and_nothing_is_made() {
+    let mut cloud = Cloud::new(&MANAGED.replace("[192.0.2.53]", "[192.0.2.53, dns]"));
+    let trace = cloud.settle_all();
+    assert!(!trace.iter().any(|step| step.starts_with("create network")), "{trace:#?}");
+    let (reason, message) = cloud.condition("NetworkReady");
+    assert_eq!(reason, "InvalidSpecification");
+    assert!(message.contains("spec.managedSubnets[0].dnsNameservers[1]: \"dns\""), "{message}");
+}
+
+#[test]
 fn name_servers_follow_the_specification() {
     let mut cloud = Cloud::new(MANAGED);
     cloud.settle_all();
     cloud.object.as_mut().unwrap().spec.managed_subnets[0].dns_nameservers = vec!["192.0.2.54".to_owned()];
     assert_eq!(cloud.settle_all(), ["update subnet k8s-clusterapi-cluster-default-demo: done"]);
-    assert_eq!(cloud.subnets[0].dns_nameservers, ["192.0.2.54"]);
+    assert_eq!(cloud.subnets[0].dns_nameservers, [std::net::Ipv4Addr::new(192, 0, 2, 54)]);
     cloud.object.as_mut().unwrap().spec.managed_subnets[0].dns_nameservers = vec!["2001:DB8::53".to_owned()];
     cloud.settle_all();
-    cloud.subnets[0].dns_nameservers = vec!["2001:db8::53".to_owned()];
+    cloud.subnets[0].dns_nameservers = vec!["2001:db8::53".parse().unwrap()];
     assert_eq!(cloud.settle_all(), [""; 0], "the same address in another spelling");
 }
 

@@ -18,11 +18,10 @@ pub(super) fn provider_id(spec: &OpenStackMachineSpec, server_id: &str) -> Strin
 pub(super) fn addresses(server: &Server) -> Vec<NodeAddress> {
     let mut all = Vec::new();
     for addresses in server.addresses.values() {
-        let (four, six): (Vec<_>, Vec<_>) =
-            addresses.iter().partition(|address| !address.address.contains(':'));
+        let (four, six): (Vec<_>, Vec<_>) = addresses.iter().partition(|address| address.address.is_ipv4());
         for address in four.into_iter().chain(six) {
             let type_ = if address.is_floating { "ExternalIP" } else { "InternalIP" };
-            all.push(NodeAddress { address: address.address.clone(), type_: type_.to_owned() });
+            all.push(NodeAddress { address: address.address.to_string(), type_: type_.to_owned() });
         }
     }
     all.push(NodeAddress { address: server.name.clone(), type_: "InternalDNS".to_owned() });

@@ -1,7 +1,8 @@
 //! CoreDNS, as tenants have it. Other names go to the environment's own resolver, which knows the wildcard name of the
 //! Gateway and, through the host's resolvers, the world.
 
-use hangar_plan::hosted_control_plane::addons::{CoreDns, plain_container};
+use hangar_plan::hosted_control_plane::addons::CoreDns;
+use hangar_plan::pieces::{plain_container, toleration};
 use serde_json::Value;
 
 use super::{AddonOptions, pod};
@@ -19,9 +20,9 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
         api_server: &options.api_server.endpoint(),
         replicas: 1,
         priority_class: "system-cluster-critical",
-        tolerations: pod::tolerations(),
+        tolerations: vec![toleration(None, None)],
         container: plain_container("coredns", &options.images.core_dns, ("10m", "64Mi")),
         flags: Vec::new(),
     };
-    pod::values(core_dns.objects())
+    pod::values(&core_dns.objects())
 }

@@ -6,7 +6,13 @@
 
 use std::net::Ipv4Addr;
 
-use hangar_plan::hosted_control_plane::addons::{probe, restricted};
+use hangar_plan::pieces::{USER, container_port, pairs, probe, rolling, rule, selecting, service_port};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    Container, Namespace, PodSecurityContext, PodSpec, Service, ServiceSpec, Sysctl,
+};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::{AddonOptions, load_balancer, pod};
@@ -30,9 +36,6 @@ const TRAEFIK: &str = "traefik";
 /// Where Traefik says that it is alive.
 const PING_PORT: u16 = 9000;
 
-/// Nobody in particular; the image has no user list.
-const USER: u32 = 65532;
-
 /// What the Gateway depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayOptions {
@@ -43,11 +46,12 @@ pub struct GatewayOptions {
 }
 
 pub(super) fn objects(options: &AddonOptions, gateway: &GatewayOptions) -> Vec<Value> {
-    let mut objects = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})];
-    objects.extend(pod::identity(NAMESPACE, TRAEFIK, "hangar:traefik", &rules()));
+    let metadata = ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() };
+    let mut objects = vec![pod::value(&Namespace { metadata, ..Namespace::default() })];
+    objects.extend(pod::identity(NAMESPACE, TRAEFIK, "hangar:traefik", rules()));
     objects.extend([
-        service(gateway),
-        deployment(options),
+        pod::value(&service(gateway)),
+        pod::value(&deployment(options)),
         json!({
             "apiVersion": "gateway.networking.k8s.io/v1",
             "kind": "GatewayClass",
@@ -59,9 +63,9 @@ pub(super) fn objects(options: &AddonOptions, gateway: &GatewayOptions) -> Vec<V
     objects
 }
 
-fn rules() -> Value {
+fn rules() -> Vec<PolicyRule> {
     const GROUP: &str = "gateway.networking.k8s.io";
-    const READ: [&str; 3] = ["get", "list", "watch"];
+    let read = ["get", "list", "watch"];
     let kinds = [
         "backendtlspolicies",
         "gatewayclasses",
@@ -77,71 +81,61 @@ fn rules() -> Value {
         .filter(|kind| **kind != "referencegrants")
         .map(|kind| format!("{kind}/status"))
         .collect();
-    json!([
-        {"apiGroups": [""], "resources": ["namespaces", "services", "configmaps", "secrets"], "verbs": READ},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": READ},
-        {"apiGroups": [GROUP], "resources": kinds, "verbs": READ},
-        {"apiGroups": [GROUP], "resources": statuses, "verbs": ["update"]},
-    ])
+    let statuses: Vec<&str> = statuses.iter().map(String::as_str).collect();
+    vec![
+        rule(&[""], &["namespaces", "services", "configmaps", "secrets"], &read),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &read),
+        rule(&[GROUP], &kinds, &read),
+        rule(&[GROUP], &statuses, &["update"]),
+    ]
 }
 
-fn service(gateway: &GatewayOptions) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {
-            "name": TRAEFIK,
-            "namespace": NAMESPACE,
-            "annotations": {load_balancer::ADDRESS_ANNOTATION: gateway.address.to_string()},
-        },
-        "spec": {
-            "type": "LoadBalancer",
-            "selector": {pod::NAME_LABEL: TRAEFIK},
-            "ports": [{"name": LISTENER, "port": PORT, "targetPort": PORT, "protocol": "TCP"}],
-        },
-    })
+fn service(gateway: &GatewayOptions) -> Service {
+    let address = gateway.address.to_string();
+    let mut metadata = pod::metadata(NAMESPACE, TRAEFIK);
+    metadata.labels = None;
+    metadata.annotations = Some(pairs([(load_balancer::ADDRESS_ANNOTATION, &address)]));
+    let spec = ServiceSpec {
+        type_: Some("LoadBalancer".to_owned()),
+        selector: Some(pairs([(pod::NAME_LABEL, TRAEFIK)])),
+        ports: Some(vec![service_port(LISTENER, PORT, "TCP")]),
+        ..ServiceSpec::default()
+    };
+    Service { metadata, spec: Some(spec), ..Service::default() }
 }
 
-fn deployment(options: &AddonOptions) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": TRAEFIK, "namespace": NAMESPACE, "labels": {pod::NAME_LABEL: TRAEFIK}},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {pod::NAME_LABEL: TRAEFIK}},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {
-                "metadata": {"labels": {pod::NAME_LABEL: TRAEFIK}},
-                "spec": {
-                    "serviceAccountName": TRAEFIK,
-                    "tolerations": pod::tolerations(),
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": USER,
-                        "runAsGroup": USER,
-                        // Of the pod's own network: lets an ordinary user listen on the listener's port.
-                        "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
-                    },
-                    "containers": [{
-                        "name": TRAEFIK,
-                        "image": options.images.traefik,
-                        "imagePullPolicy": "IfNotPresent",
-                        "args": arguments(),
-                        "env": pod::api_server_environment(options),
-                        "ports": [
-                            {"name": LISTENER, "containerPort": PORT, "protocol": "TCP"},
-                            {"name": "ping", "containerPort": PING_PORT, "protocol": "TCP"},
-                        ],
-                        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
-                        "readinessProbe": probe("/ping", PING_PORT, "HTTP", 1, 5, 3),
-                        "livenessProbe": probe("/ping", PING_PORT, "HTTP", 10, 5, 6),
-                        "securityContext": restricted(&[]),
-                    }],
-                },
-            },
-        },
-    })
+fn deployment(options: &AddonOptions) -> Deployment {
+    let container = Container {
+        args: Some(arguments()),
+        ports: Some(vec![container_port(LISTENER, PORT, "TCP"), container_port("ping", PING_PORT, "TCP")]),
+        readiness_probe: Some(probe("/ping", PING_PORT, "HTTP", 1, 5, 3)),
+        liveness_probe: Some(probe("/ping", PING_PORT, "HTTP", 10, 5, 6)),
+        ..pod::container(options, TRAEFIK, &options.images.traefik, "64Mi")
+    };
+    // Of the pod's own network: lets an ordinary user listen on the listener's port.
+    let first_port = Sysctl { name: "net.ipv4.ip_unprivileged_port_start".to_owned(), value: "0".to_owned() };
+    let spec = PodSpec {
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            run_as_group: Some(USER),
+            sysctls: Some(vec![first_port]),
+            ..PodSecurityContext::default()
+        }),
+        containers: vec![container],
+        ..PodSpec::default()
+    };
+    Deployment {
+        metadata: pod::metadata(NAMESPACE, TRAEFIK),
+        spec: Some(DeploymentSpec {
+            replicas: Some(1),
+            selector: selecting(pairs([(pod::NAME_LABEL, TRAEFIK)])),
+            strategy: Some(rolling(1, 0)),
+            template: pod::template(TRAEFIK, spec),
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
 }
 
 fn arguments() -> Vec<String> {

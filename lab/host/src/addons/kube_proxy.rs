@@ -1,6 +1,7 @@
 //! kube-proxy, as tenants have it: it leaves limits of connection tracking alone, and would fail on them inside a machine.
 
-use hangar_plan::hosted_control_plane::addons::{KubeProxy, plain_container};
+use hangar_plan::hosted_control_plane::addons::KubeProxy;
+use hangar_plan::pieces::plain_container;
 use serde_json::Value;
 
 use super::{AddonOptions, pod};
@@ -15,5 +16,5 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
         container: plain_container("kube-proxy", &options.images.kube_proxy, ("10m", "64Mi")),
         flags: Vec::new(),
     };
-    pod::values(kube_proxy.objects())
+    pod::values(&kube_proxy.objects())
 }

@@ -1,8 +1,14 @@
 //! Services of type LoadBalancer: kube-vip answers for their addresses on the private network, and its cloud
 //! provider hands the addresses out. The host and every machine on that network reach them.
 
-use hangar_plan::hosted_control_plane::addons::{config_map, restricted};
-use serde_json::{Value, json};
+use hangar_plan::hosted_control_plane::addons::config_map;
+use hangar_plan::pieces::{field_variable, pairs, restricted, rule, selecting, texts};
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, Deployment, DeploymentSpec, DeploymentStrategy,
+};
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::Value;
 
 use super::{AddonOptions, NAMESPACE, pod};
 
@@ -17,112 +23,97 @@ pub(super) const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
 
 pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
     let range = format!("{}-{}", options.load_balancer.first, options.load_balancer.last);
-    let mut objects = pod::identity(NAMESPACE, NAME, "hangar:kube-vip", &speaker_rules());
-    objects.push(speaker(options));
+    let mut objects = pod::identity(NAMESPACE, NAME, "hangar:kube-vip", speaker_rules());
+    objects.push(pod::value(&speaker(options)));
     let role = "hangar:kube-vip-cloud-provider";
-    objects.extend(pod::identity(NAMESPACE, ALLOCATOR, role, &allocator_rules()));
-    objects.extend(pod::values(vec![config_map(NAMESPACE, SETTINGS, &[("range-global", range)])]));
-    objects.push(allocator(options));
+    objects.extend(pod::identity(NAMESPACE, ALLOCATOR, role, allocator_rules()));
+    objects.push(pod::value(&config_map(NAMESPACE, SETTINGS, [("range-global", range)])));
+    objects.push(pod::value(&allocator(options)));
     objects
 }
 
-fn speaker_rules() -> Value {
-    json!([
-        {"apiGroups": [""], "resources": ["services", "endpoints", "nodes"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["services/status"], "verbs": ["update"]},
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+fn speaker_rules() -> Vec<PolicyRule> {
+    vec![
+        rule(&[""], &["services", "endpoints", "nodes"], &READ),
+        rule(&[""], &["services/status"], &["update"]),
         // It notes on the Service which node answers for it.
-        {"apiGroups": [""], "resources": ["services"], "verbs": ["update"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
-        {
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "verbs": ["get", "list", "watch", "create", "update"],
-        },
-    ])
+        rule(&[""], &["services"], &["update"]),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
+        rule(&["coordination.k8s.io"], &["leases"], &["get", "list", "watch", "create", "update"]),
+    ]
 }
 
-fn allocator_rules() -> Value {
-    json!([
-        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch", "update", "patch"]},
-        {"apiGroups": [""], "resources": ["services/status"], "verbs": ["update", "patch"]},
-        {"apiGroups": [""], "resources": ["nodes", "namespaces", "configmaps"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch", "update"]},
-    ])
+fn allocator_rules() -> Vec<PolicyRule> {
+    vec![
+        rule(&[""], &["services"], &["get", "list", "watch", "update", "patch"]),
+        rule(&[""], &["services/status"], &["update", "patch"]),
+        rule(&[""], &["nodes", "namespaces", "configmaps"], &READ),
+        rule(&[""], &["events"], &["create", "patch", "update"]),
+    ]
 }
 
 /// Answers for the addresses (ARP) and writes them into the Services' status. Its address goes on the link as a
 /// single one, so no route of the machine changes.
-fn speaker(options: &AddonOptions) -> Value {
-    let mut environment = pod::api_server_environment(options);
-    let node = json!({"name": "vip_nodename", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}});
-    if let Some(variables) = environment.as_array_mut() {
-        variables.push(node);
+fn speaker(options: &AddonOptions) -> DaemonSet {
+    let link = &options.load_balancer.link;
+    let mut container = Container {
+        args: Some(vec![
+            "manager".to_owned(),
+            "--arp".to_owned(),
+            "--services".to_owned(),
+            format!("--interface={link}"),
+            format!("--serviceInterface={link}"),
+            "--prometheusHTTPServer=127.0.0.1:2112".to_owned(),
+        ]),
+        security_context: Some(restricted(&["NET_ADMIN", "NET_RAW"])),
+        ..pod::container(options, NAME, &options.images.kube_vip, "32Mi")
+    };
+    container.env.get_or_insert_default().push(field_variable("vip_nodename", "spec.nodeName"));
+    let spec = PodSpec {
+        host_network: Some(true),
+        dns_policy: Some("Default".to_owned()),
+        priority_class_name: Some("system-node-critical".to_owned()),
+        containers: vec![container],
+        ..PodSpec::default()
+    };
+    DaemonSet {
+        metadata: pod::metadata(NAMESPACE, NAME),
+        spec: Some(DaemonSetSpec {
+            selector: selecting(pairs([(pod::NAME_LABEL, NAME)])),
+            update_strategy: Some(DaemonSetUpdateStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: None,
+            }),
+            template: pod::template(NAME, spec),
+            ..DaemonSetSpec::default()
+        }),
+        ..DaemonSet::default()
     }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {pod::NAME_LABEL: NAME}},
-        "spec": {
-            "selector": {"matchLabels": {pod::NAME_LABEL: NAME}},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": {pod::NAME_LABEL: NAME}},
-                "spec": {
-                    "hostNetwork": true,
-                    "dnsPolicy": "Default",
-                    "priorityClassName": "system-node-critical",
-                    "serviceAccountName": NAME,
-                    "tolerations": pod::tolerations(),
-                    "containers": [{
-                        "name": NAME,
-                        "image": options.images.kube_vip,
-                        "imagePullPolicy": "IfNotPresent",
-                        "args": [
-                            "manager",
-                            "--arp",
-                            "--services",
-                            format!("--interface={}", options.load_balancer.link),
-                            format!("--serviceInterface={}", options.load_balancer.link),
-                            "--prometheusHTTPServer=127.0.0.1:2112",
-                        ],
-                        "env": environment,
-                        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-                        "securityContext": restricted(&["NET_ADMIN", "NET_RAW"]),
-                    }],
-                },
-            },
-        },
-    })
 }
 
 /// Chooses the addresses. One at a time and without an election: after a crash the next one works at once.
-fn allocator(options: &AddonOptions) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": ALLOCATOR, "namespace": NAMESPACE, "labels": {pod::NAME_LABEL: ALLOCATOR}},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {pod::NAME_LABEL: ALLOCATOR}},
-            "strategy": {"type": "Recreate"},
-            "template": {
-                "metadata": {"labels": {pod::NAME_LABEL: ALLOCATOR}},
-                "spec": {
-                    "dnsPolicy": "Default",
-                    "priorityClassName": "system-cluster-critical",
-                    "serviceAccountName": ALLOCATOR,
-                    "tolerations": pod::tolerations(),
-                    "containers": [{
-                        "name": ALLOCATOR,
-                        "image": options.images.kube_vip_cloud_provider,
-                        "imagePullPolicy": "IfNotPresent",
-                        "args": ["--leader-elect=false", "--secure-port=0", "--webhook-secure-port=0"],
-                        "env": pod::api_server_environment(options),
-                        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-                        "securityContext": restricted(&[]),
-                    }],
-                },
-            },
-        },
-    })
+fn allocator(options: &AddonOptions) -> Deployment {
+    let container = Container {
+        args: Some(texts(&["--leader-elect=false", "--secure-port=0", "--webhook-secure-port=0"])),
+        ..pod::container(options, ALLOCATOR, &options.images.kube_vip_cloud_provider, "32Mi")
+    };
+    let spec = PodSpec {
+        dns_policy: Some("Default".to_owned()),
+        priority_class_name: Some("system-cluster-critical".to_owned()),
+        containers: vec![container],
+        ..PodSpec::default()
+    };
+    Deployment {
+        metadata: pod::metadata(NAMESPACE, ALLOCATOR),
+        spec: Some(DeploymentSpec {
+            replicas: Some(1),
+            selector: selecting(pairs([(pod::NAME_LABEL, ALLOCATOR)])),
+            strategy: Some(DeploymentStrategy { type_: Some("Recreate".to_owned()), rolling_update: None }),
+            template: pod::template(ALLOCATOR, spec),
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
 }

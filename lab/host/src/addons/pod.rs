@@ -1,39 +1,64 @@
 //! Pieces that every add-on's pod and every account has, beyond those that tenants' add-ons have too.
 
 use hangar_plan::hosted_control_plane::addons::{
-    account, cluster_role, cluster_role_binding, subject_account,
+    account, api_server_environment, cluster_role, cluster_role_binding, subject_account,
 };
-use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use hangar_plan::pieces::{pairs, plain_container, toleration};
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::core::{DynamicObject, ObjectMeta};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::AddonOptions;
 
 /// The label that selects an add-on's pods.
 pub(super) const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// Objects as they are applied here, without the hash by which a tenant's objects are compared.
-pub(super) fn values(objects: Vec<DynamicObject>) -> Vec<Value> {
-    let value = |mut object: DynamicObject| {
-        object.metadata.annotations = None;
-        serde_json::to_value(object).ok()
-    };
-    objects.into_iter().filter_map(value).collect()
+/// An object as it is applied here.
+pub(super) fn value(object: &impl Serialize) -> Value {
+    // Proved by the types: whatever is a Kubernetes object can be written as JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+pub(super) fn values(objects: &[DynamicObject]) -> Vec<Value> {
+    objects.iter().map(value).collect()
 }
 
 /// An account and what it may do.
-pub(super) fn identity(namespace: &str, name: &str, role: &str, rules: &Value) -> Vec<Value> {
-    values(vec![
-        account(namespace, name),
-        cluster_role(role, rules),
-        cluster_role_binding(role, role, &[subject_account(namespace, name)]),
-    ])
+pub(super) fn identity(namespace: &str, name: &str, role: &str, rules: Vec<PolicyRule>) -> Vec<Value> {
+    vec![
+        value(&account(namespace, name)),
+        value(&cluster_role(role, rules)),
+        value(&cluster_role_binding(role, role, subject_account(namespace, name))),
+    ]
 }
 
-pub(super) fn tolerations() -> Vec<Value> {
-    vec![json!({"operator": "Exists"})]
+/// Metadata of an add-on's workload.
+pub(super) fn metadata(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        labels: Some(pairs([(NAME_LABEL, name)])),
+        ..ObjectMeta::default()
+    }
 }
 
-/// Leads clients of the API server to its own address instead of its Service's, which needs kube-proxy.
-pub(super) fn api_server_environment(options: &AddonOptions) -> Value {
-    hangar_plan::hosted_control_plane::addons::api_server_environment(&options.api_server.endpoint())
+/// A container that finds the API server at its own address instead of its Service's, which needs kube-proxy.
+pub(super) fn container(options: &AddonOptions, name: &str, image: &str, memory: &str) -> Container {
+    Container {
+        env: Some(api_server_environment(&options.api_server.endpoint())),
+        ..plain_container(name, image, ("10m", memory))
+    }
+}
+
+/// The pods of an add-on, under the account of its name, wherever there is a node.
+pub(super) fn template(name: &str, spec: PodSpec) -> PodTemplateSpec {
+    let metadata = ObjectMeta { labels: Some(pairs([(NAME_LABEL, name)])), ..ObjectMeta::default() };
+    let spec = PodSpec {
+        service_account_name: Some(name.to_owned()),
+        tolerations: Some(vec![toleration(None, None)]),
+        ..spec
+    };
+    PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
 }

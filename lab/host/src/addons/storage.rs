@@ -5,9 +5,12 @@
 //! class is there too, for manifests that need to see its behaviour.
 
 use hangar_plan::hosted_control_plane::addons::{cluster_role, cluster_role_binding, subject_user};
-use serde_json::{Value, json};
+use hangar_plan::pieces::{pairs, rule};
+use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
-use super::pod;
+use super::pod::value;
 use crate::provisioner::PROVISIONER;
 
 /// The default class: volumes are made when they are claimed.
@@ -20,36 +23,33 @@ pub const WAITING_CLASS: &str = "directory-first-consumer";
 pub const PROVISIONER_USER: &str = "hangar:directory-provisioner";
 
 pub(super) fn objects() -> Vec<Value> {
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list", "watch"]},
-        {
-            "apiGroups": [""],
-            "resources": ["persistentvolumes"],
-            "verbs": ["list", "watch", "create", "patch", "delete"],
-        },
-        {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    ]);
-    let mut objects =
-        vec![class(DEFAULT_CLASS, "Immediate", true), class(WAITING_CLASS, "WaitForFirstConsumer", false)];
-    objects.extend(pod::values(vec![
-        cluster_role(PROVISIONER_USER, &rules),
-        cluster_role_binding(PROVISIONER_USER, PROVISIONER_USER, &[subject_user(PROVISIONER_USER)]),
-    ]));
-    objects
+    let rules = vec![
+        rule(&[""], &["persistentvolumeclaims"], &["list", "watch"]),
+        rule(&[""], &["persistentvolumes"], &["list", "watch", "create", "patch", "delete"]),
+        rule(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"]),
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+    ];
+    let user = PROVISIONER_USER;
+    vec![
+        value(&class(DEFAULT_CLASS, "Immediate", true)),
+        value(&class(WAITING_CLASS, "WaitForFirstConsumer", false)),
+        value(&cluster_role(user, rules)),
+        value(&cluster_role_binding(user, user, subject_user(user))),
+    ]
 }
 
-fn class(name: &str, binding: &str, is_default: bool) -> Value {
-    json!({
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {
-            "name": name,
-            "annotations": {"storageclass.kubernetes.io/is-default-class": is_default.to_string()},
+fn class(name: &str, binding: &str, is_default: bool) -> StorageClass {
+    let default = is_default.to_string();
+    StorageClass {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            annotations: Some(pairs([("storageclass.kubernetes.io/is-default-class", &default)])),
+            ..ObjectMeta::default()
         },
-        "provisioner": PROVISIONER,
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": binding,
-        "allowVolumeExpansion": false,
-    })
+        provisioner: PROVISIONER.to_owned(),
+        reclaim_policy: Some("Delete".to_owned()),
+        volume_binding_mode: Some(binding.to_owned()),
+        allow_volume_expansion: Some(false),
+        ..StorageClass::default()
+    }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::infrastructure::v1beta1::ResolvedPort;
 use hangar_openstack::{
     AddressPair, FixedIpRequest, PortCreate, PortId, ServerCreate, ServerGroupId, ServerId, ServerNetwork,
     Session, SubnetId, UserData,
 };
-use hangar_plan::flow::{Failure, Outcome};
+use hangar_plan::flow::Outcome;
 use hangar_plan::openstack::OWNER_METADATA_KEY;
-use hangar_plan::openstack::server::{NewServer, ServerStep};
+use hangar_plan::openstack::server::{NewPort, NewServer, ServerStep};
 
 use crate::reconcile::RunInCloud;
 use crate::reconcile::answer::{done, made};
@@ -37,23 +36,12 @@ impl RunInCloud for ServerStep {
 }
 
 /// The description carries the owner; the plan wrote it.
-async fn create_port(session: &Session, port: &ResolvedPort) -> Outcome {
-    let fixed_ips: Option<Vec<FixedIpRequest>> = port
-        .fixed_ips
-        .iter()
-        .map(|fixed| {
-            let ip_address = match &fixed.ip_address {
-                Some(text) => Some(text.parse().ok()?),
-                None => None,
-            };
-            Some(FixedIpRequest { subnet_id: fixed.subnet.as_deref().map(SubnetId::from), ip_address })
-        })
-        .collect();
-    let Some(fixed_ips) = fixed_ips else {
-        let message = format!("port {}: a fixed IP is no address", port.name);
-        let category = "InvalidSpecification";
-        return Outcome::Failed(Failure { category, message, is_retryable: false, retry_after: None });
-    };
+async fn create_port(session: &Session, new: &NewPort) -> Outcome {
+    let NewPort { resolved: port, addresses } = new;
+    let fixed_ips = addresses.iter().map(|(subnet, address)| FixedIpRequest {
+        subnet_id: subnet.as_deref().map(SubnetId::from),
+        ip_address: *address,
+    });
     let is_unfiltered = port.disable_port_security == Some(true);
     // Without groups of its own a port gets the project's default group, as everywhere; an unfiltered one must have none.
     let groups = (is_unfiltered || !port.security_groups.is_empty())
@@ -64,7 +52,7 @@ async fn create_port(session: &Session, port: &ResolvedPort) -> Outcome {
     });
     let body = PortCreate {
         description: port.description.clone(),
-        fixed_ips,
+        fixed_ips: fixed_ips.collect(),
         security_group_ids: groups,
         allowed_address_pairs: pairs.collect(),
         mac_address: port.mac_address.clone(),

@@ -2,6 +2,7 @@
 
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -58,9 +59,11 @@ pub(super) fn created(spec: &Value) -> Observed {
             ..ClusterFacts::default()
         }),
         infrastructure: Read::One(InfrastructureFacts {
-            api_version: "infrastructure.cluster.x-k8s.io/v1beta1".to_owned(),
-            kind: "OpenStackCluster".to_owned(),
-            name: "demo".to_owned(),
+            reference: ContractVersionedObjectReference {
+                api_group: "infrastructure.cluster.x-k8s.io".to_owned(),
+                kind: "OpenStackCluster".to_owned(),
+                name: "demo".to_owned(),
+            },
             uid: "33333333-3333-3333-3333-333333333333".to_owned(),
             endpoint: Endpoint::default(),
         }),

@@ -68,6 +68,7 @@ impl ServerFacts {
     pub fn done(&mut self, step: &ServerStep, new_id: &str, is_requested: bool) {
         match step {
             ServerStep::CreatePort(port) => {
+                let port = &port.resolved;
                 let made = Port {
                     id: new_id.to_owned(),
                     name: port.name.clone(),

@@ -36,15 +36,16 @@ impl Situation<'_> {
 
     /// All ports, and once they exist the server; duplicates that nobody uses are removed.
     fn make(&self, found: &Preflight) -> Decided {
-        let resolved = match preflight::resolve(self.wanted, found) {
-            Ok(resolved) => resolved,
+        let (resolved, ports) = match preflight::resolve(self.wanted, found) {
+            Ok(found) => found,
             Err(state) => return state.into(),
         };
         let mut decided: Decided = State::Working("the ports to be made").into();
         decided.resolved = Some(resolved.clone());
         let steps = &mut decided.steps;
         let mut port_ids = Vec::new();
-        for wanted in &resolved.ports {
+        for new in ports {
+            let wanted = &new.resolved;
             let read = self.facts.ports.get(&wanted.name).cloned();
             let read = read.unwrap_or_else(|| Read::unknown("the port was not read"));
             let used = read.iter().find(|port| !port.device_id.is_empty()).map(|port| port.id.clone());
@@ -53,7 +54,7 @@ impl Situation<'_> {
                     decided.state = State::Unknown(why);
                     return decided;
                 }
-                Picked::None => steps.push(ServerStep::CreatePort(Box::new(wanted.clone())).into()),
+                Picked::None => steps.push(ServerStep::CreatePort(Box::new(new)).into()),
                 Picked::One(port, extras) => {
                     let extras = extras.iter().enumerate().filter(|(_, extra)| extra.device_id.is_empty());
                     steps.extend(extras.map(|(index, extra)| delete_port(&wanted.name, index + 1, extra)));
@@ -114,7 +115,7 @@ impl Situation<'_> {
         let port_ids = bound.map(|port| port.id.clone()).collect();
         // Known only in the pass that made the server.
         let found = self.facts.preflight.as_ref();
-        let resolved = found.and_then(|found| preflight::resolve(self.wanted, found).ok());
+        let resolved = found.and_then(|found| Some(preflight::resolve(self.wanted, found).ok()?.0));
         Decided { state: self.state(&server), steps, port_ids, resolved, server: Some(server) }
     }
 

@@ -35,7 +35,7 @@ use jiff::Timestamp;
 pub use facts::{PortFacts, Preflight, ServerFacts};
 pub use preflight::MAXIMUM_USER_DATA;
 pub use request::SETTLING;
-pub use step::{NewServer, ServerStep, Step};
+pub use step::{NewPort, NewServer, ServerStep, Step};
 pub(crate) use wanted::union;
 pub use wanted::{UserData, WantedPort, WantedServer};
 

@@ -1,16 +1,21 @@
 //! Everything a server needs, checked before anything is made, and told together.
 
+use std::net::IpAddr;
+
 use hangar_api::infrastructure::v1beta1::{ResolvedFixedIp, ResolvedPort, ResolvedServer};
 
-use super::{PortFacts, Preflight, State, UserData, WantedPort, WantedServer, union};
+use super::{NewPort, PortFacts, Preflight, State, UserData, WantedPort, WantedServer, union};
 use crate::flow::Read;
 use crate::openstack::{Group, mark};
 
 /// What Nova takes of user data, counted in base64.
 pub const MAXIMUM_USER_DATA: usize = 65_535;
 
-/// What was found, or everything that was not.
-pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<ResolvedServer, State> {
+/// What was found and the ports to make, or everything that was not found.
+pub(super) fn resolve(
+    wanted: &WantedServer,
+    facts: &Preflight,
+) -> Result<(ResolvedServer, Vec<NewPort>), State> {
     let mut found = Found { field: wanted.field, problems: Vec::new(), is_all_unknown: true };
     let image_id = found.one("image", "image", &facts.image, |image| {
         (image.status == "active").then(|| image.id.clone()).ok_or(format!("its status is {}", image.status))
@@ -29,7 +34,10 @@ pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<Resolv
     user_data(&facts.user_data, &mut found);
     let ports = ports(wanted, facts, &mut found);
     match (found.problems.join("; "), found.is_all_unknown) {
-        (none, _) if none.is_empty() => Ok(ResolvedServer { server_group_id, image_id, flavor_id, ports }),
+        (none, _) if none.is_empty() => {
+            let resolved = ports.iter().map(|port| port.resolved.clone()).collect();
+            Ok((ResolvedServer { server_group_id, image_id, flavor_id, ports: resolved }, ports))
+        }
         (problems, true) => Err(State::Unknown(problems)),
         (problems, false) => Err(State::Invalid(problems)),
     }
@@ -88,12 +96,13 @@ fn user_data(read: &Read<UserData>, found: &mut Found) {
     found.problem("bootstrap data", &words, is_unknown);
 }
 
-fn ports(wanted: &WantedServer, facts: &Preflight, found: &mut Found) -> Vec<ResolvedPort> {
+fn ports(wanted: &WantedServer, facts: &Preflight, found: &mut Found) -> Vec<NewPort> {
     let shared = group_ids("securityGroups", &facts.groups, found);
     let (owner_mark, unread) = (mark(&wanted.owner_id), PortFacts::default());
     let resolved = wanted.ports.iter().enumerate().map(|(index, wanted)| {
         let known = facts.wanted.get(index).unwrap_or(&unread);
-        let mut port = port(&format!("ports[{index}]"), wanted, known, found);
+        let field = format!("ports[{index}]");
+        let mut port = port(&field, wanted, known, found);
         if port.disable_port_security.is_none() {
             port.security_groups = union(&[&port.security_groups, &shared]);
         }
@@ -101,7 +110,9 @@ fn ports(wanted: &WantedServer, facts: &Preflight, found: &mut Found) -> Vec<Res
             "" => owner_mark.clone(),
             words => format!("{words}. {owner_mark}"),
         };
-        port
+        let addresses = addresses(&field, wanted, known, found);
+        port.fixed_ips = addresses.iter().map(recorded).collect();
+        NewPort { resolved: port, addresses }
     });
     resolved.collect()
 }
@@ -126,7 +137,6 @@ fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) 
     security_groups.extend(wanted.security_group_ids.iter().cloned());
     let is_unfiltered = given.disable_port_security == Some(true);
     ResolvedPort {
-        fixed_ips: fixed_ips(field, wanted, known, found),
         name: wanted.name.clone(),
         description: given.description.unwrap_or_default(),
         network_id,
@@ -141,15 +151,28 @@ fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) 
     }
 }
 
-fn fixed_ips(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) -> Vec<ResolvedFixedIp> {
+fn addresses(
+    field: &str,
+    wanted: &WantedPort,
+    known: &PortFacts,
+    found: &mut Found,
+) -> Vec<(Option<String>, Option<IpAddr>)> {
     let mut subnets = known.subnets.iter();
     let given = wanted.given.fixed_ips.iter().enumerate().map(|(position, fixed)| {
+        let field = format!("{field}.fixedIPs[{position}]");
         let subnet = fixed.subnet.as_ref().and_then(|_| subnets.next()).map(|read| {
-            let field = format!("{field}.fixedIPs[{position}].subnet");
-            found.one(&field, "subnet", read, |subnet| Ok(subnet.id.clone()))
+            found.one(&format!("{field}.subnet"), "subnet", read, |subnet| Ok(subnet.id.clone()))
         });
-        ResolvedFixedIp { subnet, ip_address: fixed.ip_address.clone() }
+        let address = fixed.ip_address.as_deref().and_then(|text| {
+            let what = format!("{}.{field}.ipAddress", found.field);
+            text.parse().map_err(|_| found.problem(&what, &format!("{text:?} is no address"), false)).ok()
+        });
+        (subnet, address)
     });
     let known = wanted.subnet_ids.iter().cloned();
-    given.chain(known.map(|id| ResolvedFixedIp { subnet: Some(id), ip_address: None })).collect()
+    given.chain(known.map(|id| (Some(id), None))).collect()
+}
+
+fn recorded((subnet, address): &(Option<String>, Option<IpAddr>)) -> ResolvedFixedIp {
+    ResolvedFixedIp { subnet: subnet.clone(), ip_address: address.map(|address| address.to_string()) }
 }

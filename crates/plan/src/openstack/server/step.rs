@@ -1,6 +1,7 @@
 //! The calls to the cloud.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use hangar_api::conditions::Bad;
 use hangar_api::infrastructure::v1beta1::ResolvedPort;
@@ -16,11 +17,20 @@ pub type Step = flow::Step<Never, Never, ServerStep>;
 /// One call to the cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerStep {
-    CreatePort(Box<ResolvedPort>),
+    CreatePort(Box<NewPort>),
     TagPort { name: String, id: String, tags: Vec<String> },
     CreateServer(Box<NewServer>),
     DeleteServer { name: String, id: String },
     DeletePort { name: String, id: String },
+}
+
+/// A port to make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPort {
+    /// As it is recorded.
+    pub resolved: ResolvedPort,
+    /// Its addresses, as asked for: on which subnet, and which.
+    pub addresses: Vec<(Option<String>, Option<IpAddr>)>,
 }
 
 /// A server to make.
@@ -59,7 +69,7 @@ impl ServerStep {
 impl Identified for ServerStep {
     fn id(&self) -> StepId {
         match self {
-            Self::CreatePort(port) => StepId::new("create", "port", &port.name),
+            Self::CreatePort(port) => StepId::new("create", "port", &port.resolved.name),
             Self::TagPort { name, .. } => StepId::new("tag", "port", name),
             Self::CreateServer(server) => StepId::new("create", "server", &server.name),
             Self::DeleteServer { name, .. } => StepId::new("delete", "server", name),

@@ -137,8 +137,15 @@ impl World for Jump {
             // The only one: it is known what became of a request.
             Step::Write(_) => self.requested_at = None,
             Step::Cloud(ServerStep::CreatePort(port)) => {
-                assert!(carries_mark(&port.description, "owner-1") && port.network_id == "network-1");
-                self.ports.push(Port { id: new_id.clone(), name: port.name.clone(), ..Port::default() });
+                assert!(
+                    carries_mark(&port.resolved.description, "owner-1")
+                        && port.resolved.network_id == "network-1"
+                );
+                self.ports.push(Port {
+                    id: new_id.clone(),
+                    name: port.resolved.name.clone(),
+                    ..Port::default()
+                });
                 return Outcome::Created(new_id);
             }
             Step::Cloud(ServerStep::CreateServer(new)) => {

@@ -72,8 +72,7 @@ impl Cloud {
             id: "shared-subnet".to_owned(),
             name: "shared".to_owned(),
             network_id: "shared-network".to_owned(),
-            cidr: "10.9.0.0/24".to_owned(),
-            ip_version: 4,
+            cidr: "10.9.0.0/24".parse().unwrap(),
             ..Subnet::default()
         });
         self.routers.push(Router {
@@ -283,7 +282,11 @@ impl World for Cloud {
         };
         match step {
             NetworkStep::CreateNetwork { name, .. } => self.networks.push(network(&id, &name)),
-            NetworkStep::CreateSubnet { name, network_id, cidr, dns_nameservers, .. } => {
+            NetworkStep::CreateSubnet {
+                name,
+                network_id,
+                subnet: NewSubnet { cidr, dns_nameservers, .. },
+            } => {
                 if self.subnets.iter().any(|subnet| subnet.network_id == network_id && subnet.cidr == cidr) {
                     return Outcome::refused("overlaps with another subnet");
                 }
@@ -292,7 +295,6 @@ impl World for Cloud {
                     name,
                     network_id,
                     cidr,
-                    ip_version: 4,
                     dns_nameservers,
                     tags: Vec::new(),
                 });
@@ -307,7 +309,7 @@ impl World for Cloud {
                 id: id.clone(),
                 name,
                 gateway_network_id: Some(gateway_network_id),
-                gateway_addresses: vec!["203.0.113.7".to_owned()],
+                gateway_addresses: vec!["203.0.113.7".parse().unwrap()],
                 tags: Vec::new(),
             }),
             NetworkStep::AddInterface { router_id, subnet_id, .. } => {

@@ -106,7 +106,7 @@ impl Cloud {
         for port in self.ports.iter_mut().filter(|port| new.port_ids.contains(&port.id)) {
             id.clone_into(&mut port.device_id);
         }
-        let address = Address { address: "10.6.0.5".to_owned(), is_floating: false };
+        let address = Address { address: "10.6.0.5".parse().unwrap(), is_floating: false };
         self.servers.push(Server {
             id: id.to_owned(),
             name: new.name,
@@ -227,7 +227,7 @@ pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus>
         assert!(!needs_claim || observed.owner_id().is_some(), "{step:?} before the claim");
         assert!(!format!("{step:?}").contains("88, 88"), "user data is shown");
         if let Step::Cloud(ServerStep::CreatePort(port)) = step {
-            assert!(port.description.ends_with("for owner owner-1"), "{port:?}");
+            assert!(port.resolved.description.ends_with("for owner owner-1"), "{port:?}");
         }
         if let Step::Cloud(ServerStep::CreateServer(server)) = step {
             assert!(!server.port_ids.is_empty());
@@ -361,7 +361,7 @@ impl World for Cloud {
         };
         match step {
             ServerStep::CreatePort(port) => {
-                self.ports.push(Port { id: id.clone(), name: port.name.clone(), ..Port::default() });
+                self.ports.push(Port { id: id.clone(), name: port.resolved.name.clone(), ..Port::default() });
                 return Outcome::Created(id);
             }
             ServerStep::TagPort { id, tags, .. } => {
