@@ -37,7 +37,7 @@ use super::pod::{Files, Template, container};
 use super::validate::Validated;
 use crate::flow::Read;
 use crate::pieces::{
-    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting,
+    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting, service,
     service_port, texts, writable_mount,
 };
 
@@ -233,8 +233,7 @@ fn governing_service(validated: &Validated<'_>) -> Service {
         ports: Some(vec![service_port("metrics", METRICS_PORT, "TCP")]),
         ..members_service(validated.selector(Component::Etcd))
     };
-    let metadata = validated.metadata(validated.names.etcd_service(), Component::Etcd);
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    service(validated.metadata(validated.names.etcd_service(), Component::Etcd), spec)
 }
 
 fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
@@ -245,8 +244,7 @@ fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
         ports: Some(vec![service_port("client", CLIENT_PORT, "TCP"), service_port("peer", PEER_PORT, "TCP")]),
         ..members_service(selector)
     };
-    let metadata = validated.metadata(validated.names.etcd_member_service(ordinal), Component::Etcd);
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    service(validated.metadata(validated.names.etcd_member_service(ordinal), Component::Etcd), spec)
 }
 
 /// Members must find each other before any of them is ready.
