@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{DeploymentStrategy, RollingUpdateDeployment};
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, Deployment, DeploymentSpec, DeploymentStrategy,
+    RollingUpdateDeployment,
+};
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction,
-    ObjectFieldSelector, PodSecurityContext, Probe, ResourceRequirements, SeccompProfile, SecurityContext,
-    ServicePort, Toleration, TopologySpreadConstraint, Volume, VolumeMount,
+    ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
+    SeccompProfile, SecurityContext, Service, ServicePort, ServiceSpec, Toleration, TopologySpreadConstraint,
+    Volume, VolumeMount,
 };
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// No root, no name: any id that no file of the images belongs to.
@@ -170,6 +174,54 @@ pub fn rolling(surge: i32, unavailable: i32) -> DeploymentStrategy {
             max_unavailable: Some(IntOrString::Int(unavailable)),
         }),
     }
+}
+
+/// Pods with these labels and annotations.
+pub fn template(
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    spec: PodSpec,
+) -> PodTemplateSpec {
+    let annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+    let metadata = ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() };
+    PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
+}
+
+pub fn deployment(
+    metadata: ObjectMeta,
+    replicas: i32,
+    strategy: impl Into<Option<DeploymentStrategy>>,
+    selector: BTreeMap<String, String>,
+    template: PodTemplateSpec,
+) -> Deployment {
+    let spec = DeploymentSpec {
+        replicas: Some(replicas),
+        strategy: strategy.into(),
+        selector: selecting(selector),
+        template,
+        ..DeploymentSpec::default()
+    };
+    Deployment { metadata, spec: Some(spec), ..Deployment::default() }
+}
+
+/// A DaemonSet that replaces its pods node by node.
+pub fn daemon_set(
+    metadata: ObjectMeta,
+    selector: BTreeMap<String, String>,
+    template: PodTemplateSpec,
+) -> DaemonSet {
+    let rolling = DaemonSetUpdateStrategy { type_: Some("RollingUpdate".to_owned()), rolling_update: None };
+    let spec = DaemonSetSpec {
+        selector: selecting(selector),
+        update_strategy: Some(rolling),
+        template,
+        ..DaemonSetSpec::default()
+    };
+    DaemonSet { metadata, spec: Some(spec), ..DaemonSet::default() }
+}
+
+pub fn service(metadata: ObjectMeta, spec: ServiceSpec) -> Service {
+    Service { metadata, spec: Some(spec), ..Service::default() }
 }
 
 pub fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> PolicyRule {

@@ -183,7 +183,7 @@ async fn a_broken_connection_makes_reads_unknown_after_a_while_and_a_list_heals(
 async fn a_change_names_the_owners_of_both_sides() {
     let watch = watch();
     let queue = WorkQueue::default();
-    watch.feed(&queue, |change| change.controllers::<Cluster>());
+    watch.feed(&queue, Change::controllers::<Cluster>);
     list(&watch, [map("a", "1", 1)]);
     assert_eq!(queue.next().await, key("blue"));
     queue.done(&key("blue"));

@@ -53,12 +53,12 @@ pub(super) fn watched(
             let of = by_cluster(watches);
             move |change| of(change.named_by(CLUSTER_NAME_LABEL))
         })
-        .watches(watches.config_maps(), |change| change.controllers::<HostedControlPlane>())
-        .watches(watches.services(), |change| change.controllers::<HostedControlPlane>())
-        .watches(watches.stateful_sets(), |change| change.controllers::<HostedControlPlane>())
-        .watches(watches.deployments(), |change| change.controllers::<HostedControlPlane>())
-        .watches(watches.pod_disruption_budgets(), |change| change.controllers::<HostedControlPlane>())
-        .watches(watches.network_policies(), |change| change.controllers::<HostedControlPlane>())
+        .watches(watches.config_maps(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.services(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.stateful_sets(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.deployments(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.pod_disruption_budgets(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.network_policies(), Change::controllers::<HostedControlPlane>)
 }
 
 /// The control planes of a Cluster: the one it names, and those that say they are its.

@@ -1,13 +1,14 @@
 //! CoreDNS: names of a cluster's Services and pods; everything else goes to its upstream.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use hangar_api::contract::Endpoint;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, Container, PodSpec, PodTemplateSpec, Service, ServiceSpec, Toleration, Volume,
+    ConfigMapVolumeSource, Container, PodSpec, Service, ServiceSpec, Toleration, Volume,
 };
-use kube::core::{DynamicObject, ObjectMeta};
+use kube::core::DynamicObject;
 
 use super::object::tenant;
 use super::pod::{container, items};
@@ -17,8 +18,8 @@ use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::flow::dynamic;
 use crate::pieces::{
-    container_port, default_profile, mount, pairs, probe, restricted, rolling, rule, selecting, service_port,
-    spread,
+    container_port, default_profile, deployment, mount, pairs, probe, restricted, rolling, rule, service,
+    service_port, spread, template,
 };
 
 const NAMESPACE: &str = "kube-system";
@@ -130,27 +131,24 @@ impl CoreDns<'_> {
     fn service(&self) -> Service {
         let labels =
             [(LABEL, SERVICE), ("kubernetes.io/cluster-service", "true"), ("kubernetes.io/name", "CoreDNS")];
-        Service {
-            metadata: tenant(Some(NAMESPACE), SERVICE, labels),
-            spec: Some(ServiceSpec {
-                cluster_ip: Some(self.address.to_string()),
-                selector: Some(pairs([(LABEL, SERVICE)])),
-                ports: Some(vec![
-                    service_port("dns", 53, "UDP"),
-                    service_port("dns-tcp", 53, "TCP"),
-                    service_port("metrics", 9153, "TCP"),
-                ]),
-                ..ServiceSpec::default()
-            }),
-            ..Service::default()
-        }
+        let spec = ServiceSpec {
+            cluster_ip: Some(self.address.to_string()),
+            selector: Some(pairs([(LABEL, SERVICE)])),
+            ports: Some(vec![
+                service_port("dns", 53, "UDP"),
+                service_port("dns-tcp", 53, "TCP"),
+                service_port("metrics", 9153, "TCP"),
+            ]),
+            ..ServiceSpec::default()
+        };
+        service(tenant(Some(NAMESPACE), SERVICE, labels), spec)
     }
 
     fn deployment(&self) -> Deployment {
         let labels = || pairs([(LABEL, SERVICE)]);
         let settings = ConfigMapVolumeSource {
             name: NAME.to_owned(),
-            items: items(&[("Corefile", "Corefile")]),
+            items: Some(items(&[("Corefile", "Corefile")])),
             ..ConfigMapVolumeSource::default()
         };
         let pod = PodSpec {
@@ -168,18 +166,9 @@ impl CoreDns<'_> {
             }]),
             ..PodSpec::default()
         };
-        let metadata = ObjectMeta { labels: Some(labels()), ..ObjectMeta::default() };
-        Deployment {
-            metadata: tenant(Some(NAMESPACE), NAME, [(LABEL, SERVICE)]),
-            spec: Some(DeploymentSpec {
-                replicas: Some(self.replicas),
-                selector: selecting(labels()),
-                strategy: Some(rolling(1, 0)),
-                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
-                ..DeploymentSpec::default()
-            }),
-            ..Deployment::default()
-        }
+        let metadata = tenant(Some(NAMESPACE), NAME, [(LABEL, SERVICE)]);
+        let template = template(labels(), BTreeMap::new(), pod);
+        deployment(metadata, self.replicas, rolling(1, 0), labels(), template)
     }
 
     fn server(&self) -> Container {

@@ -40,7 +40,7 @@ use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
 use crate::pieces::{
-    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting,
+    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting, service,
     service_port, texts, writable_mount,
 };
 
@@ -224,8 +224,7 @@ fn governing_service(validated: &Validated<'_>) -> Service {
         ports: Some(vec![service_port("metrics", METRICS_PORT, "TCP")]),
         ..members_service(validated.selector(Component::Etcd))
     };
-    let metadata = validated.metadata(validated.names.etcd_service(), Component::Etcd);
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    service(validated.metadata(validated.names.etcd_service(), Component::Etcd), spec)
 }
 
 fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
@@ -236,8 +235,7 @@ fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
         ports: Some(vec![service_port("client", CLIENT_PORT, "TCP"), service_port("peer", PEER_PORT, "TCP")]),
         ..members_service(selector)
     };
-    let metadata = validated.metadata(validated.names.etcd_member_service(ordinal), Component::Etcd);
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    service(validated.metadata(validated.names.etcd_member_service(ordinal), Component::Etcd), spec)
 }
 
 /// Members must find each other before any of them is ready.

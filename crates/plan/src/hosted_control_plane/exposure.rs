@@ -22,7 +22,7 @@ use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
-use crate::pieces::service_port;
+use crate::pieces::{self, service_port};
 
 /// The two Services.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -198,5 +198,5 @@ fn service(validated: &Validated<'_>, door: Door) -> Service {
     let target_port = Some(IntOrString::Int(target.into()));
     let port = service_port(door.port_name(), port, "TCP");
     spec.ports = Some(vec![ServicePort { target_port, node_port, ..port }]);
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    pieces::service(metadata, spec)
 }

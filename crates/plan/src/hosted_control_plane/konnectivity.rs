@@ -7,13 +7,12 @@
 
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::Container as Settings;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     Container, EmptyDirVolumeSource, HostAlias, Lifecycle, LifecycleHandler, PodSecurityContext, PodSpec,
-    PodTemplateSpec, ProjectedVolumeSource, ServiceAccountTokenProjection, SleepAction, Volume,
-    VolumeProjection,
+    ProjectedVolumeSource, ServiceAccountTokenProjection, SleepAction, Volume, VolumeProjection,
 };
-use kube::core::{DynamicObject, ObjectMeta};
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::api_server::KONNECTIVITY_KEY;
@@ -29,8 +28,8 @@ use super::validate::{KONNECTIVITY_PORT, Validated};
 use super::version::konnectivity_tag;
 use crate::flow::dynamic;
 use crate::pieces::{
-    USER, config_map_volume, container_port, field_variable, mount, nobody, pairs, probe, rolling, rule,
-    selecting, spread, writable_mount,
+    USER, config_map_volume, container_port, deployment, field_variable, mount, nobody, pairs, probe,
+    rolling, rule, spread, template, writable_mount,
 };
 
 pub(super) const PKI: &str = "/etc/konnectivity";
@@ -165,23 +164,10 @@ fn agent_deployment(validated: &Validated<'_>, server: &Endpoint, restart: &str,
         volumes: Some(vec![config_map_volume("settings", AGENT), token_volume()]),
         ..PodSpec::default()
     };
-    let metadata = ObjectMeta {
-        labels: Some(pairs(LABELS)),
-        annotations: Some(pairs([(SETTINGS_ANNOTATION, restart)])),
-        ..ObjectMeta::default()
-    };
-    Deployment {
-        metadata: tenant(Some(NAMESPACE), AGENT, LABELS),
-        spec: Some(DeploymentSpec {
-            replicas: Some(pods_wanted(given.replicas, nodes)),
-            selector: selecting(pairs(LABELS)),
-            // Two on one node would fight for its ports.
-            strategy: Some(rolling(0, 1)),
-            template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+    let metadata = tenant(Some(NAMESPACE), AGENT, LABELS);
+    let template = template(pairs(LABELS), pairs([(SETTINGS_ANNOTATION, restart)]), pod);
+    // Two on one node would fight for its ports.
+    deployment(metadata, pods_wanted(given.replicas, nodes), rolling(0, 1), pairs(LABELS), template)
 }
 
 /// The token by which the server knows agents.

@@ -4,9 +4,9 @@
 //! that are namespaces.
 
 use hangar_api::contract::Endpoint;
-use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy};
-use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, SecurityContext};
-use kube::core::{DynamicObject, ObjectMeta};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Container, PodSpec, SecurityContext};
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::api_server::joined;
@@ -20,7 +20,9 @@ use super::tenant_pod::config_map;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::flow::dynamic;
-use crate::pieces::{config_map_volume, field_variable, mount, pairs, probe, selecting, texts, toleration};
+use crate::pieces::{
+    config_map_volume, daemon_set, field_variable, mount, pairs, probe, template, texts, toleration,
+};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-proxy";
@@ -125,24 +127,8 @@ impl KubeProxy<'_> {
             volumes: Some(vec![config_map_volume("settings", NAME)]),
             ..PodSpec::default()
         };
-        let metadata = ObjectMeta {
-            labels: Some(pairs(LABELS)),
-            annotations: Some(pairs([(SETTINGS_ANNOTATION, settings)])),
-            ..ObjectMeta::default()
-        };
-        DaemonSet {
-            metadata: tenant(Some(NAMESPACE), NAME, LABELS),
-            spec: Some(DaemonSetSpec {
-                selector: selecting(pairs(LABELS)),
-                update_strategy: Some(DaemonSetUpdateStrategy {
-                    type_: Some("RollingUpdate".to_owned()),
-                    rolling_update: None,
-                }),
-                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod) },
-                ..DaemonSetSpec::default()
-            }),
-            ..DaemonSet::default()
-        }
+        let template = template(pairs(LABELS), pairs([(SETTINGS_ANNOTATION, settings)]), pod);
+        daemon_set(tenant(Some(NAMESPACE), NAME, LABELS), pairs(LABELS), template)
     }
 
     fn proxy(&self) -> Container {

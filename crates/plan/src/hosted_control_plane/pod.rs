@@ -7,18 +7,17 @@
 use std::collections::BTreeMap;
 
 use hangar_api::controlplane::v1alpha1::{Container as Settings, Image, ImagePullPolicy};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec,
     ProjectedVolumeSource, SecretProjection, Volume, VolumeProjection,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::material::{Material, keys};
 use super::names::{Component, VERSION_LABEL};
 use super::trust::BUNDLE;
 use super::validate::Validated;
-use crate::pieces::{USER, nobody, plain_container, rolling, selecting, spread};
+use crate::pieces::{USER, deployment, nobody, plain_container, rolling, spread, template};
 
 /// Files from Secrets: for the pod's group, which is what the user above has.
 const SECRET_MODE: i32 = 0o440;
@@ -114,7 +113,7 @@ impl Files {
         files: &[(&str, &str)],
     ) -> Self {
         let name = validated.names.secret(material);
-        let secret = SecretProjection { name, items: items(files), optional: None };
+        let secret = SecretProjection { name, items: Some(items(files)), optional: None };
         self.0.push(VolumeProjection { secret: Some(secret), ..VolumeProjection::default() });
         self
     }
@@ -132,7 +131,8 @@ impl Files {
 
     /// Files of a ConfigMap: key and file name.
     pub(super) fn config_map(mut self, name: &str, files: &[(&str, &str)]) -> Self {
-        let config_map = ConfigMapProjection { name: name.to_owned(), items: items(files), optional: None };
+        let config_map =
+            ConfigMapProjection { name: name.to_owned(), items: Some(items(files)), optional: None };
         self.0.push(VolumeProjection { config_map: Some(config_map), ..VolumeProjection::default() });
         self
     }
@@ -143,13 +143,13 @@ impl Files {
     }
 }
 
-pub(super) fn items(files: &[(&str, &str)]) -> Option<Vec<KeyToPath>> {
+pub(super) fn items(files: &[(&str, &str)]) -> Vec<KeyToPath> {
     let item = |(key, path): &(&str, &str)| KeyToPath {
         key: (*key).to_owned(),
         path: (*path).to_owned(),
         mode: None,
     };
-    Some(files.iter().map(item).collect())
+    files.iter().map(item).collect()
 }
 
 /// A pod template of a component.
@@ -182,24 +182,13 @@ impl Template {
             priority_class_name: self.priority_class,
             ..PodSpec::default()
         };
-        let annotations = Some(self.annotations).filter(|annotations| !annotations.is_empty());
-        let metadata = ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() };
-        PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
+        template(labels, self.annotations, spec)
     }
 
     /// A Deployment of these pods, which are not fewer than wanted at any moment.
     pub(super) fn deployment(self, validated: &Validated<'_>, name: String, replicas: i32) -> Deployment {
-        let component = self.component;
-        Deployment {
-            metadata: validated.metadata(name, component),
-            spec: Some(DeploymentSpec {
-                replicas: Some(replicas),
-                strategy: Some(rolling(1, 0)),
-                selector: selecting(validated.selector(component)),
-                template: self.render(validated),
-                ..DeploymentSpec::default()
-            }),
-            ..Deployment::default()
-        }
+        let selector = validated.selector(self.component);
+        let metadata = validated.metadata(name, self.component);
+        deployment(metadata, replicas, rolling(1, 0), selector, self.render(validated))
     }
 }

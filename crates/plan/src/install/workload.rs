@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    Container, EnvVar, HTTPGetAction, Namespace, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
-    Service, ServiceAccount, ServicePort, ServiceSpec,
+    Container, EnvVar, HTTPGetAction, Namespace, PodSpec, Probe, ResourceRequirements, Service,
+    ServiceAccount, ServicePort, ServiceSpec,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::webhooks::WEBHOOK_SERVICE_PORT;
 use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports};
 use crate::pieces::{
-    container_port, field_variable, nobody, quantities, restricted, selecting, spread, toleration, variable,
+    self, container_port, field_variable, nobody, quantities, restricted, selecting, spread, template,
+    toleration, variable,
 };
 
 /// Longer than the manager's own deadline for an orderly stop.
@@ -96,22 +97,9 @@ pub(super) fn deployment(options: &Options) -> Deployment {
         topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", selector())]),
         ..PodSpec::default()
     };
-    Deployment {
-        metadata: metadata(NAME, Some(&options.namespace)),
-        spec: Some(DeploymentSpec {
-            replicas: Some(i32::from(options.replicas)),
-            selector: selecting(selector()),
-            template: PodTemplateSpec {
-                metadata: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                    labels: Some(pod_labels()),
-                    ..Default::default()
-                }),
-                spec: Some(pod),
-            },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+    let metadata = metadata(NAME, Some(&options.namespace));
+    let template = template(pod_labels(), BTreeMap::new(), pod);
+    pieces::deployment(metadata, i32::from(options.replicas), None, selector(), template)
 }
 
 fn container(options: &Options) -> Container {

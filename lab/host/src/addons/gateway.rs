@@ -6,8 +6,8 @@
 
 use std::net::Ipv4Addr;
 
-use hangar_plan::pieces::{USER, container_port, pairs, probe, rolling, rule, selecting, service_port};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use hangar_plan::pieces::{self, USER, container_port, pairs, probe, rolling, rule, service_port};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     Container, Namespace, PodSecurityContext, PodSpec, Service, ServiceSpec, Sysctl,
 };
@@ -101,7 +101,7 @@ fn service(gateway: &GatewayOptions) -> Service {
         ports: Some(vec![service_port(LISTENER, PORT, "TCP")]),
         ..ServiceSpec::default()
     };
-    Service { metadata, spec: Some(spec), ..Service::default() }
+    pieces::service(metadata, spec)
 }
 
 fn deployment(options: &AddonOptions) -> Deployment {
@@ -125,17 +125,9 @@ fn deployment(options: &AddonOptions) -> Deployment {
         containers: vec![container],
         ..PodSpec::default()
     };
-    Deployment {
-        metadata: pod::metadata(NAMESPACE, TRAEFIK),
-        spec: Some(DeploymentSpec {
-            replicas: Some(1),
-            selector: selecting(pairs([(pod::NAME_LABEL, TRAEFIK)])),
-            strategy: Some(rolling(1, 0)),
-            template: pod::template(TRAEFIK, spec),
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+    let selector = pairs([(pod::NAME_LABEL, TRAEFIK)]);
+    let template = pod::template(TRAEFIK, spec);
+    pieces::deployment(pod::metadata(NAMESPACE, TRAEFIK), 1, rolling(1, 0), selector, template)
 }
 
 fn arguments() -> Vec<String> {

@@ -2,10 +2,8 @@
 //! provider hands the addresses out. The host and every machine on that network reach them.
 
 use hangar_plan::hosted_control_plane::addons::config_map;
-use hangar_plan::pieces::{field_variable, pairs, restricted, rule, selecting, texts};
-use k8s_openapi::api::apps::v1::{
-    DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, Deployment, DeploymentSpec, DeploymentStrategy,
-};
+use hangar_plan::pieces::{daemon_set, deployment, field_variable, pairs, restricted, rule, texts};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentStrategy};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
@@ -78,19 +76,8 @@ fn speaker(options: &AddonOptions) -> DaemonSet {
         containers: vec![container],
         ..PodSpec::default()
     };
-    DaemonSet {
-        metadata: pod::metadata(NAMESPACE, NAME),
-        spec: Some(DaemonSetSpec {
-            selector: selecting(pairs([(pod::NAME_LABEL, NAME)])),
-            update_strategy: Some(DaemonSetUpdateStrategy {
-                type_: Some("RollingUpdate".to_owned()),
-                rolling_update: None,
-            }),
-            template: pod::template(NAME, spec),
-            ..DaemonSetSpec::default()
-        }),
-        ..DaemonSet::default()
-    }
+    let selector = pairs([(pod::NAME_LABEL, NAME)]);
+    daemon_set(pod::metadata(NAMESPACE, NAME), selector, pod::template(NAME, spec))
 }
 
 /// Chooses the addresses. One at a time and without an election: after a crash the next one works at once.
@@ -105,15 +92,7 @@ fn allocator(options: &AddonOptions) -> Deployment {
         containers: vec![container],
         ..PodSpec::default()
     };
-    Deployment {
-        metadata: pod::metadata(NAMESPACE, ALLOCATOR),
-        spec: Some(DeploymentSpec {
-            replicas: Some(1),
-            selector: selecting(pairs([(pod::NAME_LABEL, ALLOCATOR)])),
-            strategy: Some(DeploymentStrategy { type_: Some("Recreate".to_owned()), rolling_update: None }),
-            template: pod::template(ALLOCATOR, spec),
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+    let strategy = DeploymentStrategy { type_: Some("Recreate".to_owned()), rolling_update: None };
+    let selector = pairs([(pod::NAME_LABEL, ALLOCATOR)]);
+    deployment(pod::metadata(NAMESPACE, ALLOCATOR), 1, strategy, selector, pod::template(ALLOCATOR, spec))
 }

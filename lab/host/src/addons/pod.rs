@@ -1,9 +1,11 @@
 //! Pieces that every add-on's pod and every account has, beyond those that tenants' add-ons have too.
 
+use std::collections::BTreeMap;
+
 use hangar_plan::hosted_control_plane::addons::{
     account, api_server_environment, cluster_role, cluster_role_binding, subject_account,
 };
-use hangar_plan::pieces::{pairs, plain_container, toleration};
+use hangar_plan::pieces::{self, pairs, plain_container, toleration};
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::{DynamicObject, ObjectMeta};
@@ -54,11 +56,10 @@ pub(super) fn container(options: &AddonOptions, name: &str, image: &str, memory:
 
 /// The pods of an add-on, under the account of its name, wherever there is a node.
 pub(super) fn template(name: &str, spec: PodSpec) -> PodTemplateSpec {
-    let metadata = ObjectMeta { labels: Some(pairs([(NAME_LABEL, name)])), ..ObjectMeta::default() };
     let spec = PodSpec {
         service_account_name: Some(name.to_owned()),
         tolerations: Some(vec![toleration(None, None)]),
         ..spec
     };
-    PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
+    pieces::template(pairs([(NAME_LABEL, name)]), BTreeMap::new(), spec)
 }
