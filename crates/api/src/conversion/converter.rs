@@ -110,7 +110,7 @@ impl Converter {
         object: Map<String, Value>,
         versions: &dyn VersionLookup,
     ) -> Map<String, Value> {
-        let source = Parts::of(object, self.kind);
+        let source = Dissected::of(object, self.kind);
         let mut stash = source.stash;
         let mut body = Value::Object((self.up)(source.body.clone()));
         restore(&mut body, None, stash.remove(self.hub));
@@ -136,7 +136,7 @@ impl Converter {
         object: Map<String, Value>,
         versions: &dyn VersionLookup,
     ) -> Map<String, Value> {
-        let source = Parts::of(object, self.kind);
+        let source = Dissected::of(object, self.kind);
         let mut stash = source.stash;
         let namespace = namespace(&source.envelope);
         let down = |versions| {
@@ -162,13 +162,13 @@ impl std::fmt::Debug for Converter {
 }
 
 /// An object taken apart: `spec` and `status`, the stash, and all the rest.
-struct Parts {
+struct Dissected {
     envelope: Map<String, Value>,
     body: Map<String, Value>,
     stash: Stash,
 }
 
-impl Parts {
+impl Dissected {
     fn of(mut object: Map<String, Value>, kind: &str) -> Self {
         let mut body = Map::new();
         for part in ["spec", "status"] {
