@@ -6,8 +6,7 @@
 //! whole time limit holds up everybody else. Reads and writes are recorded apart, for each service: a Nova that lists but
 //! does not create must not look healthy.
 //!
-//! Nothing sleeps here: whoever comes during a pause is told at once, with how long it still lasts. Logins have a record of
-//! their own.
+//! Nothing sleeps here: a call during a pause fails at once, with the time that is left. Logins are recorded apart.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +35,7 @@ struct State {
     /// What a service asked for.
     asked: Option<Pause>,
     /// By service, and whether it is about writes.
-    records: BTreeMap<(Service, bool), Record>,
+    series: BTreeMap<(Service, bool), FailureSeries>,
 }
 
 struct Pause {
@@ -45,7 +44,7 @@ struct Pause {
 }
 
 #[derive(Default)]
-struct Record {
+struct FailureSeries {
     /// Failures in a row.
     failures: u32,
     /// Pauses in a row.
@@ -60,7 +59,7 @@ impl Pause {
     }
 }
 
-impl Record {
+impl FailureSeries {
     fn failed(&mut self, cause: &Error, now: Instant) {
         self.failures += 1;
         // Calls that were under way when the pause began fail too, and say nothing new.
@@ -86,14 +85,14 @@ impl Pauses {
             return Err(asked.told(call, now));
         }
         let key = (call.service, call.verb.is_write());
-        let record = state.records.entry(key).or_default();
-        if let Some(pause) = &record.pause {
-            if record.is_probed || pause.until > now {
+        let series = state.series.entry(key).or_default();
+        if let Some(pause) = &series.pause {
+            if series.is_probed || pause.until > now {
                 return Err(pause.told(call, now));
             }
-            record.is_probed = true;
+            series.is_probed = true;
         }
-        Ok(Permit { pauses: self, key, is_probe: record.is_probed })
+        Ok(Permit { pauses: self, key, is_probe: series.is_probed })
     }
 }
 
@@ -117,11 +116,11 @@ impl Permit<'_> {
                 state.asked = Some(Pause { cause: error.clone(), until });
             }
         }
-        let record = state.records.entry(self.key).or_default();
+        let series = state.series.entry(self.key).or_default();
         match error {
             Some(error) if !says_something(error) => {}
-            Some(error) if is_absence(error) => record.failed(error, now),
-            _ => *record = Record::default(),
+            Some(error) if is_absence(error) => series.failed(error, now),
+            _ => *series = FailureSeries::default(),
         }
     }
 }
@@ -129,9 +128,9 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_probe
-            && let Some(record) = self.pauses.state().records.get_mut(&self.key)
+            && let Some(series) = self.pauses.state().series.get_mut(&self.key)
         {
-            record.is_probed = false;
+            series.is_probed = false;
         }
     }
 }
