@@ -10,23 +10,23 @@
 //!   webhook configurations and CRDs that carry our label, again whenever somebody changes them.
 //!
 //! A change of authority never fails a request: the new authority is trusted everywhere before the first
-//! certificate is signed with it, and the old one stays trusted until the next change. `material` says
+//! certificate is signed with it, and the old one stays trusted until the next change. `certificates` says
 //! which step comes next, without I/O.
 
+mod certificates;
 mod directory;
 mod handlers;
 mod inject;
 mod issued;
 mod keep;
-mod material;
 mod server;
 mod target;
 mod verdict;
 
+pub use certificates::RenewalPolicy;
 pub use directory::CertificateDirectory;
 pub use handlers::Webhooks;
 pub use issued::{CERTIFICATE_SECRET, IssuedCertificate};
-pub use material::RenewalPolicy;
 pub use server::{CertificateSlot, WebhookServer};
 pub use target::WebhookTarget;
 pub use verdict::Verdict;
