@@ -38,8 +38,8 @@ pub(super) struct Waiter {
 
 /// On its way out.
 struct Stopping {
-    stage: Stage,
-    /// When the next stage begins.
+    phase: StopPhase,
+    /// When the next phase begins.
     deadline: Instant,
     /// It is started again once it is gone, whatever its policy.
     again: bool,
@@ -47,7 +47,7 @@ struct Stopping {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum StopPhase {
     Asked,
     Killed,
     GivenUp,
@@ -168,13 +168,13 @@ impl Unit {
             None => {
                 self.terminate();
                 let limit = Duration::from_millis(self.service.stop_limit_milliseconds);
-                let (stage, deadline) = (Stage::Asked, now + limit);
+                let (phase, deadline) = (StopPhase::Asked, now + limit);
                 let waiters = waiter.take().into_iter().collect();
-                self.stopping = Some(Stopping { stage, deadline, again, waiters });
+                self.stopping = Some(Stopping { phase, deadline, again, waiters });
             }
             Some(stopping) => {
-                if stopping.stage == Stage::GivenUp {
-                    stopping.stage = Stage::Killed;
+                if stopping.phase == StopPhase::GivenUp {
+                    stopping.phase = StopPhase::Killed;
                     stopping.deadline = now + KILL_PATIENCE;
                 }
                 stopping.again = again;
@@ -193,20 +193,20 @@ impl Unit {
     pub(super) fn go_on(&mut self, now: Instant) -> Option<Ended> {
         self.stopping.as_ref()?;
         if !self.is_there() {
-            let Stopping { stage, again, waiters, .. } = self.stopping.take()?;
+            let Stopping { phase, again, waiters, .. } = self.stopping.take()?;
             self.rest(again);
-            return Some(Ended { waiters, was_killed: stage != Stage::Asked, again });
+            return Some(Ended { waiters, was_killed: phase != StopPhase::Asked, again });
         }
         let stopping = self.stopping.as_mut()?;
         let name = &self.service.name;
-        match stopping.stage {
-            Stage::Asked if now >= stopping.deadline => {
+        match stopping.phase {
+            StopPhase::Asked if now >= stopping.deadline => {
                 let limit = self.service.stop_limit_milliseconds;
                 note(format_args!("service {name} did not end within {limit} ms of SIGTERM: it is killed"));
-                stopping.stage = Stage::Killed;
+                stopping.phase = StopPhase::Killed;
                 stopping.deadline = now + KILL_PATIENCE;
             }
-            Stage::Killed if now >= stopping.deadline => {
+            StopPhase::Killed if now >= stopping.deadline => {
                 let refusal = format!(
                     "service {name} was killed and does not end: the kernel waits, for a disk or a network file system most \
                      likely (see /proc/PID/stack)"
@@ -215,11 +215,11 @@ impl Unit {
                 for waiter in stopping.waiters.drain(..) {
                     let _ = waiter.reply.send(Response::refused(refusal.clone()));
                 }
-                stopping.stage = Stage::GivenUp;
+                stopping.phase = StopPhase::GivenUp;
             }
             _ => {}
         }
-        if stopping.stage != Stage::Asked {
+        if stopping.phase != StopPhase::Asked {
             // Each time: one that was about to be killed may have had a child a moment before.
             self.signal(Signal::KILL);
         }
@@ -236,7 +236,7 @@ impl Unit {
     /// How long nothing can change by itself; `None` for "until an event".
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
         match &self.stopping {
-            Some(stopping) if stopping.stage == Stage::GivenUp => Some(SELDOM),
+            Some(stopping) if stopping.phase == StopPhase::GivenUp => Some(SELDOM),
             Some(_) => Some(LOOK),
             None if !self.is_pending() => None,
             None => match self.not_before {
