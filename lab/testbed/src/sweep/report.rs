@@ -71,8 +71,8 @@ impl From<NeverFired> for Failure {
 
 /// What became of the chosen cases.
 #[derive(Debug)]
-#[must_use = "failures are in it: see Report::verdict"]
-pub struct Report {
+#[must_use = "failures are in it: see SweepReport::verdict"]
+pub struct SweepReport {
     /// The writes of the run without faults, in order.
     pub points: Vec<CallPoint>,
     /// How many cases were chosen.
@@ -84,7 +84,7 @@ pub struct Report {
     pub unreached: Vec<Case>,
 }
 
-impl Report {
+impl SweepReport {
     pub(super) fn new(points: &[CallPoint], chosen: usize) -> Self {
         Self {
             points: points.to_vec(),
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SweepReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} cases at {} writes", self.tried.len(), self.points.len())?;
         for (count, what) in [
