@@ -27,7 +27,7 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
             let mut state = shared.lock();
             let now = state.now();
             let is_bound = state.model.bind_ports(now);
-            if state.model.fail_doomed(now) || is_bound {
+            if state.model.fail_servers(now) || is_bound {
                 shared.commit(&mut state);
             }
             let due = state.model.next_binding().map(|at| at.duration_since(now));

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::fault::{Armed, Rule};
+use crate::fault::{Armed, FaultRule};
 use crate::model::{Draw, Model};
 use crate::shared::Shared;
 use crate::{engine, http, store};
@@ -103,7 +103,7 @@ impl Handle {
     }
 
     /// Lets calls go wrong.
-    pub fn arm(&self, rule: Rule) {
+    pub fn arm(&self, rule: FaultRule) {
         self.shared.lock().faults.arm(rule);
     }
 

@@ -4,9 +4,9 @@
 //! the same again, it repairs what is missing and removes what is no longer there.
 
 pub mod namespaces;
-mod record;
+mod recording;
 
-pub use record::Record;
+pub use recording::RecordingDriver;
 
 use std::future::Future;
 

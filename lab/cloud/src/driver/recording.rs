@@ -11,19 +11,19 @@ use crate::topology::Topology;
 
 /// Says that servers run as soon as it hears of them.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct RecordingDriver {
     /// Whether each server that was seen should run.
     seen: Mutex<BTreeMap<Uuid, bool>>,
 }
 
-impl Record {
+impl RecordingDriver {
     /// Servers run at once.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Driver for Record {
+impl Driver for RecordingDriver {
     async fn realise(&self, topology: &Topology, events: &UnboundedSender<Event>) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed channel means that nobody listens any more.
