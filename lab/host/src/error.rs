@@ -1,4 +1,4 @@
-//! What can go wrong, with the step it happened in, where to read more, and what usually helps.
+//! What can go wrong, with the phase it happened in, where to read more, and what usually helps.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipnet::Ipv4Net;
 
-use crate::progress::Step;
+use crate::progress::Phase;
 
 /// Result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -14,9 +14,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A step of `up` or `down` failed.
+    /// A phase of `up` or `down` failed.
     #[error("{0}")]
-    Step(Box<StepError>),
+    Phase(Box<PhaseError>),
     /// Machines or their networks.
     #[error(transparent)]
     Machine(#[from] hangar_machine::Error),
@@ -106,19 +106,19 @@ pub enum Error {
     },
 }
 
-/// A step that failed.
+/// A phase that failed.
 #[derive(Debug)]
-pub struct StepError {
-    pub step: Step,
+pub struct PhaseError {
+    pub phase: Phase,
     pub cause: Error,
     /// Where to read more.
     pub log: Option<PathBuf>,
     pub fix: Option<&'static str>,
 }
 
-impl fmt::Display for StepError {
+impl fmt::Display for PhaseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} failed: {}", self.step, self.cause.with_causes())?;
+        write!(formatter, "{} failed: {}", self.phase, self.cause.with_causes())?;
         if let Some(log) = &self.log {
             write!(formatter, "\n  log: {}", log.display())?;
         }

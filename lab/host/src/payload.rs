@@ -8,7 +8,7 @@ use crate::addresses::Addresses;
 use crate::management::API_SERVER_PORT;
 
 /// Something that goes into the cluster as soon as its API server answers, while the node and the other pods get
-/// ready. It is the step [`crate::Step::Hangar`].
+/// ready. It is the phase [`crate::Phase::Hangar`].
 pub trait Payload: Send + Sync {
     /// Puts it there and waits until it works. Every `up` calls it: it looks first and does only what is missing.
     fn install<'a>(&'a self, cluster: &'a Cluster) -> Installing<'a>;

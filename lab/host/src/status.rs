@@ -11,7 +11,7 @@ use crate::cluster;
 use crate::error::{Result, Trying};
 use crate::management::NAME;
 use crate::one_host::OneHost;
-use crate::steps::blocking;
+use crate::phases::blocking;
 
 /// A machine and its services.
 #[derive(Debug, Clone)]

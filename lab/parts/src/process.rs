@@ -148,16 +148,16 @@ impl Process {
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         let status = self.child.try_wait().context("wait for", Path::new(&self.name))?;
         if status.is_some() {
-            self.sweep()?;
+            self.kill_group()?;
         }
         Ok(status)
     }
 
     /// Kills what the ended process left behind in its group, once.
-    fn sweep(&mut self) -> Result<()> {
-        let swept = self.signal(Signal::KILL);
+    fn kill_group(&mut self) -> Result<()> {
+        let killed = self.signal(Signal::KILL);
         self.is_over = true;
-        swept
+        killed
     }
 
     /// Asks it to end, and kills it when it has not after the grace period.

@@ -9,7 +9,7 @@ use hangar_operator::{DEFAULT_NAMESPACE, Selection};
 
 use super::environment::EnvironmentArguments;
 use crate::configuration;
-use crate::progress::Steps;
+use crate::progress::Phases;
 
 /// Start or repair everything on this host: management cluster, cloud, Hangar and a first cluster. Needs root.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl Up {
             ..UpOptions::default()
         };
         let manager = Manager { image: reference };
-        let up = host.up(&options, Some(&manager), Arc::new(Steps::new())).await?;
+        let up = host.up(&options, Some(&manager), Arc::new(Phases::new())).await?;
         if let Some(obstacle) = up.outside_obstacle {
             println!("machines and pods cannot reach the outside: {obstacle}");
         }

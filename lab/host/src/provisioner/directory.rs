@@ -53,7 +53,7 @@ impl Directories {
 
     /// Removes empty directories that are not among the known, and returns them. One with content is left alone: it
     /// was in use, and whoever has to know about it is gone.
-    pub(super) fn sweep(&self, known: &BTreeSet<String>) -> Result<Vec<String>, Error> {
+    pub(super) fn remove_leftovers(&self, known: &BTreeSet<String>) -> Result<Vec<String>, Error> {
         let mut removed = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(failed("read", &self.root))? {
             let entry = entry.map_err(failed("read", &self.root))?;
