@@ -14,7 +14,7 @@ use hangar_wire::wire;
 pub struct ObjectReference {
     /// API version of the object, with its group.
     pub api_version: Option<String>,
-    /// A part of the object, as a path into it.
+    /// Path of a field in the object.
     pub field_path: Option<String>,
     /// Kind of the object.
     pub kind: Option<String>,
@@ -22,7 +22,7 @@ pub struct ObjectReference {
     pub name: Option<String>,
     /// Namespace of the object.
     pub namespace: Option<String>,
-    /// The revision of the object that is meant.
+    /// Revision of the referenced object.
     pub resource_version: Option<String>,
     /// Unique id of the object.
     pub uid: Option<String>,

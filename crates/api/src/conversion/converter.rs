@@ -1,7 +1,7 @@
 //! One kind's conversion between a spoke version and the hub.
 //!
 //! [`Convert`] is what a kind implements: four total functions over typed values. They destructure every struct
-//! without `..`, so that a new field does not compile until somebody decided what becomes of it. [`Converter`] is the
+//! without `..`, so that a new field does not compile until its conversion is written. [`Converter`] is the
 //! same behind function pointers over JSON, which is what the registry lists.
 
 use super::lenient;
@@ -198,7 +198,7 @@ fn namespace(envelope: &Map<String, Value>) -> Option<String> {
     envelope.get("metadata")?.get("namespace")?.as_str().map(str::to_owned)
 }
 
-/// Puts back what this version lost earlier, wherever nobody changed it since. `judged` is the document in which
+/// Restores what this version lost earlier, wherever it was not changed since. `judged` is the document in which
 /// "changed" is decided, the body itself if not given.
 fn restore(body: &mut Value, judged: Option<&Value>, differences: Vec<difference::Difference>) {
     let before;
