@@ -1,8 +1,8 @@
 //! Stopping in order: signals become a token, and what must happen before the process ends happens in sequence.
 //!
-//! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once, for whoever is tired of
-//! waiting. The order matters: first nothing new is accepted, then running work ends, then the lease is given back
-//! (never while something may still write), and what was measured on the way is sent last.
+//! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once. The order matters: first nothing
+//! new is accepted, then running work ends, then the lease is given back (never while something may still write), and
+//! what was measured on the way is sent last.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -144,7 +144,7 @@ impl IssuedCertificate {
                 Some(Err(error)) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "watch of the webhook certificate"
+                        "the watch of the webhook certificate failed"
                     );
                 }
                 None => return,
@@ -185,13 +185,13 @@ impl IssuedCertificate {
         }
     }
 
-    /// Creates the Secret unless somebody else does; tries until one of the two is so. Nothing when stopped.
+    /// Creates the Secret unless another replica does; retries until it exists. `None` when stopped.
     async fn create(&self, stop: &CancellationToken) -> Option<()> {
         loop {
             match self.try_create().await {
                 Ok(()) => return Some(()),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "webhook certificate");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "certificate not created");
                 }
             }
             tokio::select! {

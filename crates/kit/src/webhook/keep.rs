@@ -70,7 +70,7 @@ impl IssuedCertificate {
                 return;
             };
             let pause = worked.unwrap_or_else(|error| {
-                tracing::warn!(error = &error as &dyn std::error::Error, "care of the webhook certificate");
+                tracing::warn!(error = &error as &dyn std::error::Error, "webhook certificate not renewed");
                 RETRY
             });
             tokio::select! {
@@ -112,7 +112,7 @@ impl IssuedCertificate {
                         trust.map_or(LONGEST_SLEEP, |moment| moment.saturating_duration_since(Instant::now()))
                     }
                     RenewalStep::AddAuthority | RenewalStep::SignServing => {
-                        tracing::info!(?step, "webhook certificate");
+                        tracing::info!(?step, "renewing the webhook certificate");
                         let next = certificates.after(step, &self.intent, &self.policy, self.now())?;
                         self.write(&next, resource_version).await?;
                         RETRY
@@ -159,7 +159,7 @@ impl IssuedCertificate {
                         error = &error as &dyn std::error::Error,
                         ?kind,
                         name,
-                        "webhook injection"
+                        "cannot write the webhook address and authority"
                     );
                 }
             }
@@ -229,7 +229,7 @@ fn translate<K>(kind: Kind, event: watcher::Result<Event<PartialObjectMeta<K>>>)
         Ok(Event::InitDone) => Some(Change::Listed(kind)),
         Ok(Event::Init) => Some(Change::Listing(kind)),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "watch for webhook injection");
+            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "webhook watch interrupted");
             None
         }
     }
