@@ -1,9 +1,9 @@
 //! When a session leaves its cloud alone.
 //!
-//! Two reasons. A service that says `Retry-After` means whoever uses these credentials, so all calls of the session wait,
-//! to whatever service. And a service that did not answer several times in a row is most likely away: its calls wait for
+//! Two reasons. A `Retry-After` of a service is for all users of these credentials, so all calls of the session wait,
+//! to all services. And a service that did not answer several times in a row is most likely away: its calls wait for
 //! pauses that grow, and when one is over a single call goes ahead to see, because a queue of calls that each take their
-//! whole time limit holds up everybody else. Reads and writes are recorded apart, for each service: a Nova that lists but
+//! whole time limit delays all others. Reads and writes are recorded apart, for each service: a Nova that lists but
 //! does not create must not look healthy.
 //!
 //! Nothing sleeps here: a call during a pause fails at once, with the time that is left. Logins are recorded apart.
@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use crate::{Call, Error, RefusalKind, Service, Verb};
 
-/// The longest that a service can silence a session: nobody asks for more, and a wrong number must not end it for good.
+/// The longest that a service can silence a session: services do not ask for more, and a wrong number must not end it
+/// for good.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// So many failures in a row: more than one read that is repeated.
 const SERIES: u32 = 5;
@@ -96,7 +97,7 @@ impl Pauses {
     }
 }
 
-/// The right to send one call. Dropped without a word, it says nothing about the service.
+/// The right to send one call. Dropped without a result, it says nothing about the service.
 pub(super) struct Permit<'a> {
     pauses: &'a Pauses,
     key: (Service, bool),
@@ -141,13 +142,13 @@ fn asked(error: &Error) -> Option<Duration> {
     error.retry_after().filter(|asked| is_about_load && !asked.is_zero())
 }
 
-/// Whether it tells about the service that was called: a login that failed and a gate do not.
+/// Whether it is about the service that was called: a failed login and a gate are not.
 fn says_something(error: &Error) -> bool {
     let is_login = error.call().is_none_or(|call| call.verb == Verb::Authenticate);
     !is_login && !matches!(error, Error::Stopped { .. } | Error::Paused { .. })
 }
 
-/// Whether nobody was there: no connection, no answer, or a proxy that says so.
+/// Whether the service was away: no connection, no answer, or a proxy that reports it.
 fn is_absence(error: &Error) -> bool {
     match error {
         Error::Unreached { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,
