@@ -1,5 +1,5 @@
-//! Progress for people: a spinner with the elapsed time for each phase at work on a terminal, plain lines when piped. There
-//! a phase that has been silent for a while is mentioned again, so that a long one is not taken for a hanging one.
+//! Progress for users: a spinner with the elapsed time for each running phase on a terminal, plain lines when piped.
+//! When piped, a silent phase is printed again after a while, so that a long one is not taken for a hanging one.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -58,12 +58,12 @@ impl Phases {
     }
 }
 
-/// Whoever listened may have gone (`hangar up 2>&1 | head`); the work goes on.
+/// The reader may be gone (`hangar up 2>&1 | head`); the work goes on.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Mentions silent phases until nobody shows phases any more.
+/// Prints silent phases until the display ends.
 fn remind(works: &Weak<Mutex<Works>>) {
     while let Some(works) = works.upgrade() {
         let mut works = works.lock().unwrap_or_else(PoisonError::into_inner);

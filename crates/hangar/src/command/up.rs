@@ -16,13 +16,13 @@ use crate::progress::Phases;
 pub(crate) struct Up {
     #[command(flatten)]
     environment: EnvironmentArguments,
-    /// With a Gateway (Traefik) and the name *.clusters.hangar.test
+    /// Install a Gateway (Traefik) with the name *.clusters.hangar.test
     #[arg(long)]
     gateway: bool,
-    /// Without a first cluster: only the management cluster, the cloud and Hangar
+    /// Create no first cluster: only the management cluster, the cloud and Hangar
     #[arg(long)]
     no_cluster: bool,
-    /// The private network's addresses [default: a free part of 100.72.0.0/16]
+    /// Address range of the private network [default: a free part of 100.72.0.0/16]
     #[arg(long, value_name = "CIDR")]
     range: Option<ipnet::Ipv4Net>,
 }
