@@ -1,4 +1,4 @@
-//! Faults by rule, for tests: which calls go wrong, and how.
+//! Faults by rule, for tests: which calls go wrong, and with which effect.
 //!
 //! A rule names calls by method, path and a piece of the body, lets the first few pass and fires a number of times.
 //! It counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
@@ -23,7 +23,7 @@ pub struct FaultRule {
     /// How many calls pass before it fires.
     #[serde(default)]
     pub skip: u32,
-    /// How often it fires; for ever without.
+    /// How often it fires; no limit when empty.
     #[serde(default)]
     pub times: Option<u32>,
     #[serde(rename = "action")]
@@ -57,7 +57,7 @@ pub enum Effect {
     CutAfter,
     /// The connection is cut, and nothing is carried out.
     CutBefore,
-    /// The server that it makes ends in ERROR with these words.
+    /// The server that it creates ends in ERROR with this message.
     FailServer {
         /// The fault's message.
         message: String,
@@ -70,7 +70,7 @@ pub struct Armed {
     pub rule: FaultRule,
     /// How many calls it met.
     pub met: u32,
-    /// How many of them it spoilt.
+    /// How many of them it affected.
     pub fired: u32,
 }
 

@@ -57,7 +57,7 @@ impl Cloud {
             tokio::spawn(engine::run(Arc::clone(&shared), Arc::clone(&driver))),
             tokio::spawn(http::accept(listener, Arc::clone(&shared), driver, stop.clone())),
         ];
-        tracing::info!(%address, url = %shared.base_url, "embedded cloud");
+        tracing::info!(%address, url = %shared.base_url, "embedded cloud listening");
         Ok(Handle { address, shared, stop, tasks })
     }
 }

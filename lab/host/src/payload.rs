@@ -24,7 +24,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Where its API server listens, for everybody on the private network and in pods.
+    /// Where its API server listens, for clients on the private network and in pods.
     pub fn api_server(&self) -> SocketAddr {
         SocketAddr::from((self.addresses.management, API_SERVER_PORT))
     }
@@ -39,7 +39,7 @@ pub type PayloadError = Box<dyn std::error::Error + Send + Sync>;
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// A few words for people.
+    /// A short message for users.
     pub outcome: String,
     /// Whether anything was made or changed.
     pub changed: bool,

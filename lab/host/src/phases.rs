@@ -1,4 +1,4 @@
-//! Running phases: telling who listens, and turning a failure into one that says where it happened and what helps.
+//! Runs phases: reports their progress, and adds the phase, the log and the likely fix to an error.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::progress::{Phase, Progress};
 /// What came of a phase.
 pub(crate) struct Done<T> {
     pub(crate) value: T,
-    /// A few words for people.
+    /// A short message for users.
     pub(crate) outcome: String,
     /// Whether anything was made or changed.
     pub(crate) changed: bool,
@@ -76,7 +76,7 @@ impl Runner {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl OneHost {
-    /// Makes sure that nobody else changes the environment, as long as the value lives.
+    /// Makes sure that no other process changes the environment, as long as the value lives.
     pub(crate) async fn lock(&self) -> Result<Done<File>> {
         let directory = self.layout.directory().to_owned();
         let lock = blocking(move || lock::acquire(&directory, PATIENCE)).await?;

@@ -1,4 +1,4 @@
-//! The phases of `up` and `down`, and who hears of them.
+//! The phases of `up` and `down`, and the trait that reports them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum Phase {
     /// Whether this host can do it at all.
     Preflight,
-    /// Nobody else changes the environment.
+    /// No other process changes the environment.
     Lock,
     /// The pinned programs, built where the cache has none.
     Programs,

@@ -35,7 +35,7 @@ pub struct PodReport {
 pub struct Status {
     /// Whether the environment has a directory: one without machines is half made, or half removed.
     pub has_files: bool,
-    /// Machines, whoever made them.
+    /// All machines of the environment.
     pub machines: Vec<MachineReport>,
     /// The embedded cloud, where there is one.
     pub cloud: Option<CloudReport>,

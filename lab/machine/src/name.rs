@@ -1,4 +1,4 @@
-//! Names people choose, and the kernel names made from them.
+//! Names that users choose, and the kernel names that follow from them.
 //!
 //! Every kernel object (cgroup, network namespace, link) has a name that follows from the state directory, the
 //! environment and the machine alone. So whatever a killed creator left behind is found again without a record,

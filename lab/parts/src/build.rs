@@ -6,7 +6,7 @@
 //!
 //! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept
 //! until the set is done, so the next run goes on where this one stopped. After a kill of us alone `go` lives on and
-//! holds the set's lock until it ends, so that nobody commits what it is still writing.
+//! holds the set's lock until it ends, so that no other process commits what it is still writing.
 
 use std::fs;
 use std::path::Path;

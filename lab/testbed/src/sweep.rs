@@ -6,7 +6,7 @@
 //!
 //! Invariants
 //! - A kill leaves nothing behind: a manager lives in a runtime of its own that is torn down, so that no task of it
-//!   survives because somebody forgot a token, and its client is dead before that.
+//!   survives a forgotten token, and its client is dead before that.
 //! - A run that compared nothing is a failure: an armed point that is never reached, a scenario without writes, a
 //!   manager that never rests or ends by itself, a run without faults that does not reach its end. Only a write that
 //!   repeats another may be missing, and the report says so: what takes two takes one where more is seen together.

@@ -20,7 +20,7 @@ use crate::topology::Topology;
 pub enum Event {
     Active(Uuid),
     Stopped(Uuid),
-    /// It cannot be made or died; the words become its fault.
+    /// It cannot be created, or it died; the message becomes its fault.
     Failed(Uuid, String),
     /// Nothing is left of it.
     Gone(Uuid),

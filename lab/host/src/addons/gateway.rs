@@ -30,7 +30,7 @@ const TRAEFIK: &str = "traefik";
 /// Where Traefik says that it is alive.
 const PING_PORT: u16 = 9000;
 
-/// Nobody in particular; the image has no user list.
+/// An arbitrary user; the image has no user list.
 const USER: u32 = 65532;
 
 /// What the Gateway depends on.

@@ -1,7 +1,7 @@
 //! What a worker's machine is made of: Kubernetes' programs of one version, containerd and cloud-init from unpacked
 //! packages, the shared container images.
 //!
-//! A machine of this image is what people know from image builders: containerd runs, kubelet starts once kubeadm has
+//! A machine of this image is like one from an image builder: containerd runs, kubelet starts once kubeadm has
 //! configured it, and nothing of a cluster is in it.
 
 use std::ffi::OsStr;

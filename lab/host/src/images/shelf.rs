@@ -20,7 +20,7 @@ pub(super) const COMPLETE: &str = "complete";
 const KEPT: usize = 3;
 /// Room for a store of upstream's images while it is made.
 pub(super) const NEEDED_MEBIBYTES: u64 = 4096;
-/// Between two looks at a lock that somebody holds.
+/// Interval of tries to take a held lock.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Where stores lie.
@@ -39,7 +39,7 @@ pub(super) fn is_complete(store: &Path) -> bool {
     store.join(COMPLETE).exists()
 }
 
-/// Nobody else makes or removes stores as long as the value lives. `waiting` is called once if somebody does.
+/// No other process makes or removes stores as long as the value lives. `waiting` is called once if one does now.
 pub(super) fn lock(parent: &Path, waiting: impl FnOnce()) -> Result<File> {
     let mut waiting = Some(waiting);
     loop {

@@ -5,9 +5,9 @@
 //! (blobs, unpacked files) is shared by all, its databases are copied. So a further machine costs milliseconds and
 //! megabytes, and deleting images in one leaves the others alone.
 //!
-//! There are two kinds. One of upstream's images alone, which takes long to make and rarely changes. And one that
-//! starts as a copy of such a one and has somebody's own images in addition, such as one of our own program: made in
-//! a few seconds whenever the program changes.
+//! There are two kinds. A base store has upstream's images alone; it takes long to make and rarely changes. Another
+//! store starts as a copy of a base and has further images, such as one of our own program: it is made in a few
+//! seconds whenever the program changes.
 //!
 //! ```text
 //! <cache>/images/<fingerprint>/content/           containerd's directory
@@ -219,19 +219,19 @@ fn write_through(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The error with the last words of the machine, which is removed together with its logs.
+/// The error with the end of the machine's output; the machine is removed together with its logs.
 fn explained(machine: &Machine, error: &Error) -> Error {
     let log = fs::read_to_string(machine.directory().join("logs/supervisor.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
     let mut message = error.with_causes();
     if !last.is_empty() {
-        message = format!("{message}; it said: {last}");
+        message = format!("{message}; its last output: {last}");
     }
     Error::Program { program: "the machine that makes images".to_owned(), message }
 }
 
-/// containerd's directory with the images in it, not used by anybody any more.
+/// containerd's directory with the images in it, no longer in use.
 fn fill_and_import(machine: &Machine, base: Option<&ImageStore>, images: &[Image]) -> Result<PathBuf> {
     let content = directory(machine);
     if let Some(base) = base {

@@ -98,7 +98,7 @@ pub(super) fn decide(
         return VolumeClaimAction::Nothing;
     }
     if claim.volume_mode.as_deref() == Some("Block") {
-        return VolumeClaimAction::Refuse("directories are no block devices");
+        return VolumeClaimAction::Refuse("directories cannot be block devices");
     }
     if claim.has_source {
         return VolumeClaimAction::Refuse("a directory cannot begin as a copy");

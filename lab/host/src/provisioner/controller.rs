@@ -146,7 +146,7 @@ impl Provisioner {
 
     async fn let_go(&self, api: &Api<PersistentVolume>, kept: &Kept<PersistentVolume>) -> Result<(), Error> {
         if let Some(changed) = finalizer::remove(api, &kept.value, super::FINALIZER).await? {
-            tracing::info!(volume = kept.key.name, "let go");
+            tracing::info!(volume = kept.key.name, "finalizer removed");
             self.volumes.written(changed);
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Provisioner {
         let mut names: BTreeSet<String> = claims.iter().map(|kept| claim::volume_name(&kept.uid)).collect();
         names.extend(volumes.iter().map(|kept| kept.key.name.clone()));
         for name in self.directories.remove_leftovers(&names)? {
-            tracing::info!(directory = name, "removed: its claim was gone before it had a volume");
+            tracing::info!(directory = name, "removed: its claim was deleted before its volume was recorded");
         }
         Ok(())
     }

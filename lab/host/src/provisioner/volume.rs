@@ -11,9 +11,9 @@ pub(super) enum VolumeAction {
     Nothing,
     /// Remove the directory, then delete the record.
     Reclaim,
-    /// Remove the directory, then let the record go that somebody is deleting already.
+    /// Remove the directory, then the finalizer of the record, which is being deleted already.
     Finish,
-    /// Let the record go and keep the directory: the policy is to retain.
+    /// Remove the finalizer of the record and keep the directory: the policy is to retain.
     LetGo,
 }
 

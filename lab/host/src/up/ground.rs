@@ -27,7 +27,7 @@ impl OneHost {
             let mut tell = |text: &str| progress.detail(Phase::Programs, text);
             let results = parts.ensure_telling(&sets, &mut tell)?;
             let built = results.iter().filter(|result| !matches!(result, BuildResult::Present(_))).count();
-            let text = if built == 0 { "all there".to_owned() } else { format!("{built} sets built") };
+            let text = if built == 0 { "complete".to_owned() } else { format!("{built} sets built") };
             Ok(Done::new((), text, built > 0))
         })
         .await
@@ -45,7 +45,7 @@ impl OneHost {
             };
             let packages = packages::ensure(&cache, packages::FOR_MACHINES, &mut announce)?;
             packages::ensure(&cache, packages::FOR_CLOUD_INIT, &mut announce)?;
-            let text = if announced { "unpacked into the cache, nothing installed" } else { "all there" };
+            let text = if announced { "unpacked into the cache, nothing installed" } else { "complete" };
             Ok(Done::new(packages, text, announced))
         })
         .await
@@ -69,7 +69,7 @@ impl OneHost {
                 announced = true;
                 progress.detail(Phase::Images, text);
             })?;
-            let text = if announced { "made" } else { "all there" };
+            let text = if announced { "made" } else { "complete" };
             Ok(Done::new(store, text, announced))
         })
         .await

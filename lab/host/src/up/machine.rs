@@ -57,7 +57,7 @@ impl OneHost {
             written +=
                 usize::from(write_private(&host.layout.kubeconfig(), minted.administrator.as_bytes())?);
             let text = match minted.renewed.as_slice() {
-                [] if written == 0 => "all there".to_owned(),
+                [] if written == 0 => "complete".to_owned(),
                 [] => format!("{written} files written"),
                 renewed => format!("renewed: {}", renewed.join(", ")),
             };
@@ -284,7 +284,7 @@ fn resolver_options(options: &UpOptions, prepared: &Prepared) -> ResolverOptions
     ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstream, wildcard }
 }
 
-/// Gives containerd its images, unless it has them. It waits for the marker, so nobody uses what is half done.
+/// Gives containerd its images, unless it has them. It waits for the marker, so nothing uses incomplete images.
 fn seed(machine: &Machine, store: &ImageStore) -> Result<bool> {
     if is_seeded(machine) {
         return Ok(false);

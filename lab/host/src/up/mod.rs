@@ -1,7 +1,8 @@
 //! `up`: step by step from nothing, or from whatever a killed run or a reboot left, to a cluster whose pods all run.
 //!
-//! Every phase looks first and does only what is missing. What cannot be seen, such as what a service read when it started,
-//! is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one too new.
+//! Every phase checks first and does only what is missing. What cannot be seen, such as what a service read when it
+//! started, is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one
+//! too new.
 //!
 //! Phases run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
 //! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps

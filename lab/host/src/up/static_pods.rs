@@ -24,7 +24,7 @@ use crate::management::credentials::write_private;
 use crate::management::startup;
 use crate::one_host::{OneHost, UpOptions};
 
-/// Requests take less, and an API server would wait a minute for watches that nobody ends: the longer it takes, the more
+/// Requests take less, and an API server would wait a minute for watches that do not end: the longer it takes, the more
 /// of those that need it give up.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What was killed ends at once.

@@ -64,7 +64,7 @@ impl OneHost {
         let mut objects = vec![kubelet_access()];
         objects.extend(addons::objects(&addon_options(options, addresses)));
         changed += cluster::apply(client, &objects).await?;
-        let text = if changed == 0 { "all there".to_owned() } else { format!("{changed} objects applied") };
+        let text = if changed == 0 { "complete".to_owned() } else { format!("{changed} objects applied") };
         Ok(Done::new(expected_pods(&objects), text, changed > 0))
     }
 
@@ -112,7 +112,7 @@ fn running(evicted: Evicted) -> String {
     let mut text = "all running".to_owned();
     for (count, fate) in [
         (evicted.gone, "started again with newer images"),
-        (evicted.refused, "may not go and keep older images"),
+        (evicted.refused, "cannot be evicted and keep older images"),
     ] {
         if count > 0 {
             text = format!("{text}, {count} {fate}");

@@ -1,8 +1,8 @@
 //! One service: its process, what it will be next, and how it is ended.
 //!
 //! Ending is what `systemctl stop` promises: SIGTERM, the service's time ([`Service::stop_limit_milliseconds`]), then
-//! SIGKILL, to the processes that its [`KillMode`] names. It is over when those are gone, not when they were asked, and
-//! who asked is told then. One that cannot be killed (the kernel waits for a disk) is said to be there still.
+//! SIGKILL, to the processes that its [`KillMode`] names. It is over when those are gone, not when they were asked,
+//! and the request is answered then. One that cannot be killed (the kernel waits for a disk) is reported.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, pidfd_send_
 use super::{control::Response, members::Members, report::note};
 use crate::service::{KillMode, Restart, Service, ServiceState};
 
-/// How often missing files are looked for, and processes that should end. Only while there is something to look for.
+/// Interval of checks for missing files and for processes that should end. Only while there are such.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// The same for processes that were killed and did not end.
 const SELDOM: Duration = Duration::from_secs(1);
@@ -29,10 +29,10 @@ pub(super) struct Main {
     pub(super) pidfd: Option<OwnedFd>,
 }
 
-/// Somebody who is told once the service is gone.
+/// A request that is answered once the service has ended.
 pub(super) struct Waiter {
     pub(super) reply: Sender<Response>,
-    /// He wants it started again.
+    /// The request is a restart.
     pub(super) wants_it_up: bool,
 }
 
@@ -53,7 +53,7 @@ enum StopPhase {
     GivenUp,
 }
 
-/// A service that was ended, and who is to be told.
+/// A service that has ended, and the requests to answer.
 pub(super) struct Ended {
     pub(super) waiters: Vec<Waiter>,
     pub(super) was_killed: bool,
@@ -226,7 +226,7 @@ impl Unit {
         None
     }
 
-    /// Tells everybody who waits that nothing will come of it.
+    /// Refuses all waiting requests.
     pub(super) fn refuse(&mut self, why: &str) {
         for waiter in self.stopping.iter_mut().flat_map(|stopping| stopping.waiters.drain(..)) {
             let _ = waiter.reply.send(Response::refused(why.to_owned()));

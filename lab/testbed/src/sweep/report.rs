@@ -23,7 +23,7 @@ impl fmt::Display for Case {
 #[non_exhaustive]
 pub enum Failure {
     /// The manager that came after the kill ended elsewhere.
-    #[error("after {case} the end is different\nexpected: {expected}\nfound: {found}")]
+    #[error("after {case} the final state differs\nexpected: {expected}\nfound: {found}")]
     Differs {
         case: Box<Case>,
         /// The end without faults.
@@ -35,14 +35,14 @@ pub enum Failure {
     #[error(transparent)]
     NeverFired(Box<NeverFired>),
     /// The manager never came to rest.
-    #[error("in {during} the manager never came to rest; {calls} calls, writes: {seen}")]
+    #[error("in {during} the manager did not converge; {calls} calls, writes: {seen}")]
     Restless {
         during: String,
         /// How many calls it made.
         calls: usize,
         seen: String,
     },
-    /// The manager ended although nobody killed it.
+    /// The manager ended although it was not killed.
     #[error("in {during} the manager ended: {how}")]
     Ended {
         during: String,
@@ -50,7 +50,7 @@ pub enum Failure {
         how: String,
     },
     /// A run that was not struck rests where it must not end.
-    #[error("without a strike the manager does not reach its end; it rests at: {found}")]
+    #[error("without a strike the manager does not reach its final state; it converges to: {found}")]
     Unfinished { found: String },
     /// The run without faults made no write.
     #[error("the run without faults made no write: there is nothing to strike")]

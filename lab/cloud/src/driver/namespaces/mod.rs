@@ -42,7 +42,7 @@ pub use self::image::{KUBERNETES_VERSION, MachineImage, Seed};
 pub use self::process::{ProcessConfig, ProcessError, serve};
 pub use self::settings::{Settings, Tool};
 
-/// As much of a console as people look at.
+/// The part of a console that is returned.
 const CONSOLE: u64 = 256 << 10;
 /// What makes up a console, in order.
 const CONSOLE_LOGS: [&str; 2] = ["supervisor", "cloud-init-output"];

@@ -27,8 +27,8 @@ pub(super) fn link_name(index: usize) -> String {
 }
 
 impl Work<'_> {
-    /// Makes, starts, stops or repairs a server's machine. Fails where it cannot be seen how that machine is: what
-    /// fails then is said of nobody's server.
+    /// Makes, starts, stops or repairs a server's machine. Fails when that machine's state is unknown: such an error
+    /// is not attributed to the server.
     pub(super) fn ensure_server(&mut self, id: Uuid, server: &Server) -> Result<()> {
         if self.memory.failed.contains(&id) {
             return Ok(());
@@ -208,7 +208,7 @@ fn is_default(route: &Route) -> bool {
     route.destination.prefix_len() == 0
 }
 
-/// What a machine is doing, once nobody is changing it.
+/// The state of a machine, once no process changes it.
 fn settled(machine: &Machine) -> Result<Option<MachineState>> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! One pass: from what should be to what is.
+//! One pass: brings the host to the topology.
 //!
 //! Everything is compared with what exists, by names that follow from ids; nothing that an earlier pass remembers is
 //! needed, it only saves work. One failing thing does not keep the others from being made or removed: failures are
@@ -28,9 +28,9 @@ pub(super) struct DriverMemory {
     pub(super) services: Services,
     /// Rules by namespace: the kernel's number of the namespace, and the text.
     pub(super) rules: BTreeMap<PathBuf, (u64, String)>,
-    /// What should have been the last time.
+    /// The topology of the last pass.
     pub(super) before: Option<Topology>,
-    /// What was last said of each server.
+    /// The last event of each server.
     pub(super) said: BTreeMap<Uuid, Event>,
     /// Servers whose machines have all they need.
     pub(super) prepared: BTreeSet<Uuid>,
@@ -92,7 +92,7 @@ impl Work<'_> {
         failures.result()
     }
 
-    /// Removes machines of servers that are not wanted, and says of every such server that it is gone.
+    /// Removes machines of servers that are not wanted, and sends `Gone` for every such server.
     fn remove_servers(&mut self, failures: &mut Failures) {
         let mut unwanted: BTreeSet<Uuid> = self.memory.said.keys().copied().collect();
         match self.environment.machines() {
@@ -135,7 +135,7 @@ impl Work<'_> {
         }
     }
 
-    /// Says something that was not said before.
+    /// Sends an event that was not sent before.
     pub(super) fn say(&mut self, id: Uuid, event: Event) {
         if self.memory.said.get(&id) != Some(&event) {
             // Nobody listens any more: then nobody misses it.
