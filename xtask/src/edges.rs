@@ -33,7 +33,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("xtask", &["hangar-bench", "hangar-parts"]),
 ];
 
-/// Crates that do I/O, and who may import them. Everybody else is pure or gets them through these.
+/// Crates that do I/O, and the crates that may import them. All others are pure or get them through these.
 const EXTERNAL: &[(&str, &[&str])] = &[
     (
         "tokio",

@@ -1,7 +1,7 @@
 //! `cargo xtask sweep`: every point of the crash sweeps of which CI runs a sample.
 //!
-//! Tests are chosen by words in their names, so that a new sweep is run without being listed here. A word that chooses
-//! nothing is a failure: a sweep that was renamed would hold without a look at anything.
+//! Tests are chosen by parts of their names, so that a new sweep is run without being listed here. A part that
+//! chooses no test is a failure: a sweep that was renamed would otherwise pass without a run.
 
 use std::process::Command;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use hangar_parts::{Outcome, Parts, Set, State};
+use hangar_parts::{BuildResult, Parts, Set, State};
 
 /// Build the pinned real programs (Kubernetes, etcd, …) into the cache, or do nothing if they are there.
 #[derive(Debug, Args)]
@@ -42,17 +42,17 @@ impl Tools {
     }
 }
 
-fn report(parts: &Parts, outcomes: &[Outcome]) {
+fn report(parts: &Parts, outcomes: &[BuildResult]) {
     for outcome in outcomes {
         match outcome {
-            Outcome::Built(..) => {}
-            Outcome::Present(set) if parts.is_overridden(*set) => {
+            BuildResult::Built(..) => {}
+            BuildResult::Present(set) if parts.is_overridden(*set) => {
                 println!("{set} {}: overridden", set.version());
             }
-            Outcome::Present(set) => println!("{set} {}: up to date", set.version()),
+            BuildResult::Present(set) => println!("{set} {}: up to date", set.version()),
         }
     }
-    let built = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Built(..))).count();
+    let built = outcomes.iter().filter(|outcome| matches!(outcome, BuildResult::Built(..))).count();
     let cache = parts.cache().root().display();
     match built {
         0 => println!("nothing to do, all is in {cache}"),

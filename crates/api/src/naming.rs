@@ -1,6 +1,6 @@
 //! Names that follow from other names.
 //!
-//! They are identities: the same input gives the same name for ever, and a test pins examples.
+//! They are identities: the same input always gives the same name, and a test pins examples.
 
 use sha2::{Digest, Sha256};
 

@@ -15,7 +15,7 @@ use kube::Resource;
 pub struct ObjectReference {
     /// API version of the object, with its group.
     pub api_version: Option<String>,
-    /// A part of the object, as a path into it.
+    /// Path of a field in the object.
     pub field_path: Option<String>,
     /// Kind of the object.
     pub kind: Option<String>,
@@ -23,7 +23,7 @@ pub struct ObjectReference {
     pub name: Option<String>,
     /// Namespace of the object.
     pub namespace: Option<String>,
-    /// The revision of the object that is meant.
+    /// Revision of the referenced object.
     pub resource_version: Option<String>,
     /// Unique id of the object.
     pub uid: Option<String>,

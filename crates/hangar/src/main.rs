@@ -14,7 +14,7 @@ use command::Command;
 #[derive(Debug, Parser)]
 #[command(name = "hangar", version, propagate_version = true, disable_help_subcommand = true)]
 struct Arguments {
-    /// Say more when something fails: the whole chain of causes.
+    /// Print all causes of an error.
     #[arg(short, long, global = true)]
     verbose: bool,
     #[command(subcommand)]

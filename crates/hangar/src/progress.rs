@@ -1,29 +1,29 @@
-//! Progress for people: a spinner with the elapsed time for each step at work on a terminal, plain lines when piped. There
-//! a step that has been silent for a while is mentioned again, so that a long one is not taken for a hanging one.
+//! Progress for users: a spinner with the elapsed time for each running phase on a terminal, plain lines when piped.
+//! When piped, a silent phase is printed again after a while, so that a long one is not taken for a hanging one.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use hangar_host::{Error, Progress, Step};
+use hangar_host::{Error, Phase, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// How long a step may be silent when piped. Builds speak every 30 s by themselves.
+/// How long a phase may be silent when piped. Builds speak every 30 s by themselves.
 const SILENCE: Duration = Duration::from_secs(40);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Shows steps as they go; several may be at work.
+/// Shows phases as they go; several may be at work.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct Phases {
     spinners: MultiProgress,
     works: Arc<Mutex<Works>>,
     is_terminal: bool,
 }
 
-/// The steps at work.
-type Works = BTreeMap<Step, Work>;
+/// The phases at work.
+type Works = BTreeMap<Phase, Work>;
 
 #[derive(Debug)]
 struct Work {
@@ -34,7 +34,7 @@ struct Work {
     detail: String,
 }
 
-impl Steps {
+impl Phases {
     pub(crate) fn new() -> Self {
         let works = Arc::new(Mutex::new(Works::new()));
         let is_terminal = std::io::stderr().is_terminal();
@@ -49,8 +49,8 @@ impl Steps {
         self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn line(&self, step: Step, text: &str) {
-        let spinner = self.works().remove(&step).and_then(|work| work.spinner);
+    fn line(&self, phase: Phase, text: &str) {
+        let spinner = self.works().remove(&phase).and_then(|work| work.spinner);
         if let Some(spinner) = spinner {
             spinner.finish_and_clear();
         }
@@ -58,12 +58,12 @@ impl Steps {
     }
 }
 
-/// Whoever listened may have gone (`hangar up 2>&1 | head`); the work goes on.
+/// The reader may be gone (`hangar up 2>&1 | head`); the work goes on.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Mentions silent steps until nobody shows steps any more.
+/// Prints silent phases until the display ends.
 fn remind(works: &Weak<Mutex<Works>>) {
     while let Some(works) = works.upgrade() {
         let mut works = works.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,60 +75,60 @@ fn remind(works: &Weak<Mutex<Works>>) {
     }
 }
 
-/// A line for each step that has been silent for long.
+/// A line for each phase that has been silent for long.
 fn reminders(works: &mut Works, now: Instant) -> Vec<String> {
     let mut lines = Vec::new();
-    for (step, work) in works {
+    for (phase, work) in works {
         if now.saturating_duration_since(work.heard) >= SILENCE {
             work.heard = now;
             let seconds = now.saturating_duration_since(work.started).as_secs();
             let detail = if work.detail.is_empty() { "at work" } else { &work.detail };
-            lines.push(format!("         {step}: {detail} ({seconds} s so far)"));
+            lines.push(format!("         {phase}: {detail} ({seconds} s so far)"));
         }
     }
     lines
 }
 
-impl Progress for Steps {
-    fn started(&self, step: Step) {
+impl Progress for Phases {
+    fn started(&self, phase: Phase) {
         let spinner = self.is_terminal.then(|| {
             let bar = self.spinners.add(ProgressBar::new_spinner());
             if let Ok(style) = ProgressStyle::with_template("{elapsed:>6}  {prefix} {wide_msg:.dim}") {
                 bar.set_style(style);
             }
-            bar.set_prefix(step.name());
+            bar.set_prefix(phase.name());
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
         let now = Instant::now();
-        self.works().insert(step, Work { spinner, started: now, heard: now, detail: String::new() });
+        self.works().insert(phase, Work { spinner, started: now, heard: now, detail: String::new() });
     }
 
-    fn detail(&self, step: Step, text: &str) {
-        let spinner = self.works().get_mut(&step).and_then(|work| {
+    fn detail(&self, phase: Phase, text: &str) {
+        let spinner = self.works().get_mut(&phase).and_then(|work| {
             work.heard = Instant::now();
             text.clone_into(&mut work.detail);
             work.spinner.clone()
         });
         match spinner {
             Some(spinner) => spinner.set_message(text.to_owned()),
-            None => say(&format!("         {step}: {text}")),
+            None => say(&format!("         {phase}: {text}")),
         }
     }
 
-    fn done(&self, step: Step, elapsed: Duration, outcome: &str) {
-        self.line(step, &format!("{:>6.1}s  {step}: {outcome}", elapsed.as_secs_f64()));
+    fn done(&self, phase: Phase, elapsed: Duration, outcome: &str) {
+        self.line(phase, &format!("{:>6.1}s  {phase}: {outcome}", elapsed.as_secs_f64()));
     }
 
-    fn failed(&self, step: Step, elapsed: Duration, _error: &Error) {
+    fn failed(&self, phase: Phase, elapsed: Duration, _error: &Error) {
         // The error itself is printed once, at the end.
-        self.line(step, &format!("{:>6.1}s  {step} failed", elapsed.as_secs_f64()));
+        self.line(phase, &format!("{:>6.1}s  {phase} failed", elapsed.as_secs_f64()));
     }
 }
 
-impl Drop for Steps {
+impl Drop for Phases {
     fn drop(&mut self) {
-        // Steps that were given up because another one failed.
+        // Phases that were given up because another one failed.
         for spinner in std::mem::take(&mut *self.works()).into_values().filter_map(|work| work.spinner) {
             spinner.finish_and_clear();
         }
@@ -144,9 +144,10 @@ mod tests {
         let start = Instant::now();
         let work =
             |detail: &str| Work { spinner: None, started: start, heard: start, detail: detail.to_owned() };
-        let mut works = Works::from([(Step::Images, work("importing 15 images")), (Step::Hangar, work(""))]);
+        let mut works =
+            Works::from([(Phase::Images, work("importing 15 images")), (Phase::Hangar, work(""))]);
         assert_eq!(reminders(&mut works, start + Duration::from_secs(39)), Vec::<String>::new());
-        if let Some(work) = works.get_mut(&Step::Hangar) {
+        if let Some(work) = works.get_mut(&Phase::Hangar) {
             work.heard = start + Duration::from_secs(10);
         }
         assert_eq!(

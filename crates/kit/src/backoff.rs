@@ -45,7 +45,7 @@ impl Backoff {
         nominal.mul_f64(1.0 + rand::rng().random_range(-self.jitter..=self.jitter).max(-1.0))
     }
 
-    /// The same where somebody asked for a minimum, which is exceeded a little: who was asked together comes apart.
+    /// The same with a requested minimum, which is exceeded a little, so that callers with the same minimum spread.
     pub fn delay_at_least(&self, failures: u32, minimum: Duration) -> Duration {
         let later = if self.jitter <= 0.0 { 0.0 } else { rand::rng().random_range(0.0..=self.jitter) };
         self.delay(failures).max(minimum.saturating_add(minimum.mul_f64(later)))
@@ -122,7 +122,7 @@ impl<K: Ord> Patience<K> {
         self.failing
     }
 
-    /// Forgets everything: somebody else was at work meanwhile.
+    /// Forgets everything: another leader was at work meanwhile.
     pub fn begin_anew(&mut self) {
         self.keys.clear();
         self.failing = 0;

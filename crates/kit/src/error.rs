@@ -12,7 +12,7 @@ use hangar_plan::flow::Unknown;
 pub trait Failure: std::error::Error + Send + Sync + 'static {
     /// Stable `PascalCase` name: event reason and metric label.
     fn category(&self) -> &'static str;
-    /// Whether the same attempt can succeed later without anybody acting.
+    /// Whether the same attempt can succeed later without an action of a user.
     fn is_retryable(&self) -> bool;
     /// Whether the object itself is wrong and only its owner can help.
     fn is_user_fault(&self) -> bool {
@@ -31,14 +31,14 @@ pub enum Error {
     /// The API server refused a call or could not be reached.
     #[error("cannot {what}")]
     Api {
-        /// The attempted action, for people.
+        /// The attempted action, for users.
         what: String,
         /// What the client said.
         #[source]
         source: Box<kube::Error>,
     },
     /// The object changed, or was replaced by another of its name, since it was read.
-    #[error("{what} changed in between")]
+    #[error("{what} changed since it was read")]
     Stale { what: String },
     /// An object of this name exists and is not ours.
     #[error("{what} exists and is not ours")]

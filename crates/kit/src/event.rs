@@ -1,4 +1,4 @@
-//! Kubernetes events: what happened to an object, for people who run `kubectl describe`.
+//! Kubernetes events: what happened to an object, for users of `kubectl describe`.
 //!
 //! An event is known by its object, type, reason and action; the reason is a stable `PascalCase` word, the note may vary.
 //! The same event again within six minutes extends a series instead of making a new object, and at most one call per

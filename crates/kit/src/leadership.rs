@@ -2,7 +2,7 @@
 //!
 //! Only the leader does; followers keep their stores warm. The controller loop starts and stops by [`Leadership`], and
 //! every write to the outside is fenced by it ([`Leadership::remaining`]): a call is sent only if it ends, at the
-//! latest, while the lease is still ours. The lease itself is elsewhere; this is the view that everybody else needs.
+//! latest, while the lease is still ours. The lease itself is in `lease`; this is the view that the rest needs.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ impl<L: Leadership + ?Sized> Leadership for Arc<L> {
     }
 }
 
-/// Leads while the channel says so. When the sender is gone nobody renews: then we do not lead.
+/// Leads while the channel says so. When the sender is gone the lease is not renewed: then we do not lead.
 impl Leadership for watch::Receiver<bool> {
     fn remaining(&self) -> Option<Duration> {
         (*self.borrow() && self.has_changed().is_ok()).then_some(Duration::MAX)

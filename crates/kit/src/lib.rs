@@ -7,7 +7,7 @@
 //! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]
 //! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
 //!
-//! What is decided lives in `plan`; the words of the flow between the two are `hangar_plan::flow`.
+//! Decisions are made in `plan`; the types between the two are `hangar_plan::flow`.
 
 pub mod apply;
 pub mod backoff;

@@ -1,5 +1,5 @@
-//! What a manager can be told by its environment, as plain types. The command line parses them; their names and
-//! defaults are those people already have in their Deployments.
+//! The settings of a manager, as plain types. The command line parses them; their names and defaults are those of
+//! existing Deployments.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -58,7 +58,7 @@ impl ManagerSettings {
 pub enum WebhookCertificateSource {
     /// We issue it ourselves.
     Issued,
-    /// Files that somebody else provides and renews.
+    /// Files that are provided and renewed externally.
     Directory(PathBuf),
 }
 
@@ -94,7 +94,7 @@ fn namespace_or_file(given: Option<&str>, file: &Path) -> Result<String, Missing
     if name.is_empty() { Err(MissingNamespace) } else { Ok(name) }
 }
 
-/// Nobody said in which namespace the manager runs.
+/// The namespace of the manager is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CONTROLLER_NAMESPACE is not set, and this is not a pod")]
 pub struct MissingNamespace;

@@ -1,8 +1,8 @@
 //! Stopping in order: signals become a token, and what must happen before the process ends happens in sequence.
 //!
-//! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once, for whoever is tired of
-//! waiting. The order matters: first nothing new is accepted, then running work ends, then the lease is given back
-//! (never while something may still write), and what was measured on the way is sent last.
+//! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once. The order matters: first nothing
+//! new is accepted, then running work ends, then the lease is given back (never while something may still write), and
+//! what was measured on the way is sent last.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
 
 /// What became of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StopResult {
     /// It ended in time.
     Done,
     /// It was abandoned when its time was over.
@@ -51,7 +51,7 @@ pub enum Outcome {
 
 type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-struct Step<'a> {
+struct StopStep<'a> {
     name: &'static str,
     limit: Duration,
     work: Work<'a>,
@@ -60,7 +60,7 @@ struct Step<'a> {
 /// Steps that run one after the other, within a deadline for all of them.
 #[derive(Default)]
 pub struct StopSequence<'a> {
-    steps: Vec<Step<'a>>,
+    steps: Vec<StopStep<'a>>,
 }
 
 impl std::fmt::Debug for StopSequence<'_> {
@@ -82,15 +82,15 @@ impl<'a> StopSequence<'a> {
         limit: Duration,
         work: impl Future<Output = ()> + Send + 'a,
     ) -> Self {
-        self.steps.push(Step { name, limit, work: Box::pin(work) });
+        self.steps.push(StopStep { name, limit, work: Box::pin(work) });
         self
     }
 
     /// Runs the steps. No step takes the time that later ones may need: their limits are set aside, unless that
     /// would leave it less than an equal share.
-    pub async fn run(self, total: Duration) -> Vec<(&'static str, Outcome)> {
+    pub async fn run(self, total: Duration) -> Vec<(&'static str, StopResult)> {
         let end = Instant::now() + total;
-        let mut outcomes = Vec::with_capacity(self.steps.len());
+        let mut results = Vec::with_capacity(self.steps.len());
         let mut set_aside: Duration = self.steps.iter().map(|step| step.limit).sum();
         let mut left = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         for step in self.steps {
@@ -99,11 +99,11 @@ impl<'a> StopSequence<'a> {
             let limit = step.limit.min(remaining.saturating_sub(set_aside).max(remaining / left));
             left = left.saturating_sub(1).max(1);
             let is_done = tokio::time::timeout(limit, step.work).await.is_ok();
-            let outcome = if is_done { Outcome::Done } else { Outcome::Overran };
-            tracing::info!(step = step.name, ?outcome, "stopping");
-            outcomes.push((step.name, outcome));
+            let result = if is_done { StopResult::Done } else { StopResult::Overran };
+            tracing::info!(step = step.name, ?result, "stopping");
+            results.push((step.name, result));
         }
-        outcomes
+        results
     }
 }
 
@@ -123,28 +123,32 @@ mod tests {
             order.lock().expect("a lock").push(name);
             ready(())
         };
-        let outcomes = StopSequence::new()
+        let results = StopSequence::new()
             .step("webhook", SECOND, async { note("webhook").await })
             .step("controllers", SECOND, async { note("controllers").await })
             .step("lease", SECOND, async { note("lease").await })
             .run(10 * SECOND)
             .await;
         assert_eq!(*order.lock().expect("a lock"), ["webhook", "controllers", "lease"]);
-        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Done));
+        assert!(results.iter().all(|(_, result)| *result == StopResult::Done));
     }
 
     #[tokio::test(start_paused = true)]
     async fn telemetry_is_still_sent_when_work_was_abandoned() {
         let started = Instant::now();
-        let outcomes = StopSequence::new()
+        let results = StopSequence::new()
             .step("controllers", 20 * SECOND, pending())
             .step("lease", 3 * SECOND, ready(()))
             .step("telemetry", 5 * SECOND, tokio::time::sleep(4 * SECOND))
             .run(25 * SECOND)
             .await;
         assert_eq!(
-            outcomes,
-            [("controllers", Outcome::Overran), ("lease", Outcome::Done), ("telemetry", Outcome::Done)]
+            results,
+            [
+                ("controllers", StopResult::Overran),
+                ("lease", StopResult::Done),
+                ("telemetry", StopResult::Done)
+            ]
         );
         assert!(started.elapsed() <= 25 * SECOND);
     }
@@ -152,13 +156,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_total_holds_when_every_step_hangs() {
         let started = Instant::now();
-        let outcomes = StopSequence::new()
+        let results = StopSequence::new()
             .step("a", 60 * SECOND, pending())
             .step("b", 60 * SECOND, pending())
             .step("c", 60 * SECOND, pending())
             .run(30 * SECOND)
             .await;
-        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Overran));
+        assert!(results.iter().all(|(_, result)| *result == StopResult::Overran));
         assert!(started.elapsed() <= 31 * SECOND, "{:?}", started.elapsed());
     }
 }

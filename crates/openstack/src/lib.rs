@@ -18,8 +18,8 @@
 //!   apart what may have happened from what did not. Reads are repeated a few times.
 //! - **Nothing waits for long**: every call has a time limit ([`Limits`]), and `Retry-After` is data
 //!   ([`Error::retry_after`]).
-//! - **A cloud that asks for less, does not answer or does not accept the credentials is left alone** for a while
-//!   ([`Error::Paused`]), whoever asks.
+//! - **A cloud that asks for less, does not answer or does not accept the credentials is left alone** for a while, by
+//!   all callers ([`Error::Paused`]).
 //! - **Every call passes the gates** ([`CallGate`]), which may stop it or keep its answer: fencing, metrics and the crash
 //!   sweep are built on that. A delete or update knows only a random id; [`NetworkClient::about`] and
 //!   [`ComputeClient::about`] give such a call the name it has in every run.

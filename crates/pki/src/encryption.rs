@@ -16,7 +16,7 @@ pub fn encryption_key() -> SecretText {
 }
 
 /// SHA-256 of a text, in hexadecimal. Safe to show for public keys, and for whatever holds a random key of full length:
-/// nobody guesses those.
+/// those cannot be guessed.
 pub fn fingerprint(text: &str) -> String {
     hexadecimal(&Sha256::digest(text.as_bytes()))
 }

@@ -24,7 +24,7 @@ pub enum Error {
         expired_at: jiff::Timestamp,
     },
     /// The intent asks for something that cannot be a certificate.
-    #[error("impossible certificate for {common_name:?}: {reason}")]
+    #[error("cannot issue a certificate for {common_name:?}: {reason}")]
     ImpossibleIntent {
         /// The common name asked for.
         common_name: String,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A certificate somebody needs. The authority and the time are given when it is minted.
+/// A certificate that is needed. The authority and the time are given when it is minted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// The subject's common name; Kubernetes reads it as the user name of client certificates.

@@ -1,7 +1,7 @@
 //! Kubeconfigs as text.
 //!
-//! One cluster, one user, one context: that is all a component or a person needs here. The text is YAML for people
-//! and JSON where a machine reads it (JSON is YAML, so every Kubernetes program takes either).
+//! One cluster, one user, one context: a component or a user needs no more here. The text is YAML for users and JSON
+//! for programs (JSON is YAML, so every Kubernetes program takes either).
 
 use base64::Engine;
 use serde::Serialize;

@@ -77,7 +77,7 @@ fn is_ok(address: &str, path: &str) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// What a command prints, on either output. A command that fails is an error with these words.
+/// What a command prints, on either output. A command that fails is an error with this output.
 pub(crate) fn words_of(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().display().to_string();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("start {program}"))?;

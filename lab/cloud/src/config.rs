@@ -1,4 +1,4 @@
-//! What a cloud is started with: where people reach it, who may use it, and what it offers from the beginning.
+//! The configuration of a cloud: its address, its users, and the objects that it has from the beginning.
 //!
 //! All of it can be read from YAML or JSON. Ids that are not given are derived from names, so that a restart with the
 //! same configuration finds the same objects again.
@@ -277,7 +277,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Nobody may use it and nothing is in it.
+    /// It has no users and no objects.
     fn default() -> Self {
         Self {
             public_url: None,

@@ -1,7 +1,7 @@
-//! The loop between model and driver: what should be goes down, what became of it comes up.
+//! The loop between model and driver: topologies go to the driver, events come back.
 //!
-//! One task does both, so an event is folded while the driver still works, and a run's end is judged only after all
-//! that it said has been folded.
+//! One task does both, so an event is folded while the driver still works, and a run's result is judged only after
+//! all of its events are folded.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// How soon a run that failed as a whole is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// Keeps the driver told, for ever.
+/// Sends every topology change to the driver until shutdown.
 pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
     let (sender, mut events) = mpsc::unbounded_channel();
     let every = Duration::from_secs(shared.config.realise_every_seconds.max(1));
@@ -27,7 +27,7 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
             let mut state = shared.lock();
             let now = state.now();
             let is_bound = state.model.bind_ports(now);
-            if state.model.fail_doomed(now) || is_bound {
+            if state.model.fail_servers(now) || is_bound {
                 shared.commit(&mut state);
             }
             let due = state.model.next_binding().map(|at| at.duration_since(now));
@@ -57,7 +57,7 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared>, driver: Arc<D>) {
                 due
             }
             Err(failure) => {
-                tracing::warn!(%failure, "the driver could not bring the host to what should be");
+                tracing::warn!(%failure, "the driver could not apply the topology");
                 AFTER_FAILURE
             }
         };

@@ -15,24 +15,19 @@ pub enum Error {
     },
     /// A name in the configuration means nothing.
     #[error("configuration: {what} {name:?} does not exist")]
-    Unknown {
-        /// What kind of thing.
-        what: &'static str,
-        /// What it was called.
-        name: String,
-    },
+    Unknown { what: &'static str, name: String },
     /// The listener does not work.
-    #[error("listening")]
+    #[error("cannot listen")]
     Listen(#[source] io::Error),
     /// The state file cannot be read or written.
-    #[error("state file {path}")]
+    #[error("cannot use the state file {path}")]
     StateFile {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
     /// The state file is not one of ours.
-    #[error("state file {path} cannot be understood")]
+    #[error("cannot parse the state file {path}")]
     StateFormat {
         path: PathBuf,
         #[source]

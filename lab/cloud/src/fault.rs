@@ -1,4 +1,4 @@
-//! Faults by rule, for tests: which calls go wrong, and how.
+//! Faults by rule, for tests: which calls go wrong, and with which effect.
 //!
 //! A rule names calls by method, path and a piece of the body, lets the first few pass and fires a number of times.
 //! It counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Which calls go wrong, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct FaultRule {
     /// Finds the rule again.
     pub name: String,
     #[serde(default)]
@@ -23,16 +23,17 @@ pub struct Rule {
     /// How many calls pass before it fires.
     #[serde(default)]
     pub skip: u32,
-    /// How often it fires; for ever without.
+    /// How often it fires; no limit when empty.
     #[serde(default)]
     pub times: Option<u32>,
-    pub action: Action,
+    #[serde(rename = "action")]
+    pub effect: Effect,
 }
 
 /// What happens to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Action {
+pub enum Effect {
     /// It is carried out later. A client that has given up by then does not change that.
     Delay { milliseconds: u64 },
     /// It is carried out, and answered later.
@@ -56,7 +57,7 @@ pub enum Action {
     CutAfter,
     /// The connection is cut, and nothing is carried out.
     CutBefore,
-    /// The server that it makes ends in ERROR with these words.
+    /// The server that it creates ends in ERROR with this message.
     FailServer {
         /// The fault's message.
         message: String,
@@ -66,10 +67,10 @@ pub enum Action {
 /// A rule and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Armed {
-    pub rule: Rule,
+    pub rule: FaultRule,
     /// How many calls it met.
     pub met: u32,
-    /// How many of them it spoilt.
+    /// How many of them it affected.
     pub fired: u32,
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Adds a rule, in place of one of the same name.
-    pub(crate) fn arm(&mut self, rule: Rule) {
+    pub(crate) fn arm(&mut self, rule: FaultRule) {
         self.armed.retain(|armed| armed.rule.name != rule.name);
         self.armed.push(Armed { rule, met: 0, fired: 0 });
     }
@@ -94,8 +95,8 @@ impl Faults {
     }
 
     /// What happens to this call.
-    pub(crate) fn meet(&mut self, method: &str, path: &str, body: &[u8]) -> Vec<Action> {
-        let mut actions = vec![];
+    pub(crate) fn meet(&mut self, method: &str, path: &str, body: &[u8]) -> Vec<Effect> {
+        let mut effects = vec![];
         for armed in &mut self.armed {
             if !armed.rule.is_about(method, path, body) {
                 continue;
@@ -104,14 +105,14 @@ impl Faults {
             let is_over = armed.rule.times.is_some_and(|times| armed.fired >= times);
             if armed.met > armed.rule.skip && !is_over {
                 armed.fired += 1;
-                actions.push(armed.rule.action.clone());
+                effects.push(armed.rule.effect.clone());
             }
         }
-        actions
+        effects
     }
 }
 
-impl Rule {
+impl FaultRule {
     fn is_about(&self, method: &str, path: &str, body: &[u8]) -> bool {
         let contains = |piece: &String| {
             let piece = piece.as_bytes();

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::fault::{Armed, Rule};
+use crate::fault::{Armed, FaultRule};
 use crate::model::{Draw, Model};
 use crate::shared::Shared;
 use crate::{engine, http, store};
@@ -57,7 +57,7 @@ impl Cloud {
             tokio::spawn(engine::run(Arc::clone(&shared), Arc::clone(&driver))),
             tokio::spawn(http::accept(listener, Arc::clone(&shared), driver, stop.clone())),
         ];
-        tracing::info!(%address, url = %shared.base_url, "embedded cloud");
+        tracing::info!(%address, url = %shared.base_url, "embedded cloud listening");
         Ok(Handle { address, shared, stop, tasks })
     }
 }
@@ -103,7 +103,7 @@ impl Handle {
     }
 
     /// Lets calls go wrong.
-    pub fn arm(&self, rule: Rule) {
+    pub fn arm(&self, rule: FaultRule) {
         self.shared.lock().faults.arm(rule);
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     /// Calls that are being carried out.
     calls: Mutex<JoinSet<()>>,
     persisted: watch::Sender<Persisted>,
-    /// Held while the state file is written, by the thread that does it: whoever waited for that thread may be gone.
+    /// Held while the state file is written, by the thread that does it: its caller may be gone.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -84,7 +84,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries a call out, whoever waits for it; ends with the cloud.
+    /// Carries a call out, even if its client is gone; ends with the cloud.
     pub(crate) fn detach(&self, call: impl Future<Output = ()> + Send + 'static) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         while calls.try_join_next().is_some() {}
@@ -112,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// Tells everybody that the model changed. Called with the lock held.
+    /// Notifies all waiters that the model changed. Called with the lock held.
     pub(crate) fn commit(&self, state: &mut State) -> u64 {
         state.generation += 1;
         self.dirty.notify_one();
@@ -128,7 +128,7 @@ impl Shared {
         state.calls.push_back(call);
     }
 
-    /// Writes the state file, where there is one, whenever the model changed, for ever.
+    /// Writes the state file, if one is configured, on every change of the model, until shutdown.
     pub(crate) async fn keep_written(&self) {
         let Some(path) = self.config.state_file.clone() else { return std::future::pending().await };
         loop {

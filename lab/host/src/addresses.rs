@@ -35,7 +35,7 @@ pub const RESERVED: [Ipv4Net; 2] = [POD_RANGE, Ipv4Net::new_assert(Ipv4Addr::new
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     pub range: Ipv4Net,
-    /// The bridge, which is everybody's default route.
+    /// The bridge, which is the default route of all machines.
     pub router: Ipv4Addr,
     /// The host's link.
     pub host: Ipv4Addr,

@@ -112,7 +112,7 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
     Ok(match ready {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(ready.message.unwrap_or_default()),
-        None => Some("it says nothing about itself".to_owned()),
+        None => Some("it has no condition Ready".to_owned()),
     })
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::error::{At, Result};
 use crate::images;
 use crate::one_host::OneHost;
-use crate::progress::{Progress, Step};
-use crate::steps::{Done, Runner, blocking};
+use crate::phases::{Done, Runner, blocking};
+use crate::progress::{Phase, Progress};
 
 impl OneHost {
     /// Removes machines, networks and files. `true` when something was there.
@@ -16,17 +16,17 @@ impl OneHost {
         let runner = Runner::new(progress, |_| None);
         // First of all: whoever may not remove it could not even lock it.
         if let Err(error) = hangar_machine::host::check_privileges() {
-            return runner.run(Step::RemoveMachines, async { Err(error.into()) }).await;
+            return runner.run(Phase::RemoveMachines, async { Err(error.into()) }).await;
         }
         // Without a directory there is nothing to lock, and nothing shall be made.
         let _lock = if self.layout.directory().exists() {
-            Some(runner.run(Step::Lock, self.lock()).await?)
+            Some(runner.run(Phase::Lock, self.lock()).await?)
         } else {
             None
         };
-        runner.run(Step::RemoveMachines, self.remove_machines()).await?;
-        runner.run(Step::RemoveNetwork, self.remove_network()).await?;
-        runner.run(Step::RemoveFiles, self.remove_files()).await?;
+        runner.run(Phase::RemoveMachines, self.remove_machines()).await?;
+        runner.run(Phase::RemoveNetwork, self.remove_network()).await?;
+        runner.run(Phase::RemoveFiles, self.remove_files()).await?;
         Ok(runner.has_changed())
     }
 
@@ -36,7 +36,7 @@ impl OneHost {
         let (environment, cache, supervisor) =
             (self.environment.clone(), self.parts.cache().clone(), self.supervisor());
         blocking(move || {
-            images::sweep(&cache, &supervisor)?;
+            images::remove_leftovers(&cache, &supervisor)?;
             let machines = environment.machines()?;
             for status in &machines {
                 environment.machine(&status.name).delete()?;

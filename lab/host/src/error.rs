@@ -1,4 +1,4 @@
-//! What can go wrong, with the step it happened in, where to read more, and what usually helps.
+//! Errors, with the phase that failed, the log to read, and the likely fix.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipnet::Ipv4Net;
 
-use crate::progress::Step;
+use crate::progress::Phase;
 
 /// Result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -14,9 +14,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A step of `up` or `down` failed.
+    /// A phase of `up` or `down` failed.
     #[error("{0}")]
-    Step(Box<StepError>),
+    Phase(Box<PhaseError>),
     /// Machines or their networks.
     #[error(transparent)]
     Machine(#[from] hangar_machine::Error),
@@ -59,7 +59,7 @@ pub enum Error {
         reserved: Ipv4Net,
     },
     /// The environment has another range.
-    #[error("environment {environment} has the address range {known}, and {asked} was asked for")]
+    #[error("environment {environment} has the address range {known}, which cannot change to {asked}")]
     OtherRange {
         environment: String,
         known: Ipv4Net,
@@ -79,7 +79,7 @@ pub enum Error {
         directory: PathBuf,
     },
     /// Something did not happen in time.
-    #[error("{what} did not come about within {seconds} s: {state}")]
+    #[error("timed out after {seconds} s waiting for {what}: {state}")]
     TooSlow {
         /// What was waited for.
         what: String,
@@ -106,19 +106,19 @@ pub enum Error {
     },
 }
 
-/// A step that failed.
+/// A phase that failed.
 #[derive(Debug)]
-pub struct StepError {
-    pub step: Step,
+pub struct PhaseError {
+    pub phase: Phase,
     pub cause: Error,
     /// Where to read more.
     pub log: Option<PathBuf>,
     pub fix: Option<&'static str>,
 }
 
-impl fmt::Display for StepError {
+impl fmt::Display for PhaseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} failed: {}", self.step, self.cause.with_causes())?;
+        write!(formatter, "{} failed: {}", self.phase, self.cause.with_causes())?;
         if let Some(log) = &self.log {
             write!(formatter, "\n  log: {}", log.display())?;
         }
@@ -167,7 +167,7 @@ impl Error {
             | Self::NoFreeRange { .. }
             | Self::SmallRange { .. }
             | Self::ReservedRange { .. } => "give another range, such as --range 10.213.0.0/20",
-            Self::OtherRange { .. } => "leave --range away, or run `hangar down` first",
+            Self::OtherRange { .. } => "omit --range, or run `hangar down` first",
             Self::Machine(Machine::NotMergedUsr(_)) => {
                 "use a distribution with a merged /usr, as Debian 12 has"
             }
@@ -191,12 +191,12 @@ impl Error {
             Self::Parts(Parts::GoFailed { .. }) => {
                 "check that Go's module proxy can be reached (GOPROXY) and is trusted (Debian: ca-certificates)"
             }
-            Self::TooSlow { .. } => "look at the log; `up` once more goes on where it stopped",
+            Self::TooSlow { .. } => "read the log; another `up` continues where it stopped",
             _ => return None,
         })
     }
 
-    /// Whether the system, or a program in its own words, found no room.
+    /// Whether the system, or a program in its output, reported a full disk.
     fn is_out_of_disk(&self) -> bool {
         self.with_causes().to_lowercase().contains("no space left on device")
     }

@@ -73,7 +73,7 @@ impl Layout {
     }
 
     /// Programs of the cache that its machine runs.
-    pub fn kept(&self) -> PathBuf {
+    pub fn linked_programs(&self) -> PathBuf {
         self.management().join("kept")
     }
 

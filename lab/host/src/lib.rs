@@ -6,7 +6,7 @@
 //! the [`provisioner`] and the [`resolver`] as services of the machine.
 //!
 //! Invariants:
-//! * Steps ([`Step`]) are idempotent: `up` after anything ends in the same cluster, with its data.
+//! * Phases ([`Phase`]) are idempotent: `up` after anything ends in the same cluster, with its data.
 //! * Everything of an environment is below `<state>/<name>`, in its machines or in its private network; `down` leaves
 //!   only the cache. Nothing is installed on the host.
 //! * Environments do not meet: names and address ranges are apart.
@@ -18,21 +18,21 @@ pub mod cluster;
 mod down;
 mod error;
 pub mod images;
-pub mod kept;
 pub mod layout;
 mod link;
+pub mod linked_programs;
 mod lock;
 mod logs;
 pub mod management;
 mod one_host;
 mod payload;
+mod phases;
 mod progress;
 pub mod provisioner;
 pub mod resolver;
 pub mod sample;
 mod stale;
 mod status;
-mod steps;
 mod up;
 
 pub use hangar_machine::{MachineState, Name, supervise_main};
@@ -40,9 +40,9 @@ pub use hangar_parts::Parts;
 pub use hangar_parts::images::Image;
 pub use ipnet;
 
-pub use error::{Error, Result, StepError};
+pub use error::{Error, PhaseError, Result};
 pub use one_host::{OneHost, OwnProgram, STATE_DIRECTORY, UpOptions};
 pub use payload::{Cluster, Installed, Installing, Payload, PayloadError};
-pub use progress::{Progress, Silent, Step};
+pub use progress::{Phase, Progress, Silent};
 pub use status::{MachineReport, PodReport, Status};
 pub use up::Up;

@@ -148,7 +148,7 @@ async fn collect_clusters(client: &Client, target: &Path, notes: &mut Vec<String
                     .map_err(|error| Error::Rendering { what: "a cluster", message: error.to_string() })?;
                 write(&directory.join(format!("{namespace}.{name}.json")), &text)?;
             }
-            Ok(None) => notes.push(format!("Cluster {namespace}/{name}: gone meanwhile")),
+            Ok(None) => notes.push(format!("Cluster {namespace}/{name}: deleted meanwhile")),
             Err(error) => notes.push(format!("Cluster {namespace}/{name}: {error}")),
         }
     }

@@ -150,7 +150,7 @@ impl OneHost {
         &self.layout
     }
 
-    /// The kubeconfig of the management cluster, for people and programs on the host.
+    /// The kubeconfig of the management cluster, for users and programs on the host.
     pub fn kubeconfig(&self) -> PathBuf {
         self.layout.kubeconfig()
     }

@@ -8,7 +8,7 @@ use crate::addresses::Addresses;
 use crate::management::API_SERVER_PORT;
 
 /// Something that goes into the cluster as soon as its API server answers, while the node and the other pods get
-/// ready. It is the step [`crate::Step::Hangar`].
+/// ready. It is the phase [`crate::Phase::Hangar`].
 pub trait Payload: Send + Sync {
     /// Puts it there and waits until it works. Every `up` calls it: it looks first and does only what is missing.
     fn install<'a>(&'a self, cluster: &'a Cluster) -> Installing<'a>;
@@ -24,7 +24,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Where its API server listens, for everybody on the private network and in pods.
+    /// Where its API server listens, for clients on the private network and in pods.
     pub fn api_server(&self) -> SocketAddr {
         SocketAddr::from((self.addresses.management, API_SERVER_PORT))
     }
@@ -39,7 +39,7 @@ pub type PayloadError = Box<dyn std::error::Error + Send + Sync>;
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// A few words for people.
+    /// A short message for users.
     pub outcome: String,
     /// Whether anything was made or changed.
     pub changed: bool,

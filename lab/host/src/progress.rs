@@ -1,14 +1,14 @@
-//! The steps of `up` and `down`, and who hears of them.
+//! The phases of `up` and `down`, and the trait that reports them.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A step. Each may be run again at any time and does only what is missing.
+/// A phase. Each may be run again at any time and does only what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum Phase {
     /// Whether this host can do it at all.
     Preflight,
-    /// Nobody else changes the environment.
+    /// No other process changes the environment.
     Lock,
     /// The pinned programs, built where the cache has none.
     Programs,
@@ -48,8 +48,8 @@ pub enum Step {
     RemoveFiles,
 }
 
-impl Step {
-    /// The steps of `down`, in order.
+impl Phase {
+    /// The phases of `down`, in order.
     pub const DOWN: &'static [Self] =
         &[Self::Lock, Self::RemoveMachines, Self::RemoveNetwork, Self::RemoveFiles];
 
@@ -82,7 +82,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for Phase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
@@ -90,21 +90,21 @@ impl fmt::Display for Step {
 
 /// Hears what is going on.
 pub trait Progress: Send + Sync {
-    /// A step begins.
-    fn started(&self, step: Step);
+    /// A phase begins.
+    fn started(&self, phase: Phase);
     /// Something worth showing happens in it.
-    fn detail(&self, step: Step, text: &str);
+    fn detail(&self, phase: Phase, text: &str);
     /// It is done, with what came of it.
-    fn done(&self, step: Step, elapsed: Duration, outcome: &str);
-    fn failed(&self, step: Step, elapsed: Duration, error: &crate::Error);
+    fn done(&self, phase: Phase, elapsed: Duration, outcome: &str);
+    fn failed(&self, phase: Phase, elapsed: Duration, error: &crate::Error);
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
 impl Progress for Silent {
-    fn started(&self, _: Step) {}
-    fn detail(&self, _: Step, _: &str) {}
-    fn done(&self, _: Step, _: Duration, _: &str) {}
-    fn failed(&self, _: Step, _: Duration, _: &crate::Error) {}
+    fn started(&self, _: Phase) {}
+    fn detail(&self, _: Phase, _: &str) {}
+    fn done(&self, _: Phase, _: Duration, _: &str) {}
+    fn failed(&self, _: Phase, _: Duration, _: &crate::Error) {}
 }

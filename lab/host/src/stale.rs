@@ -1,8 +1,8 @@
-//! Pods that run an image whose name stands for another one now: they are evicted, and whoever made them makes them anew.
+//! Pods whose image name now refers to another image: they are evicted, and their controllers create them again.
 //!
-//! Evicted rather than deleted: who must not lose a pod right now has said so in a disruption budget. Static pods start
-//! again by their seals. A pod that nobody would make anew is its owner's business. One that ended runs nothing, and one
-//! whose machine was started after it starts with the newer image anyway.
+//! Evicted rather than deleted: an eviction respects disruption budgets. Static pods start again by their seals. A pod
+//! without a controller is left to its owner. One that ended runs nothing, and one whose machine was started after it
+//! starts with the newer image anyway.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,7 +18,7 @@ use crate::images::Listing;
 pub(crate) struct Evicted {
     /// Those that are made anew.
     pub(crate) gone: usize,
-    /// Those that may not go now.
+    /// Those that cannot be evicted now.
     pub(crate) refused: usize,
 }
 

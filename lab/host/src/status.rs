@@ -11,7 +11,7 @@ use crate::cluster;
 use crate::error::{Result, Trying};
 use crate::management::NAME;
 use crate::one_host::OneHost;
-use crate::steps::blocking;
+use crate::phases::blocking;
 
 /// A machine and its services.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct PodReport {
 pub struct Status {
     /// Whether the environment has a directory: one without machines is half made, or half removed.
     pub has_files: bool,
-    /// Machines, whoever made them.
+    /// All machines of the environment.
     pub machines: Vec<MachineReport>,
     /// The embedded cloud, where there is one.
     pub cloud: Option<CloudReport>,

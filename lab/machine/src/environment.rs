@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     error::{Doing, Result, on},
-    name::{Identity, Name},
+    name::{EnvironmentIdentity, Name},
     net::nft::Nft,
 };
 
@@ -39,7 +39,7 @@ impl SupervisorCommand {
 #[derive(Debug, Clone)]
 pub struct Environment {
     state: PathBuf,
-    identity: Identity,
+    identity: EnvironmentIdentity,
     supervisor: SupervisorCommand,
     nft: Nft,
 }
@@ -48,7 +48,7 @@ impl Environment {
     /// Names an environment; nothing is made yet.
     pub fn new(state: impl AsRef<Path>, name: Name, supervisor: SupervisorCommand) -> Result<Self> {
         let state = resolve(state.as_ref())?;
-        let identity = Identity::new(&state, name);
+        let identity = EnvironmentIdentity::new(&state, name);
         Ok(Self { state, identity, supervisor, nft: Nft::default() })
     }
 
@@ -77,7 +77,7 @@ impl Environment {
         self.state.join(self.name().as_str())
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &EnvironmentIdentity {
         &self.identity
     }
 

@@ -1,8 +1,8 @@
 //! One lock per machine and per fabric, held while kernel objects are made or removed.
 //!
-//! The lock is a flock on a file in the directory of its thing. It belongs to the open file, so a child that
-//! inherits the file holds it too: the first process of a machine keeps it until it is fully up, even when the
-//! creator was killed. That is what lets a deleter know that nobody is still making something.
+//! The lock is a flock on a file in the directory of its machine or fabric. It belongs to the open file, so a child
+//! that inherits the file holds it too: the first process of a machine keeps it until it is fully up, even when the
+//! creator was killed. So a deleter that holds it knows that no creation is under way.
 //!
 //! The lock is the last file of its directory to go: as long as anything else is there, so is the lock.
 
@@ -84,7 +84,7 @@ impl Lock {
         Ok(same.then_some(Self { file }))
     }
 
-    /// Whether somebody holds the lock now.
+    /// Whether the lock is held now.
     pub(crate) fn is_held(directory: &Path) -> Result<bool> {
         let path = Self::path(directory);
         let file = match File::open(&path) {

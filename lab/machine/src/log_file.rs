@@ -1,9 +1,9 @@
-//! Log files that do not grow for ever.
+//! Log files of limited size.
 //!
 //! A log is the file `kubelet.log` and its older parts, `kubelet.1.log` (the newest of them) to `kubelet.4.log`. When the
 //! file is full, every part gets one older by renaming, the oldest goes, and a new file begins.
 //!
-//! * Only whoever writes a log renames its parts, and only between two lines: nothing is copied, truncated or lost. (A
+//! * Only the writer of a log renames its parts, and only between two lines: nothing is copied, truncated or lost. (A
 //!   program that logs into a file of its own cannot be followed like this: it goes on writing into the renamed file. Hence
 //!   the pipes of `supervisor::logs`.)
 //! * A writer that is killed between two renames leaves a gap in the numbers, and the next rotation fills it first.

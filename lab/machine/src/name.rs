@@ -1,4 +1,4 @@
-//! Names people choose, and the kernel names made from them.
+//! Names that users choose, and the kernel names that follow from them.
 //!
 //! Every kernel object (cgroup, network namespace, link) has a name that follows from the state directory, the
 //! environment and the machine alone. So whatever a killed creator left behind is found again without a record,
@@ -131,12 +131,12 @@ pub(crate) fn mac(parts: &[&[u8]]) -> [u8; 6] {
 
 /// Where kernel names of one environment come from.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
+pub(crate) struct EnvironmentIdentity {
     pub(crate) environment: Name,
     tag: String,
 }
 
-impl Identity {
+impl EnvironmentIdentity {
     pub(crate) fn new(state: &Path, environment: Name) -> Self {
         let tag = digest(&[state.as_os_str().as_bytes(), environment.as_str().as_bytes()], 8);
         Self { environment, tag }
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn links_fit_the_kernel() {
-        let identity = Identity::new(Path::new("/var/lib/hangar"), Name::new("x".repeat(48)).unwrap());
+        let identity =
+            EnvironmentIdentity::new(Path::new("/var/lib/hangar"), Name::new("x".repeat(48)).unwrap());
         let machine = Name::new("y".repeat(48)).unwrap();
         check_link(&identity.host_link(&machine)).unwrap();
         check_link(&identity.port(&machine, "eth0")).unwrap();
@@ -202,7 +203,7 @@ mod tests {
     /// A rename would orphan what an older version made.
     #[test]
     fn kernel_names_are_pinned() {
-        let identity = Identity::new(Path::new("/var/lib/hangar"), Name::new("demo").unwrap());
+        let identity = EnvironmentIdentity::new(Path::new("/var/lib/hangar"), Name::new("demo").unwrap());
         let machine = Name::new("w1").unwrap();
         assert_eq!(identity.cgroup(&machine), "hangar.demo.w1.ac14888d");
         assert_eq!(identity.machine_netns(&machine), Path::new("/run/hangar/demo-ac14888d/netns/machine.w1"));
@@ -213,8 +214,10 @@ mod tests {
     #[test]
     fn state_directories_do_not_meet() {
         let name = Name::new("demo").unwrap();
-        let (one, two) =
-            (Identity::new(Path::new("/a"), name.clone()), Identity::new(Path::new("/b"), name.clone()));
+        let (one, two) = (
+            EnvironmentIdentity::new(Path::new("/a"), name.clone()),
+            EnvironmentIdentity::new(Path::new("/b"), name.clone()),
+        );
         assert_ne!(one.cgroup(&name), two.cgroup(&name));
         assert_ne!(one.host_link(&name), two.host_link(&name));
         assert_ne!(one.netns_directory(), two.netns_directory());

@@ -91,7 +91,7 @@ impl Files {
         self.read_record()?.ok_or_else(|| Error::Record { path, message: "no such file".to_owned() })
     }
 
-    /// The first process, if it still runs. Half a file names nobody alive: it is of a host that crashed.
+    /// The first process, if it still runs. An incomplete file names no live process: it is of a host that crashed.
     pub(crate) fn first_process(&self) -> Result<Option<ProcessIdentity>> {
         let Some(known) = json_file::read_if_whole::<ProcessIdentity>(&self.running())? else {
             return Ok(None);

@@ -20,7 +20,7 @@ use crate::{
 /// Search path of everything that runs in a machine, unless it says otherwise.
 pub(crate) const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Longest time that a service may be given to end: whoever asks for it waits as long.
+/// Longest time that a service may be given to end: the request waits as long.
 pub(crate) const LONGEST_STOP: Duration = Duration::from_mins(5);
 
 /// Where process 1 itself writes.
@@ -38,7 +38,7 @@ pub enum Restart {
     Never,
 }
 
-/// Which processes end when a service is stopped, in systemd's words.
+/// Which processes end when a service is stopped, with systemd's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KillMode {

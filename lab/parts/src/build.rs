@@ -6,7 +6,7 @@
 //!
 //! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept
 //! until the set is done, so the next run goes on where this one stopped. After a kill of us alone `go` lives on and
-//! holds the set's lock until it ends, so that nobody commits what it is still writing.
+//! holds the set's lock until it ends, so that no other process commits what it is still writing.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::sets::{Recipe, Set};
 
 /// What [`crate::Parts::ensure`] did for a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BuildResult {
     /// Nothing: it was complete, or an override stands for it.
     Present(Set),
     /// It was built now.
@@ -33,24 +33,24 @@ pub(crate) fn ensure(
     go_program: &Path,
     sets: &[Set],
     audience: &mut Audience<'_>,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<BuildResult>> {
     sets.iter().try_for_each(|set| cache.drop_leftovers(set.recipe()))?;
     let Some(go) = check(cache, go_program, sets)? else {
-        return Ok(sets.iter().copied().map(Outcome::Present).collect());
+        return Ok(sets.iter().copied().map(BuildResult::Present).collect());
     };
     let count = missing(cache, sets).len();
     let mut number = 0;
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for &set in sets {
         if cache.stamp(set.recipe()).is_some() {
-            outcomes.push(Outcome::Present(set));
+            results.push(BuildResult::Present(set));
             continue;
         }
         number += 1;
         let built = build(cache, &go, set, Progress::start(set.recipe(), (number, count), audience))?;
-        outcomes.push(built.map_or(Outcome::Present(set), |stamp| Outcome::Built(set, stamp)));
+        results.push(built.map_or(BuildResult::Present(set), |stamp| BuildResult::Built(set, stamp)));
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
 fn missing(cache: &Cache, sets: &[Set]) -> Vec<Set> {

@@ -31,7 +31,7 @@ pub const CACHE_VARIABLE: &str = "HANGAR_CACHE";
 
 const STAMP: &str = "complete.json";
 
-/// Between two looks at a lock that somebody holds.
+/// Interval of tries to take a held lock.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What is known about a finished set.
@@ -161,7 +161,7 @@ impl Cache {
         }
     }
 
-    /// Removes what a builder that was killed right after its commit left: gigabytes that nobody needs any more.
+    /// Removes what a builder that was killed right after its commit left: gigabytes that are no longer needed.
     pub(crate) fn drop_leftovers(&self, recipe: &Recipe) -> Result<()> {
         let leftovers = [self.go_directory(recipe), self.staging(recipe)];
         if self.stamp(recipe).is_none() || !leftovers.iter().any(|path| path.exists()) {
@@ -198,7 +198,7 @@ impl Cache {
         remove_directory(&self.go_directory(recipe))
     }
 
-    /// Removes builds of the same set from other pins or recipes, except those that somebody uses. Who does has hard links
+    /// Removes builds of the same set from other pins or recipes, except those in use. Who does has hard links
     /// to programs of theirs: such a link needs no record that could be wrong, and goes with its owner.
     fn remove_superseded(&self, recipe: &Recipe) -> Result<()> {
         let tools = self.tools();

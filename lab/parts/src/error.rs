@@ -1,4 +1,4 @@
-//! What can go wrong, in words a person at a terminal can act on.
+//! Errors, with messages on which a user at a terminal can act.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Neither `HANGAR_CACHE`, `XDG_CACHE_HOME` nor `HOME` is set.
-    #[error("no place for the cache: set HANGAR_CACHE (or HOME)")]
+    #[error("no cache directory: set HANGAR_CACHE or HOME")]
     NoCacheDirectory,
 
     /// The name is not in the registry.
-    #[error("there is no set {name:?}; known sets: {known}")]
+    #[error("unknown set {name:?}; known sets: {known}")]
     UnknownSet {
         /// What was asked for.
         name: String,
@@ -44,7 +44,7 @@ pub enum Error {
     },
 
     /// There is no Go on the path.
-    #[error("building {set} needs Go {minimum} or newer, and no `go` is on the PATH")]
+    #[error("building {set} needs Go {minimum} or newer, but no `go` is on the PATH")]
     GoMissing {
         /// The set with the highest need.
         set: Set,
@@ -53,7 +53,7 @@ pub enum Error {
     },
 
     /// The Go on the path is too old.
-    #[error("building {set} needs Go {minimum} or newer, and the `go` on the PATH is {found}")]
+    #[error("building {set} needs Go {minimum} or newer, but the `go` on the PATH is {found}")]
     GoTooOld {
         /// The set with the highest need.
         set: Set,
@@ -64,7 +64,7 @@ pub enum Error {
     },
 
     /// A set is built with C, and there is no compiler.
-    #[error("building {set} needs a C compiler, and no `{compiler}` is on the PATH")]
+    #[error("building {set} needs a C compiler, but no `{compiler}` is on the PATH")]
     CompilerMissing {
         /// The set that needs it.
         set: Set,
@@ -73,7 +73,7 @@ pub enum Error {
     },
 
     /// `go` answered something we cannot read.
-    #[error("`{command}` gave an answer that makes no sense: {answer:?}")]
+    #[error("`{command}` printed an unexpected answer: {answer:?}")]
     GoAnswer {
         /// The command that was run.
         command: String,
@@ -82,7 +82,7 @@ pub enum Error {
     },
 
     #[error(
-        "{set}: `{command}` failed ({status}); what is done so far is kept, run again to go on\n{output}"
+        "{set}: `{command}` failed ({status}); finished work is kept: run it again to continue\n{output}"
     )]
     GoFailed {
         /// The set being built.
@@ -95,7 +95,7 @@ pub enum Error {
     },
 
     /// A module's content is not what `go.sum` says.
-    #[error("{set}: {module} has the sum {found}, go.sum says {expected}")]
+    #[error("{set}: {module} has the checksum {found}, but go.sum has {expected}")]
     SumMismatch {
         /// The set being built.
         set: Set,
@@ -116,7 +116,7 @@ pub enum Error {
     },
 
     /// Not enough room to build.
-    #[error("building {sets} needs {need_mebibytes} MiB free in {path}, and there are {have_mebibytes} MiB")]
+    #[error("building {sets} needs {need_mebibytes} MiB free in {path}, which has {have_mebibytes} MiB")]
     DiskFull {
         /// The sets that are still to be built.
         sets: String,

@@ -28,7 +28,7 @@ mod progress;
 mod search_path;
 pub mod sets;
 
-pub use build::Outcome;
+pub use build::BuildResult;
 pub use cache::{Cache, State};
 pub use error::{Error, Result};
 pub use locate::Parts;

@@ -1,13 +1,13 @@
 //! Finds a program: in an override directory if one is named, else in the cache.
 //!
-//! Overrides are used as they are, without a look at their version: whoever sets one knows better. A program is
-//! looked for as `<directory>/<set>/<program>` and then as `<directory>/<program>`; the latter only for the sets
-//! that tests use by default, since several sets have a program of the same name. A program that is in none of the
-//! override directories comes from the cache.
+//! Overrides are used as they are: their version is not checked. A program is looked for as
+//! `<directory>/<set>/<program>` and then as `<directory>/<program>`; the latter only for the sets that tests use by
+//! default, since several sets have a program of the same name. A program that is in none of the override directories
+//! comes from the cache.
 
 use std::path::{Path, PathBuf};
 
-use crate::build::{self, Outcome};
+use crate::build::{self, BuildResult};
 use crate::cache::{Cache, State};
 use crate::error::{Error, Result};
 use crate::progress::Audience;
@@ -65,22 +65,22 @@ impl Parts {
 
     /// Builds what is missing of these sets, which may take minutes and is shown on standard error. A set all of whose
     /// programs are overridden, and that has no files, counts as there.
-    pub fn ensure(&self, sets: &[Set]) -> Result<Vec<Outcome>> {
+    pub fn ensure(&self, sets: &[Set]) -> Result<Vec<BuildResult>> {
         self.ensure_for(sets, &mut Audience::Everybody)
     }
 
     /// The same for callers with a display of their own: `tell` hears how it goes, a line at a time, every second on a
     /// terminal and every half a minute elsewhere.
-    pub fn ensure_telling(&self, sets: &[Set], tell: &mut dyn FnMut(&str)) -> Result<Vec<Outcome>> {
+    pub fn ensure_telling(&self, sets: &[Set], tell: &mut dyn FnMut(&str)) -> Result<Vec<BuildResult>> {
         self.ensure_for(sets, &mut Audience::Listener(tell))
     }
 
-    fn ensure_for(&self, sets: &[Set], audience: &mut Audience<'_>) -> Result<Vec<Outcome>> {
+    fn ensure_for(&self, sets: &[Set], audience: &mut Audience<'_>) -> Result<Vec<BuildResult>> {
         let (overridden, needed): (Vec<Set>, Vec<Set>) =
             sets.iter().partition(|set| self.is_overridden(**set));
-        let mut outcomes: Vec<Outcome> = overridden.into_iter().map(Outcome::Present).collect();
-        outcomes.extend(build::ensure(&self.cache, &self.go, &needed, audience)?);
-        Ok(outcomes)
+        let mut results: Vec<BuildResult> = overridden.into_iter().map(BuildResult::Present).collect();
+        results.extend(build::ensure(&self.cache, &self.go, &needed, audience)?);
+        Ok(results)
     }
 
     /// Refuses what [`Self::ensure`] would refuse before it starts: no Go, no C compiler where one is needed, too little
@@ -92,7 +92,7 @@ impl Parts {
 
     /// Builds only those sets of which a named program is found neither in an override nor in the cache. This
     /// is what a test wants that runs with `KUBEBUILDER_ASSETS`, which has three programs and no more.
-    pub fn ensure_programs(&self, programs: &[(Set, &str)]) -> Result<Vec<Outcome>> {
+    pub fn ensure_programs(&self, programs: &[(Set, &str)]) -> Result<Vec<BuildResult>> {
         let mut sets = Vec::new();
         for &(set, program) in programs {
             match self.program(set, program) {

@@ -20,7 +20,7 @@ use rustix::process::{Pid, kill_process_group};
 use crate::error::{Context, Error, Result};
 
 /// How long a process may take to end by itself when it is dropped. An API server that still has watches open
-/// takes its full shutdown period; nobody wants to wait for that in a test.
+/// takes its full shutdown period, which is too long for a test.
 const GRACE_ON_DROP: Duration = Duration::from_secs(3);
 
 const POLL: Duration = Duration::from_millis(10);
@@ -111,7 +111,7 @@ pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
-    /// Set once it was waited for: from then on its id may belong to somebody else.
+    /// Set once it was waited for: from then on its id may belong to another process.
     is_over: bool,
 }
 
@@ -148,16 +148,16 @@ impl Process {
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         let status = self.child.try_wait().context("wait for", Path::new(&self.name))?;
         if status.is_some() {
-            self.sweep()?;
+            self.kill_group()?;
         }
         Ok(status)
     }
 
     /// Kills what the ended process left behind in its group, once.
-    fn sweep(&mut self) -> Result<()> {
-        let swept = self.signal(Signal::KILL);
+    fn kill_group(&mut self) -> Result<()> {
+        let killed = self.signal(Signal::KILL);
         self.is_over = true;
-        swept
+        killed
     }
 
     /// Asks it to end, and kills it when it has not after the grace period.

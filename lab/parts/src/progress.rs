@@ -11,12 +11,12 @@ use crate::sets::Recipe;
 /// Often enough that a CI log does not look hung, rarely enough that it stays short.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Somebody else's display on a terminal hears this often.
+/// Interval of progress for another program's display on a terminal.
 const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who hears how builds go.
+/// Receiver of the progress of builds.
 pub(crate) enum Audience<'listener> {
-    /// Whoever reads our standard error.
+    /// The readers of our standard error.
     Everybody,
     /// A caller that shows it in its own way.
     Listener(&'listener mut dyn FnMut(&str)),

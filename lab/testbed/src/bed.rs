@@ -56,7 +56,7 @@ struct State {
     guardian: Guardian,
 }
 
-/// The one testbed of this test binary, started by whoever asks first.
+/// The one testbed of this test binary, started by the first caller.
 ///
 /// # Panics
 /// When it does not start; there is no test without it.

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::Error;
 use crate::error::At;
 
-/// Longer than any test run, shorter than anybody could mistake for a real one.
+/// Longer than any test run, too short to be mistaken for a real one.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Authorities and the directory that holds what the programs read.

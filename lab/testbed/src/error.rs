@@ -37,11 +37,11 @@ pub enum Error {
         tail: String,
     },
     /// A cluster on this host did not come up.
-    #[error("{} up: {}", program.display(), words.trim())]
+    #[error("{} up: {}", program.display(), output.trim())]
     Up {
         /// Who was to start it.
         program: PathBuf,
-        words: String,
+        output: String,
     },
     /// The API server refused or did not answer a call that the testbed itself made.
     #[error("the testbed's own call failed: {0}")]

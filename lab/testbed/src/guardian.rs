@@ -7,8 +7,8 @@
 //!
 //! A cluster on one host ([`crate::OneHost`]) is more than processes; its guardian lets a program start and remove it.
 //!
-//! It only ends processes whose command line names the testbed's directory: a process id that was given to somebody
-//! else in the meantime is left alone.
+//! It only ends processes whose command line names the testbed's directory: a process id that another process has in
+//! the meantime is left alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -39,7 +39,7 @@ for entry in "${directory:?}"/*; do [ "$entry" = "$directory/logs" ] || rm -rf -
 "#;
 
 /// Run by `/bin/sh` with the directory, the program, the environment's name and state directory as flags, and what else
-/// `up` is told. It runs `up` itself: one that outlived both of us would be removed by nobody.
+/// `up` is told. It runs `up` itself: one that outlived both of us would never be removed.
 const CLUSTER_SCRIPT: &str = r#"
 trap '' INT TERM HUP PIPE
 directory=$1 program=$2 name=$3 state=$4

@@ -31,7 +31,7 @@ pub struct OneHost {
     _guardian: Guardian,
 }
 
-/// The one cluster of this test binary, started by whoever asks first. `program` is `hangar`, such as
+/// The one cluster of this test binary, started by the first caller. `program` is `hangar`, such as
 /// `env!("CARGO_BIN_EXE_hangar")`; it is the same for all who ask. Without the sample cluster, which takes minutes.
 ///
 /// # Panics
@@ -62,7 +62,7 @@ impl OneHost {
         let (guardian, is_up) = Guardian::of_cluster(&directory, program, &environment, arguments)?;
         let said = |file: &str| std::fs::read_to_string(directory.join(file)).unwrap_or_default();
         if !is_up {
-            return Err(Error::Up { program: program.to_owned(), words: said("up.err") });
+            return Err(Error::Up { program: program.to_owned(), output: said("up.err") });
         }
         Ok(Self {
             program: program.to_owned(),

@@ -1,9 +1,9 @@
 //! Loopback ports that stay ours.
 //!
-//! A port that was free a moment ago is anybody's until a program listens on it, which takes an API server seconds, and
-//! again between a stop and a start. So a socket of ours stays bound to it and does not listen. The kernel then gives the
-//! port to nobody who asks for just any, but lets a program have it that asks for this one: both allow its reuse, as Go
-//! and Rust do for every listener. Whoever connects while nobody listens is refused, as without us.
+//! Another process may take a free port until a program listens on it, which takes an API server seconds, and
+//! again between a stop and a start. So a socket of ours stays bound to it and does not listen. The kernel then no
+//! longer hands the port out as a free one, but a program can still bind it by number: both sockets allow its reuse,
+//! as Go and Rust do for every listener. A connection while no program listens is refused, as without us.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// One that nobody has.
+    /// A free port.
     pub fn reserve() -> Result<Self, Error> {
         let reserve = || -> std::io::Result<Self> {
             let socket = TcpSocket::new_v4()?;

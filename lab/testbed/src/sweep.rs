@@ -6,7 +6,7 @@
 //!
 //! Invariants
 //! - A kill leaves nothing behind: a manager lives in a runtime of its own that is torn down, so that no task of it
-//!   survives because somebody forgot a token, and its client is dead before that.
+//!   survives a forgotten token, and its client is dead before that.
 //! - A run that compared nothing is a failure: an armed point that is never reached, a scenario without writes, a
 //!   manager that never rests or ends by itself, a run without faults that does not reach its end. Only a write that
 //!   repeats another may be missing, and the report says so: what takes two takes one where more is seen together.
@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 pub use choice::Extent;
 pub use process::Manager;
-pub use report::{Case, Failure, Report};
+pub use report::{Case, Failure, SweepReport};
 
 use choice::choose;
 use process::Process;
@@ -117,14 +117,14 @@ impl Sweep {
 
     /// Records, then strikes every chosen case. An error if there is nothing to strike; failed cases are in the
     /// report.
-    pub async fn run<S: Scenario>(&self, scenario: &S) -> Result<Report, Failure> {
+    pub async fn run<S: Scenario>(&self, scenario: &S) -> Result<SweepReport, Failure> {
         let started = Instant::now();
         let recording = self.record(scenario).await?;
         if recording.points.is_empty() {
             return Err(Failure::NothingToStrike);
         }
         let chosen = choose(&recording.points, &self.extent);
-        let mut report = Report::new(&recording.points, chosen.len());
+        let mut report = SweepReport::new(&recording.points, chosen.len());
         for case in chosen {
             let is_over = self.extent.budget().is_some_and(|budget| started.elapsed() >= budget);
             // However slow the machine is, something is compared.

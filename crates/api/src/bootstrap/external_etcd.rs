@@ -5,7 +5,7 @@ use schemars::Schema;
 
 use super::newer::refuse_empty;
 
-/// An etcd that is run by somebody else.
+/// An external etcd, which kubeadm does not run.
 #[wire]
 pub struct ExternalEtcd {
     /// Path on the machine of the certificate authority that signed etcd's certificates.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct File {
     /// Append to an existing file instead of replacing it.
     pub append: Option<bool>,
-    /// The file's content, encoded as `encoding` says.
+    /// Content of the file, in the encoding that `encoding` names.
     #[schemars(length(min = 1, max = 10240))]
     pub content: Option<String>,
     /// Where to read the content from instead of `content`.

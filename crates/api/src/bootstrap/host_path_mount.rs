@@ -14,7 +14,7 @@ pub struct HostPathMount {
     /// Name of the volume in the pod.
     #[schemars(length(min = 1, max = 512))]
     pub name: String,
-    /// What must exist at `hostPath`, such as `DirectoryOrCreate` or `File`.
+    /// Type of the file that must exist at `hostPath`, such as `DirectoryOrCreate` or `File`.
     pub path_type: Option<String>,
     /// Mount the volume read-only.
     pub read_only: Option<bool>,

@@ -9,18 +9,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub struct LegacyCondition {
     /// When the status changed last.
     pub last_transition_time: Time,
-    /// Why the status is what it is, for people.
+    /// Message that explains the status to users.
     #[schemars(length(min = 1, max = 10240))]
     pub message: Option<String>,
-    /// Why the status is what it is, in one word for programs.
+    /// Reason of the status: one CamelCase word, for programs.
     #[schemars(length(min = 1, max = 256))]
     pub reason: Option<String>,
-    /// How bad a status of False is: Error, Warning, Info or empty.
+    /// Severity of the status False: Error, Warning, Info or empty.
     #[schemars(length(max = 32))]
     pub severity: Option<String>,
     /// True, False or Unknown.
     pub status: String,
-    /// What the condition is about.
+    /// Type of the condition.
     #[schemars(length(min = 1, max = 256))]
     pub r#type: String,
 }

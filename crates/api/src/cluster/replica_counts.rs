@@ -13,6 +13,6 @@ pub struct ReplicaCounts {
     pub ready_replicas: Option<i32>,
     /// Machines that exist.
     pub replicas: Option<i32>,
-    /// Machines that match what is wanted.
+    /// Machines that are up to date.
     pub up_to_date_replicas: Option<i32>,
 }

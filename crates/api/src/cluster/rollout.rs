@@ -4,7 +4,7 @@ use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which Machine goes first when there are too many.
+/// Which Machines are deleted first when there are too many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionOrder {
     /// Any of them.
@@ -22,7 +22,7 @@ pub enum RolloutStrategyType {
     /// New ones are made and old ones removed step by step.
     #[default]
     RollingUpdate,
-    /// A new one is made only after somebody deletes an old one.
+    /// A new one is created only after an old one is deleted.
     OnDelete,
 }
 

@@ -1,4 +1,4 @@
-//! Who must act, and on what: the half of a condition that people look for first.
+//! Who must act, and on what: the half of a condition that users read first.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// Who must act before a condition can become good.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
-    /// Hangar itself: it is at work, nobody else has to do anything.
+    /// Hangar itself: it is at work, and no other actor has to do anything.
     Hangar,
     /// Whoever owns the Cluster and its manifests.
     ClusterOwner,

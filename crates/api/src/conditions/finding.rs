@@ -107,7 +107,7 @@ impl Finding {
         &self.reason
     }
 
-    /// Message, for people.
+    /// Message for users.
     pub fn message(&self) -> Cow<'_, str> {
         match &self.waiting {
             Some(waiting) if self.text.is_empty() => waiting.to_string().into(),

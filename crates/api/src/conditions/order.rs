@@ -1,4 +1,4 @@
-//! The order in which conditions are listed: what people look for first, first.
+//! The order in which conditions are listed: the most important first.
 
 use std::cmp::Ordering;
 

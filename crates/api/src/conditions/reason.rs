@@ -1,6 +1,6 @@
 //! Reasons, declared once beside their condition: a finding can be made with a declared reason only.
 //!
-//! Status and actor follow from the reason, so that a controller says no more than which reason it is and what is waited
+//! Status and actor follow from the reason, so that a controller gives only the reason and what is waited
 //! for. What is declared is also what documentation and tools know about it.
 
 use super::{Actor, Finding, Polarity, Status, Waiting};
@@ -14,7 +14,7 @@ pub struct Reason {
     pub name: &'static str,
     /// Status of a condition with this reason.
     pub status: Status,
-    /// Who may have to act, the usual one first; empty where nobody has to.
+    /// Who may have to act, the usual one first; empty where no action is needed.
     pub who: &'static [Actor],
     /// What it means, in one sentence.
     pub means: &'static str,
@@ -24,7 +24,7 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Good(Reason);
 
-/// A reason of a condition that is not as it should be, or that nobody can tell: somebody must act.
+/// A reason of a condition with a bad or unknown status: an actor must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad(Reason);
 

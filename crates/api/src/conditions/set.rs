@@ -31,7 +31,7 @@ pub fn written(
     }
 }
 
-/// Writes a finding into the conditions of an object; says whether anything changed.
+/// Writes a finding into the conditions of an object; returns whether anything changed.
 pub fn set(
     object: &mut (impl HasConditions + ?Sized),
     finding: &Finding,
@@ -48,7 +48,7 @@ pub fn set(
     has_changed
 }
 
-/// Takes a condition away; says whether it was there.
+/// Removes a condition; returns whether it existed.
 pub fn remove(object: &mut (impl HasConditions + ?Sized), type_: &str) -> bool {
     let is_there = object.conditions().iter().any(|condition| condition.type_ == type_);
     if is_there {

@@ -43,7 +43,7 @@ impl<'object> ControlPlane<'object> {
         Self { object, contract }
     }
 
-    /// Where the API server is reached, if the object says.
+    /// Where the API server is reached, if the object names it.
     pub fn endpoint(&self) -> Option<Endpoint> {
         path::endpoint(self.object)
     }
@@ -61,7 +61,7 @@ impl<'object> ControlPlane<'object> {
         path::flag(self.object, "/status/externalManagedControlPlane")
     }
 
-    /// Whether the API server serves, in the older contract's words; the newer one has only the condition.
+    /// Whether the API server serves, in the fields of the older contract; the newer one has only the condition.
     pub fn is_ready(&self) -> Option<bool> {
         match self.contract {
             Contract::V1Beta1 => self.object.pointer("/status/ready").and_then(Value::as_bool),

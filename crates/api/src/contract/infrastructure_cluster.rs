@@ -38,7 +38,7 @@ impl<'object> InfrastructureCluster<'object> {
         }
     }
 
-    /// Where the API server is reached, if the object says.
+    /// Where the API server is reached, if the object names it.
     pub fn endpoint(&self) -> Option<Endpoint> {
         path::endpoint(self.object)
     }
@@ -69,7 +69,8 @@ impl<'object> InfrastructureCluster<'object> {
         get::get_from_json(self.object, "Ready")
     }
 
-    /// Whether somebody else manages it: then its controller does nothing, and endpoint and status are filled by hand.
+    /// Whether it is managed externally: then its controller does nothing, and endpoint and status are filled in by
+    /// hand.
     pub fn is_managed_elsewhere(&self) -> bool {
         let annotations = self.object.pointer("/metadata/annotations").and_then(Value::as_object);
         annotations.is_some_and(|annotations| annotations.contains_key(names::MANAGED_BY_ANNOTATION))

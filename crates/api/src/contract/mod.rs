@@ -1,4 +1,4 @@
-//! Reading objects of kinds whose Rust type is not known, by the contract they say they implement.
+//! Reading objects of kinds whose Rust type is not known, by the contract that they declare.
 //!
 //! Clusters and machines refer to infrastructure, bootstrap and control plane objects of any provider. Two contract
 //! versions are in use; they put the same facts under different names. Which one a kind implements, and in which API

@@ -1,7 +1,7 @@
 //! One kind's conversion between a spoke version and the hub.
 //!
 //! [`Convert`] is what a kind implements: four total functions over typed values. They destructure every struct
-//! without `..`, so that a new field does not compile until somebody decided what becomes of it. [`Converter`] is the
+//! without `..`, so that a new field does not compile until its conversion is written. [`Converter`] is the
 //! same behind function pointers over JSON, which is what the registry lists.
 
 use super::lenient;
@@ -110,7 +110,7 @@ impl Converter {
         object: Map<String, Value>,
         versions: &dyn VersionLookup,
     ) -> Map<String, Value> {
-        let source = Parts::of(object, self.kind);
+        let source = Dissected::of(object, self.kind);
         let mut stash = source.stash;
         let mut body = Value::Object((self.up)(source.body.clone()));
         restore(&mut body, None, stash.remove(self.hub));
@@ -136,7 +136,7 @@ impl Converter {
         object: Map<String, Value>,
         versions: &dyn VersionLookup,
     ) -> Map<String, Value> {
-        let source = Parts::of(object, self.kind);
+        let source = Dissected::of(object, self.kind);
         let mut stash = source.stash;
         let namespace = namespace(&source.envelope);
         let down = |versions| {
@@ -162,13 +162,13 @@ impl std::fmt::Debug for Converter {
 }
 
 /// An object taken apart: `spec` and `status`, the stash, and all the rest.
-struct Parts {
+struct Dissected {
     envelope: Map<String, Value>,
     body: Map<String, Value>,
     stash: Stash,
 }
 
-impl Parts {
+impl Dissected {
     fn of(mut object: Map<String, Value>, kind: &str) -> Self {
         let mut body = Map::new();
         for part in ["spec", "status"] {
@@ -198,7 +198,7 @@ fn namespace(envelope: &Map<String, Value>) -> Option<String> {
     envelope.get("metadata")?.get("namespace")?.as_str().map(str::to_owned)
 }
 
-/// Puts back what this version lost earlier, wherever nobody changed it since. `judged` is the document in which
+/// Restores what this version lost earlier, wherever it was not changed since. `judged` is the document in which
 /// "changed" is decided, the body itself if not given.
 fn restore(body: &mut Value, judged: Option<&Value>, differences: Vec<difference::Difference>) {
     let before;

@@ -1,11 +1,11 @@
 //! From the Rust types to the CRDs in `deploy/crds`.
 //!
-//! The derive macros give one CRD per version, in a form that the API server accepts but that nobody wants to read or
+//! The derive macros give one CRD per version, in a form that the API server accepts but that is hard to read or
 //! diff: `nullable` on each optional field, unsigned formats, floats as bounds, no labels, no conversion. [`all`] is the
 //! one place that turns those into what is installed:
 //!
 //! 1. [`merge`] puts the versions of a kind together, oldest first, and marks which is stored and which is deprecated;
-//! 2. [`schema`] normalises every schema the same way, so that a field written by anybody reads the same;
+//! 2. [`schema`] normalises every schema the same way, so that all fields read the same;
 //! 3. [`conversion`] gives kinds with several versions a webhook whose address the installer fills in.
 //!
 //! Everything is a pure function of the types: same types, same bytes. [`yaml`] is what the files in `deploy/crds` are

@@ -43,7 +43,7 @@ pub fn file_name(definition: &CustomResourceDefinition) -> String {
 fn fields(text: &mut String, prefix: &str, schema: &JSONSchemaProps) {
     let required: BTreeSet<&String> = schema.required.iter().flatten().collect();
     for (name, field) in schema.properties.iter().flatten() {
-        // Every object has these, and nobody looks them up here.
+        // Every object has these: the reference omits them.
         if prefix.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
             continue;
         }

@@ -27,7 +27,7 @@ const LOAD_BALANCER: [&str; 7] =
 const FOUND: &str = "cannot be changed: what it names is in use";
 const REMOVABLE: &str = "can be removed, but not changed";
 
-/// A field and when it can be changed, with `$` for its name, and what is said otherwise.
+/// A field and when it can be changed, with `$` for its name, and the message otherwise.
 type Exception = (&'static str, String, &'static str);
 
 /// The rules of an OpenStackMachine.

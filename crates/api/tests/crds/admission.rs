@@ -223,8 +223,8 @@ async fn changes_of_hosted_control_planes() {
     change(HOSTED_CONTROL_PLANE, json!({"version": "v1.33.0"}), json!({}), rows).await;
     let rows = vec![
         (json!({"replicas": 3}), None),
-        (node_host(json!("other.example.org")), Some("nodes hold on to it")),
-        (json!({"exposure": null}), Some("nodes hold on to it")),
+        (node_host(json!("other.example.org")), Some("nodes keep it")),
+        (json!({"exposure": null}), Some("nodes keep it")),
     ];
     let joined = json!({
         "version": "v1.33.0", "exposure": {"nodeHost": "nodes.example.org"},

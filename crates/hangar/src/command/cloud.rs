@@ -16,7 +16,7 @@ pub(crate) struct Cloud {
 enum Verb {
     /// Serve the OpenStack API, with machines of this host behind it; needs root
     Serve {
-        /// What to serve, and of what servers are made
+        /// Configuration file of the cloud and its driver
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },

@@ -6,7 +6,7 @@ use clap_complete::Shell;
 /// Print a completion script for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to print it for
     shell: Shell,
 }
 

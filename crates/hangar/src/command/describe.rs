@@ -10,10 +10,10 @@ use kube::Client;
 
 use crate::configuration::ClusterArguments;
 
-/// Between two looks with `--watch`.
+/// Interval of reads with `--watch`.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Say how something is.
+/// Show the state of an object.
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
     #[command(subcommand)]
@@ -29,27 +29,27 @@ enum What {
 /// A cluster as a tree.
 #[derive(Debug, Args)]
 struct DescribeCluster {
-    /// Its name
+    /// Name of the Cluster
     name: String,
-    /// Its namespace
+    /// Namespace of the Cluster
     #[arg(short, long, default_value = "default")]
     namespace: String,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Print it again on every change, until it is ready or gone
+    /// Print the tree again on every change, until the Cluster is ready or deleted
     #[arg(short, long)]
     watch: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A tree for people
+    /// A tree of text
     #[default]
     Text,
-    /// The same for programs
+    /// The tree as JSON
     Json,
 }
 
@@ -69,7 +69,7 @@ impl DescribeCluster {
                 if self.watch && !printed.is_empty() {
                     return Ok(());
                 }
-                bail!("there is no Cluster {} in the namespace {}", self.name, self.namespace);
+                bail!("no Cluster {} in the namespace {}", self.name, self.namespace);
             };
             let is_ready = tree(&objects).is_ready();
             let text = self.print(&objects)?;

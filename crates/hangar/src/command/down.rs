@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::environment::EnvironmentArguments;
-use crate::progress::Steps;
+use crate::progress::Phases;
 
 /// Remove what `hangar up` made on this host; only the cache stays.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct Down {
 impl Down {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let host = self.environment.open()?;
-        host.down(Arc::new(Steps::new())).await?;
+        host.down(Arc::new(Phases::new())).await?;
         Ok(())
     }
 }

@@ -8,22 +8,22 @@ use hangar_host::{Name, OneHost, OwnProgram, Parts, STATE_DIRECTORY};
 /// The hidden subcommand that is process 1 of a machine.
 pub(crate) const SUPERVISE: &str = "supervise";
 
-/// The environment of those who name none.
+/// The default environment.
 const DEFAULT_NAME: &str = "hangar";
 
 /// Which environment.
 #[derive(Debug, Args)]
 pub(crate) struct EnvironmentArguments {
-    /// The name of the environment; several live side by side on one host
+    /// Name of the environment; a host can have several
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
-    /// Where environments are kept
+    /// State directory of environments
     #[arg(long, value_name = "DIRECTORY", default_value = STATE_DIRECTORY, hide = true)]
     state: PathBuf,
 }
 
 impl EnvironmentArguments {
-    /// What a command needs to be about the same environment; nothing for the default one.
+    /// The arguments that select this environment in another command; empty for the default one.
     pub(crate) fn as_flag(&self) -> String {
         if self.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", self.name) }
     }

@@ -8,27 +8,27 @@ use hangar_operator::{DEFAULT_NAMESPACE, Selection};
 
 use crate::configuration::ClusterArguments;
 
-/// Put Hangar into the cluster: CRDs, rights, webhooks and the manager.
+/// Install Hangar in the cluster: CRDs, RBAC, webhooks and the manager.
 #[derive(Debug, Args)]
 pub(crate) struct Install {
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Only show the objects, as YAML
+    /// Print the objects as YAML, and change nothing
     #[arg(long)]
     print: bool,
-    /// Which controllers: `all`, names separated by commas, `-name` to leave one out. Decides CRDs and rights too
+    /// Controllers: `all` or names, separated by commas; `-name` excludes one. Selects CRDs and RBAC too
     #[arg(long, value_name = "LIST", default_value = "all")]
     controllers: Selection,
-    /// The namespace of the manager
+    /// Namespace of the manager
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// The manager's image
+    /// Image of the manager
     #[arg(long, value_name = "IMAGE", default_value = concat!("hangar:v", env!("CARGO_PKG_VERSION")))]
     image: String,
-    /// How many managers: one leads, all serve webhooks
+    /// Number of managers: one leads, all serve webhooks
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     replicas: u16,
-    /// Where the API server finds the webhooks of a manager outside the cluster, such as `https://192.0.2.1:9443`
+    /// URL at which the API server reaches the webhooks of a manager outside the cluster, such as `https://192.0.2.1:9443`
     /// [default: the Service that is installed with the manager]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     webhook_url: Option<String>,

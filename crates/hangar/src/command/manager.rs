@@ -17,54 +17,54 @@ use crate::configuration::ClusterArguments;
 /// The Service that `hangar install` makes.
 const WEBHOOK_SERVICE: (&str, u16) = ("hangar-webhook", 443);
 
-/// Run the controllers; this is what the pod in the cluster does.
+/// Run the controllers, as the pod in the cluster does.
 #[derive(Debug, Args)]
 pub(crate) struct Manager {
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Which controllers: `all`, names separated by commas, `-name` to leave one out
+    /// Controllers: `all` or names, separated by commas; `-name` excludes one
     #[arg(long, env = "CONTROLLERS", value_name = "LIST", default_value = "all")]
     controllers: Selection,
-    /// The namespace of the lease and the webhook certificate [default: the pod's]
+    /// Namespace of the lease and the webhook certificate [default: the pod's]
     #[arg(long, env = "CONTROLLER_NAMESPACE", value_name = "NAME")]
     namespace: Option<String>,
-    /// Compete for the lease before writing anything
+    /// Acquire the lease before the first write
     #[arg(long, env = "LEADER_ELECTION", action = ArgAction::Set, default_value_t = true, value_name = "BOOL")]
     leader_election: bool,
-    /// How long others wait before they take over from a leader that is silent
+    /// Duration of the lease: another manager takes over from a silent leader after it
     #[arg(long, env = "LEASE_DURATION", value_name = "SECONDS", default_value = "45", value_parser = seconds)]
     lease_duration: Duration,
-    /// How long a leader tries to renew before it stops leading
+    /// Time limit of a renewal: the leader stops leading after it
     #[arg(long, env = "LEASE_RENEW_DEADLINE", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     lease_renew_deadline: Duration,
-    /// Pause between two attempts to acquire or renew
+    /// Interval of attempts to acquire or renew the lease
     #[arg(long, env = "LEASE_RETRY_PERIOD", value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     lease_retry_period: Duration,
-    /// Who we are in the lease [default: the pod's or host's name with something random]
+    /// Identity in the lease [default: the pod's or host's name with a random suffix]
     #[arg(long, env = "POD_NAME", value_name = "NAME", hide_env_values = true)]
     identity: Option<String>,
-    /// How many objects one controller works on at once
+    /// Number of objects that one controller reconciles at once
     #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "COUNT", default_value = "10")]
     max_concurrent_reconciles: NonZeroUsize,
-    /// Where /healthz and /readyz are served
+    /// Address of /healthz and /readyz
     #[arg(long, env = "HEALTH_ADDRESS", value_name = "ADDRESS", default_value = "[::]:8081")]
     health_address: SocketAddr,
-    /// Where /metrics is served
+    /// Address of /metrics
     #[arg(long, env = "METRICS_ADDRESS", value_name = "ADDRESS", default_value = "[::]:8080")]
     metrics_address: SocketAddr,
-    /// Where webhooks are served
+    /// Address of the webhooks
     #[arg(long, env = "WEBHOOK_ADDRESS", value_name = "ADDRESS", default_value = "[::]:9443")]
     webhook_address: SocketAddr,
-    /// Where the API server finds the webhooks, for a manager outside the cluster
+    /// URL at which the API server reaches the webhooks of a manager outside the cluster
     #[arg(long, env = "WEBHOOK_URL", value_name = "URL", value_parser = super::install::parse_url)]
     webhook_url: Option<String>,
-    /// Use tls.crt and tls.key from here instead of issuing a certificate
+    /// Directory with tls.crt and tls.key to use instead of an issued certificate
     #[arg(long, env = "WEBHOOK_CERT_DIR", value_name = "DIRECTORY")]
     webhook_cert_dir: Option<PathBuf>,
-    /// error, warn, info, debug, trace, or directives such as info,hangar_kit=debug
+    /// Log level: error, warn, info, debug, trace, or directives such as info,hangar_kit=debug
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     log_level: LogLevel,
-    /// json or text
+    /// Log format: json or text
     #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT", default_value = "json")]
     log_format: LogFormat,
 }

@@ -13,22 +13,22 @@ mod up;
 
 use clap::Subcommand;
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the controllers; this is what the pod in the cluster does
+    /// Run the controllers, as the pod in the cluster does
     Manager(Box<manager::Manager>),
     /// Start or repair everything on this host: management cluster, cloud, Hangar, a first cluster; needs root
     Up(up::Up),
     /// Remove what `hangar up` made on this host
     Down(down::Down),
-    /// Show what runs on this host
+    /// Show the state of the environment on this host
     Status(status::Status),
-    /// Collect what a bug report needs
+    /// Collect logs and objects for a bug report
     Logs(status::Logs),
     /// Show a cluster: what is ready, what is waited for, since when, and who must act
     Describe(describe::Describe),
-    /// Put Hangar into the cluster: CRDs, rights, webhooks and the manager
+    /// Install Hangar in the cluster: CRDs, RBAC, webhooks and the manager
     Install(install::Install),
     /// The embedded cloud, which `hangar up` starts
     #[command(hide = true)]

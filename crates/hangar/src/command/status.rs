@@ -8,7 +8,7 @@ use hangar_host::{MachineState, Status as Report};
 
 use super::environment::EnvironmentArguments;
 
-/// Show what runs on this host.
+/// Show the state of the environment on this host.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -23,7 +23,7 @@ impl Status {
         if report.is_empty() && report.has_files {
             show(&report);
             bail!(
-                "no machine runs, but {} is there: hangar up{name} goes on, hangar down{name} removes it",
+                "no machine runs, but {} exists: hangar up{name} continues, hangar down{name} removes it",
                 host.layout().directory().display()
             );
         }
@@ -35,7 +35,7 @@ impl Status {
         println!("kubeconfig  {}", host.kubeconfig().display());
         if !report.is_healthy() {
             bail!(
-                "not everything runs: hangar up{name} repairs it, hangar logs{name} collects what a report needs"
+                "not everything runs: hangar up{name} repairs it, hangar logs{name} collects logs for a bug report"
             );
         }
         Ok(())
@@ -74,12 +74,12 @@ fn show(report: &Report) {
     }
 }
 
-/// Collect what a bug report needs: logs of machines and pods, objects. No keys, no Secrets.
+/// Collect logs of machines and pods, and objects, for a bug report; without keys and Secrets.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     #[command(flatten)]
     environment: EnvironmentArguments,
-    /// Where to
+    /// Directory to write
     #[arg(long, value_name = "DIRECTORY", default_value = "hangar-logs")]
     bundle: PathBuf,
 }

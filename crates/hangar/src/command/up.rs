@@ -9,20 +9,20 @@ use hangar_operator::{DEFAULT_NAMESPACE, Selection};
 
 use super::environment::EnvironmentArguments;
 use crate::configuration;
-use crate::progress::Steps;
+use crate::progress::Phases;
 
 /// Start or repair everything on this host: management cluster, cloud, Hangar and a first cluster. Needs root.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     #[command(flatten)]
     environment: EnvironmentArguments,
-    /// With a Gateway (Traefik) and the name *.clusters.hangar.test
+    /// Install a Gateway (Traefik) with the name *.clusters.hangar.test
     #[arg(long)]
     gateway: bool,
-    /// Without a first cluster: only the management cluster, the cloud and Hangar
+    /// Create no first cluster: only the management cluster, the cloud and Hangar
     #[arg(long)]
     no_cluster: bool,
-    /// The private network's addresses [default: a free part of 100.72.0.0/16]
+    /// Address range of the private network [default: a free part of 100.72.0.0/16]
     #[arg(long, value_name = "CIDR")]
     range: Option<ipnet::Ipv4Net>,
 }
@@ -40,7 +40,7 @@ impl Up {
             ..UpOptions::default()
         };
         let manager = Manager { image: reference };
-        let up = host.up(&options, Some(&manager), Arc::new(Steps::new())).await?;
+        let up = host.up(&options, Some(&manager), Arc::new(Phases::new())).await?;
         if let Some(obstacle) = up.outside_obstacle {
             println!("machines and pods cannot reach the outside: {obstacle}");
         }

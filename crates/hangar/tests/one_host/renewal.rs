@@ -37,7 +37,7 @@ fn processes(environment: &Environment) -> BTreeMap<String, Process> {
 pub(crate) fn nothing_starts_again(environment: &Environment) {
     let before = processes(environment);
     let output = environment.succeed("up");
-    assert!(output.contains("certificates: all there") && output.contains("machine: running"), "{output}");
+    assert!(output.contains("certificates: complete") && output.contains("machine: running"), "{output}");
     assert!(output.contains("controllers: there") && output.contains("hangar: unchanged"), "{output}");
     assert_eq!(processes(environment), before);
 }

@@ -24,7 +24,7 @@ fn two_environments_live_side_by_side_and_leave_nothing() {
     // Refused before anything was touched.
     let other = one.command("up").arg("--range=100.75.0.0/20").output().unwrap();
     let words = String::from_utf8_lossy(&other.stderr);
-    assert!(!other.status.success() && words.contains("100.75.0.0/20 was asked for"), "{words}");
+    assert!(!other.status.success() && words.contains("which cannot change to 100.75.0.0/20"), "{words}");
     one.assert_healthy();
 
     one.succeed("down");

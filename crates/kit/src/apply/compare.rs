@@ -1,8 +1,8 @@
 //! Whether applying would change anything, decided without asking the API server.
 //!
-//! Two conditions together: we applied exactly this before (its hash is in our annotation), and nobody has changed what
-//! we set since (what is desired is contained in what is live). The first alone would miss drift, the second alone would
-//! never remove a field that we no longer want.
+//! Two conditions together: we applied exactly this before (its hash is in our annotation), and what we set has not
+//! changed since (the desired object is contained in the live one). The first alone would miss drift, the second alone
+//! would never remove a field that we no longer want.
 //!
 //! Containment knows what the API server does to objects: it adds defaults, drops zero values, spells quantities its
 //! own way, and merges keyed lists with those of others. Where it is in doubt it says "different": then one apply is

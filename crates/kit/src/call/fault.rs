@@ -1,9 +1,9 @@
 //! Faults at chosen calls, for crash sweeps against a real API server.
 //!
 //! A fault-free run *records* the identities of its calls. Then, one run per identity and [`Strike`], a client is
-//! *armed* with it: when that call has been committed by the server, the client is dead. Every later call fails at
-//! once and open watches end at their next frame; whoever drives the sweep drops the manager and starts a new one over
-//! the same world. An armed point that is never reached means that the run compared nothing: [`Faults::verdict`] says so
+//! *armed* with it: when that call has been committed by the server, the client is dead. Every later call fails at once
+//! and open watches end at their next frame; the driver of the sweep drops the manager and starts a new one over the
+//! same world. An armed point that is never reached means that the run compared nothing: [`Faults::verdict`] says so
 //! and the sweep must fail.
 //!
 //! Namespaces are random in tests, so points name them by alias.
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Call, CallGate, Delivery};
 
-/// A call in the course of a run: which one, and the how-manieth of its name, from 1.
+/// A call in the course of a run, with its occurrence number among equal calls, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallPoint {
     /// The call, its namespace replaced by its alias.
@@ -39,7 +39,7 @@ impl fmt::Display for CallPoint {
 pub enum Strike {
     /// The answer: it dies with the knowledge, before it can act on it.
     AfterAnswer,
-    /// Nothing: the server committed and nobody was told.
+    /// No answer: the server committed and the caller does not know it.
     BeforeAnswer,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Answers of everything but watches (and logs, which follow) are read to their end here, so that the time limit covers
 //! the whole call and `after` means committed and complete. The client would buffer them anyway. It would buffer any
-//! amount, and a stream's line until it ends: whoever runs the server could fill our memory. So both have a limit here.
+//! amount, and a stream's line until it ends: the server could fill our memory. So both have a limit here.
 
 use std::{
     future::Future,

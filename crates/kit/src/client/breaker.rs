@@ -29,7 +29,7 @@ const SLOW: Duration = Duration::from_secs(1);
 /// What is known about a tenant's API server, from real calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// Nobody has called it yet.
+    /// It was not called yet.
     #[default]
     Unknown,
     /// The last call was answered.

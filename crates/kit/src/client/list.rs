@@ -17,7 +17,7 @@ pub struct Bounds {
 /// A collection that is larger than its bounds. Reaches callers as `kube::Error::Service`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooMany {
-    #[error("there are more than {0}")]
+    #[error("the list has more than {0} objects")]
     Items(usize),
     #[error("the list has more than {0} pages")]
     Pages(usize),

@@ -6,7 +6,7 @@
 //!   a row the tenant is unavailable at once for a while that grows, so that no worker waits for it again and again;
 //! - reads and writes are judged apart (`breaker`);
 //! - tenants share nothing but this map: one that hangs while it connects blocks only callers for itself;
-//! - there is no periodic probe: health is what real calls saw, and costs nothing while nobody calls;
+//! - there is no periodic probe: health follows from real calls, and costs nothing without calls;
 //! - a kubeconfig whose revision changed makes a new client, with a clean record.
 
 use std::{
@@ -36,7 +36,7 @@ pub struct Connection {
 
 /// Finds a tenant's connection data: a Secret, usually.
 pub trait KubeconfigSource: Send + Sync + 'static {
-    /// A cheap look at the current revision, none while there is no data. Called for every [`Tenants::client`].
+    /// The current revision, read cheaply; none while there is no data. Called for every [`Tenants::client`].
     fn revision(&self, tenant: &ObjectKey) -> Option<String>;
 
     /// The data itself. Called when the revision is new.

@@ -8,16 +8,15 @@
 //!
 //! Invariants
 //! - One reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all and a third of them of one
-//!   share. One that hangs costs its share a worker, and nobody else.
-//! - Whatever wakes a key, runs without progress come at growing distances: a wait or a failure that nothing ends is
-//!   looked at more and more rarely, and an object that wakes itself does not run in a loop.
+//!   share. One that hangs costs only its share a worker.
+//! - Whatever wakes a key, runs without progress come at growing distances: a wait or a failure without an end is
+//!   retried more and more rarely, and an object that wakes itself does not run in a loop.
 //! - A reconcile receives only the key; what it needs it reads from the stores.
-//! - Nothing runs before every registered watch is synced, and nothing runs while we do not lead. Keys keep
-//!   collecting meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership
-//!   aborts running reconciles at their next await: that is a crash, and reconciles survive crashes. Gaining it looks at
-//!   every root object once.
-//! - Every root object is looked at now and then, changed or not, spread over time: a wake that was lost costs minutes,
-//!   not for ever.
+//! - Nothing runs before every registered watch is synced, and nothing runs while we do not lead. Keys keep collecting
+//!   meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership aborts running
+//!   reconciles at their next await: that is a crash, and reconciles survive crashes. Gaining it reconciles every root
+//!   object once.
+//! - Every root object is reconciled now and then, changed or not, spread over time: a lost wake costs minutes.
 //! - A panic or an overrun deadline is a failure of that key alone.
 //! - Shutdown takes no new keys, lets running reconciles end within a grace period, then aborts them.
 

@@ -25,7 +25,7 @@ use crate::{
 /// Short against every lease, long against a spinning processor.
 const LEADERSHIP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Rare against the cost of a look at every key, often against what can be created and deleted meanwhile.
+/// Rare against the cost of a check of every key, often against what can be created and deleted meanwhile.
 const COMPACT_EVERY: Duration = Duration::from_mins(10);
 
 /// Nothing should need it: every wait has a change or a moment that ends it. It bounds the harm of one that has neither,
@@ -285,7 +285,7 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
             }
         };
         if tokio::time::timeout(GRACE, all_ended).await.is_err() {
-            tracing::warn!(controller = self.builder.name, running, "aborting what did not end in time");
+            tracing::warn!(controller = self.builder.name, running, "aborting overdue reconciles");
             self.abort().await;
         }
     }

@@ -14,7 +14,7 @@ use super::{Error, Held, LeaseSettings, Standing, Term};
 use crate::metrics::LeaderMetrics;
 
 /// Attempts to acquire are spread by up to this fraction of the retry period, as in client-go, so that replicas
-/// which started together do not ask together for ever.
+/// which started together do not keep asking together.
 const JITTER: f64 = 1.2;
 
 /// Who writes the Lease, in its managed fields.
@@ -96,7 +96,7 @@ impl Candidate {
                     seen = Some(observation);
                 }
                 Err(error) => {
-                    tracing::warn!(lease = %self.settings.name, error = &error as &dyn std::error::Error, "cannot compete");
+                    tracing::warn!(lease = %self.settings.name, error = &error as &dyn std::error::Error, "cannot use the lease");
                 }
             }
             tokio::select! {
@@ -161,7 +161,7 @@ impl Candidate {
         let written =
             tokio::time::timeout(limit, self.patch(&patch)).await.map_err(|_| Error::Timeout(limit))??;
         if written.is_none() {
-            tracing::info!(lease = %self.settings.name, "not released: the lease has changed hands or is gone");
+            tracing::info!(lease = %self.settings.name, "lease not released: another manager holds it, or it was deleted");
         }
         Ok(())
     }

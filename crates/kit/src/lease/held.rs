@@ -107,7 +107,7 @@ async fn renew(
                     observation = current;
                     continue;
                 }
-                Ok(Attempt::Taken(_)) => "somebody else holds the lease",
+                Ok(Attempt::Taken(_)) => "another candidate holds the lease",
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, ?left, "cannot renew the lease");
                     continue;

@@ -1,11 +1,11 @@
 //! Leader election and fencing on a `coordination.k8s.io` Lease.
 //!
 //! The protocol is client-go's, so that any program which elects by Lease can share one with us:
-//! - no clock of another machine is believed. A candidate takes over after it has seen *no change* of the record
-//!   for the record's own duration, measured by its own monotonic clock; `renewTime` is written for people;
+//! - no clock of another machine is believed. A candidate takes over after it has seen *no change* of the record for
+//!   the record's own duration, measured by its own monotonic clock; `renewTime` is written for users;
 //! - every write names the resource version it was decided on, so of two candidates one gets a conflict;
-//! - the holder renews every `retry_period` and gives up at `renew_deadline`, which is shorter than the duration
-//!   others wait: it stops leading before anybody else can begin.
+//! - the holder renews every `retry_period` and gives up at `renew_deadline`, which is shorter than the duration others
+//!   wait: it stops leading before another can begin.
 //!
 //! Giving up is only half of it: a write sent before may still be under way. [`Term::remaining`] is therefore
 //! asked before each write, and the write is sent only if it ends within that time.

@@ -20,9 +20,9 @@ pub(super) struct Observation {
 pub(super) enum Decision {
     /// It is ours: write it again with a new time.
     Renew,
-    /// Nobody holds it, or the holder has been silent for too long.
+    /// It has no holder, or the holder has been silent for too long.
     Take,
-    /// Somebody holds it; it can be taken at that moment unless it changes before.
+    /// It is held; it can be taken at that moment unless it changes before.
     WaitUntil(Instant),
 }
 
@@ -87,7 +87,7 @@ impl Observation {
     }
 }
 
-/// The record of a lease that nobody has held before.
+/// The record of a lease without an earlier holder.
 pub(super) fn first(identity: &str, duration: Duration, wall: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(identity.to_owned()),

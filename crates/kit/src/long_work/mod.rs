@@ -76,7 +76,7 @@ struct Registry<T> {
 }
 
 struct Work<T> {
-    /// None once nobody wants it: it is only waited for.
+    /// None once its result is not wanted: it is only waited for.
     identity: Option<String>,
     number: u64,
     state: WorkState<T>,
@@ -157,7 +157,7 @@ impl<T: Clone + Send + 'static> LongWork<T> {
         }
     }
 
-    /// The result is recorded, or nobody wants it: work that still runs is aborted. It can be started again.
+    /// The result is recorded, or not wanted: work that still runs is aborted. It can be started again.
     pub fn forget(&self, key: &ObjectKey, name: &str) {
         let slot = (key.clone(), name.to_owned());
         let mut registry = self.shared.registry();

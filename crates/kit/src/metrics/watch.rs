@@ -1,4 +1,4 @@
-//! The metrics of watches, read from the watches themselves when somebody scrapes.
+//! The metrics of watches, read from the watches themselves on every scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;

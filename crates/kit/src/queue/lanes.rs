@@ -1,7 +1,7 @@
 //! Whose turn it is, and how much of each share may be in work.
 //!
 //! A worker that waits for a hanging tenant or cloud does nothing, so after [`SLOW`] it no longer counts as a worker; it
-//! still counts against its share and its namespace. Until then it is one worker less for everybody. A share that is
+//! still counts against its share and its namespace. Until then all others have one worker less. A share that is
 //! known to be slow therefore waits in a second row: it gets every second turn, and some workers it never gets. One that
 //! hangs again and again costs others nothing, and one that is only slow goes on.
 //!
@@ -16,7 +16,7 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Work that takes longer waits for somebody else: no pass computes that long, and a healthy one's calls take less.
+/// Work that takes longer waits for another system: no pass computes that long, and a healthy one's calls take less.
 pub const SLOW: Duration = Duration::from_secs(1);
 
 /// How many keys may be in work at a time.

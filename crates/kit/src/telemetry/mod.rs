@@ -3,7 +3,7 @@
 //! Logs go to standard error, as JSON unless asked otherwise. Export begins when an endpoint is set, by the
 //! generic variable or by a signal's own, as the OpenTelemetry specification has it; everything it leaves to the
 //! SDK (sampling, batching, headers, timeouts) is read by the SDK from its own variables. A value we cannot use
-//! is one error that names the variable: nobody should find out next week that nothing was exported.
+//! is one error that names the variable: a missing export must not go unnoticed.
 //!
 //! The Prometheus registry stays the one source of metrics; what it holds is what is exported.
 

@@ -1,7 +1,7 @@
 //! What is in tenants: their Nodes as small facts, and our objects among theirs.
 //!
-//! Every call goes through [`crate::client::Tenants`], so that it is limited in time and size and a tenant that is away
-//! costs nobody any time.
+//! Every call goes through [`crate::client::Tenants`], so that it is limited in time and size, and a tenant that is
+//! away delays no other.
 
 mod apply;
 mod nodes;

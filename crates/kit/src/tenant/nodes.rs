@@ -1,14 +1,14 @@
-//! Nodes of tenants: one watch per tenant for everybody who needs it, while somebody does.
+//! Nodes of tenants: one shared watch per tenant, while a controller needs it.
 //!
-//! Reading Nodes for each Machine would cost a tenant one call per Machine and look, and each of them the whole Node. Here
+//! Reading Nodes for each Machine would cost a tenant one call per Machine and read, each with the whole Node. Here
 //! one list and one watch serve all, each Node becomes a small [`NodeFacts`] at once, and a change of facts (not of
-//! heartbeats) wakes whoever asked to be woken.
+//! heartbeats) wakes the subscribers.
 //!
 //! - A tenant is watched from the first [`Nodes::subscribe`] until some minutes after the last [`Lease`] is dropped: a
 //!   controller takes a lease for one reconcile, and the next one finds the same watch.
 //! - Reads are `Unknown` before the first list, and when the connection has been broken for longer than [`STALE_AFTER`].
-//! - Calls go through [`Tenants`]: a tenant that is away is asked once per minute at most, and not at all while its record
-//!   says so. Nobody's readiness waits for it.
+//! - Calls go through [`Tenants`]: a tenant that is away is asked once per minute at most, and not at all while it is
+//!   paused. No controller's readiness waits for it.
 //! - A tenant can have [`NODES_LIMIT`] Nodes. More of them, a list without end, or a page that is too large make its reads
 //!   `Unknown`: memory has a bound whatever the tenant does.
 //! - A new kubeconfig starts a new watch: the old one may have led elsewhere.
@@ -45,7 +45,7 @@ const IDLE_LIMIT: Duration = Duration::from_mins(10);
 /// Told of each change: the tenant, the Node's name, and its provider id where it has one. Must not block.
 type Wake = Box<dyn Fn(&ObjectKey, &str, Option<&str>) + Send + Sync>;
 
-/// The Nodes of all tenants that somebody needs.
+/// The Nodes of all tenants that controllers need.
 pub struct Nodes<S> {
     tenants: Arc<Tenants<S>>,
     stop: CancellationToken,
@@ -154,7 +154,7 @@ impl Watched {
         self.used_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called with the map locked: nobody can take a lease meanwhile.
+    /// Called with the map locked: no lease can be taken meanwhile.
     fn is_idle(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && self.used_at().elapsed() >= IDLE_LIMIT
     }

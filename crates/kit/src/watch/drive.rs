@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Watch;
 use crate::backoff::Backoff;
 
-/// A list that takes longer has no end: pages may follow one another for ever.
+/// A list that takes longer has no end: pages may follow one another without end.
 const LIST_LIMIT: Duration = Duration::from_mins(5);
 /// Names have 253 characters at most, uids and versions fewer.
 const NAME_LIMIT: usize = 253;
@@ -144,7 +144,7 @@ where
         }
     }
 
-    /// A pause that ends early, though not at once, when somebody is in a hurry.
+    /// A pause that ends early, though not at once, when a caller is in a hurry.
     async fn pause(&self, length: Duration) {
         let at_least = length.min(Duration::from_secs(1));
         tokio::time::sleep(at_least).await;
@@ -168,14 +168,14 @@ where
             store.stats().objects >= limit && store.get(&crate::ObjectKey::of(object)).is_none()
         };
         let is_more = listed > limit || (matches!(event, Event::Apply(_)) && is_full());
-        is_more.then(|| format!("there are more than {limit}"))
+        is_more.then(|| format!("the watch has more than {limit} objects"))
     }
 
     fn broke(&self, why: String, failures: u32) {
         if failures == 1 {
             tracing::debug!(watch = self.name(), error = %why, "watch interrupted");
         } else {
-            tracing::warn!(watch = self.name(), error = %why, failures, "watch fails");
+            tracing::warn!(watch = self.name(), error = %why, failures, "the watch keeps failing");
         }
         self.broke_because(why);
     }

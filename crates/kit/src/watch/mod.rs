@@ -1,11 +1,11 @@
-//! One watch per kind, shared by everybody who needs it.
+//! One watch per kind, shared by all controllers.
 //!
 //! kube's shared reflector streams drop deletions and never report what vanished between two lists, and one subscriber
 //! that stops polling freezes all others. So the fan-out is ours, on top of [`mod@kube::runtime::watcher`]:
 //!
 //! - a store with indexes by chosen labels,
 //! - one [`Change`] for every apply, delete **and** every difference that a new list shows, given to each subscriber as
-//!   keys in a set ([`WorkQueue`]): a slow one costs its distinct keys and blocks nobody,
+//!   keys in a set ([`WorkQueue`]): a slow one costs its distinct keys and blocks no other,
 //! - read-your-writes: [`Watch::written`] shows what a write returned until the watch has caught up, so that a second
 //!   reconcile never plans from before the first one's writes,
 //! - projection: the object is turned into something small before it is kept; managedFields are dropped always,
@@ -196,7 +196,7 @@ where
         let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Tries a broken connection again within a second, however long the pause would be: somebody needs it.
+    /// Tries a broken connection again within a second, however long the pause would be: a caller needs it.
     pub fn hurry(&self) {
         self.shared.hurry.notify_waiters();
     }
@@ -320,8 +320,8 @@ impl<F> Shared<F> {
         }
     }
 
-    /// Tells everybody. The change is in the store already and no list will show it again, so one mapper that panics
-    /// must not keep it from the others; it fails for its own keys alone.
+    /// Notifies all subscribers. The change is in the store already and no list will show it again, so one mapper that
+    /// panics must not keep it from the others; it fails for its own keys alone.
     fn announce(&self, changes: impl IntoIterator<Item = Change<F>>) {
         let sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         for change in changes {

@@ -261,7 +261,7 @@ async fn a_bounded_watch_says_what_is_too_much() {
     list(&watch, [map("a", "1", 1), map("b", "2", 2)]);
     assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 2), None);
     assert_eq!(watch.excess(&Event::Apply(map("a", "1", 3)), 2), None);
-    let too_many = Some("there are more than 2".to_owned());
+    let too_many = Some("the watch has more than 2 objects".to_owned());
     assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 3), too_many);
     assert_eq!(watch.excess(&Event::Apply(map("c", "3", 3)), 2), too_many);
     assert!(watch.excess(&Event::Apply(map("a", &"u".repeat(300), 3)), 2).is_some());

@@ -1,4 +1,4 @@
-//! A certificate from files that somebody else provides and renews, such as a mounted Secret.
+//! A certificate from files that are provided and renewed externally, such as a mounted Secret.
 //!
 //! Used as given: no authority of ours, nothing injected. The files are compared every few seconds instead of
 //! being watched: a mounted Secret changes by swapping symbolic links, which file watches miss in many ways.
@@ -60,7 +60,7 @@ impl CertificateDirectory {
             let found = match self.read() {
                 Ok(found) => found,
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "webhook certificate");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "certificate not read");
                     continue;
                 }
             };
@@ -72,7 +72,7 @@ impl CertificateDirectory {
                 Err(error) if seen_before.as_ref() != Some(&found) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "the old webhook certificate stays"
+                        "cannot load the new webhook certificate: keeping the old one"
                     );
                     seen_before = Some(found);
                 }

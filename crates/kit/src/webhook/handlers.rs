@@ -28,7 +28,7 @@ const ADMISSION_BODY_LIMIT: usize = 8 << 20;
 /// A conversion request holds a whole page of a LIST; the API server reads up to 10 000 objects at once.
 const CONVERSION_BODY_LIMIT: usize = 128 << 20;
 
-/// The API server gives conversions 30 s and admissions at most that: nobody reads an answer after this.
+/// The API server gives conversions 30 s and admissions at most that: no answer is read after this.
 const TIMEOUT: Duration = Duration::from_secs(28);
 
 type AdmissionHandler = Arc<dyn Fn(&AdmissionRequest<DynamicObject>) -> Verdict + Send + Sync>;
@@ -54,7 +54,7 @@ impl Webhooks {
     }
 
     /// Serves `AdmissionReview` at `path`, validating or mutating. The handler must have no side effects: the
-    /// request may be a dry run, and the object may still be refused by somebody else.
+    /// request may be a dry run, and the object may still be refused by another webhook.
     #[must_use]
     pub fn admission(
         mut self,

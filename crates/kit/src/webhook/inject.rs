@@ -1,7 +1,7 @@
 //! Our address and authority in objects of others: what a webhook configuration or a CRD lacks, as a patch. Pure.
 //!
 //! The whole list of webhooks is written back as it was read, with only `clientConfig` replaced, and under the
-//! resource version it was read at: a change by somebody else in between is a conflict, not a loss.
+//! resource version it was read at: a change by another client in between is a conflict, not a loss.
 
 use serde_json::{Value, json};
 

@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::material::Material;
+use super::certificates::WebhookCertificates;
 use super::{CertificateSlot, Error, RenewalPolicy, WEBHOOK_LABEL, WebhookTarget};
 use crate::metrics::CertificateMetrics;
 
@@ -39,7 +39,7 @@ pub(super) enum Stored {
     /// It cannot be used.
     Broken(Arc<Secret>),
     Usable {
-        material: Arc<Material>,
+        certificates: Arc<WebhookCertificates>,
         resource_version: String,
     },
 }
@@ -144,7 +144,7 @@ impl IssuedCertificate {
                 Some(Err(error)) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "watch of the webhook certificate"
+                        "the watch of the webhook certificate failed"
                     );
                 }
                 None => return,
@@ -163,19 +163,20 @@ impl IssuedCertificate {
 
     fn adopt(&self, secret: Secret, slot: &CertificateSlot) {
         let data = secret.data.clone().unwrap_or_default();
-        let usable = Material::read(&data).and_then(|material| {
-            slot.fill(material.serving()).map(|()| material).map_err(|error| error.to_string())
+        let usable = WebhookCertificates::read(&data).and_then(|certificates| {
+            slot.fill(certificates.serving()).map(|()| certificates).map_err(|error| error.to_string())
         });
         match usable {
-            Ok(material) => {
-                let certificate = material.serving_certificate();
+            Ok(certificates) => {
+                let certificate = certificates.serving_certificate();
                 tracing::info!(serial = certificate.serial(), not_after = %certificate.not_after(), "webhook certificate loaded");
                 if let Some(metrics) = &self.metrics {
                     metrics.observe("webhook", certificate.not_after());
-                    metrics.observe("webhook-authority", material.authority_end());
+                    metrics.observe("webhook-authority", certificates.authority_end());
                 }
                 let resource_version = secret.metadata.resource_version.unwrap_or_default();
-                self.stored.send_replace(Stored::Usable { material: Arc::new(material), resource_version });
+                self.stored
+                    .send_replace(Stored::Usable { certificates: Arc::new(certificates), resource_version });
             }
             Err(why) => {
                 tracing::error!(secret = CERTIFICATE_SECRET, why, "the webhook certificate cannot be used");
@@ -184,13 +185,13 @@ impl IssuedCertificate {
         }
     }
 
-    /// Creates the Secret unless somebody else does; tries until one of the two is so. Nothing when stopped.
+    /// Creates the Secret unless another replica does; retries until it exists. `None` when stopped.
     async fn create(&self, stop: &CancellationToken) -> Option<()> {
         loop {
             match self.try_create().await {
                 Ok(()) => return Some(()),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "webhook certificate");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "certificate not created");
                 }
             }
             tokio::select! {
@@ -201,11 +202,11 @@ impl IssuedCertificate {
     }
 
     async fn try_create(&self) -> Result<(), Error> {
-        let material = Material::create(&self.intent, &self.policy, Vec::new(), self.now())?;
+        let certificates = WebhookCertificates::create(&self.intent, &self.policy, Vec::new(), self.now())?;
         let secret = Secret {
             metadata: ObjectMeta { name: Some(CERTIFICATE_SECRET.to_owned()), ..ObjectMeta::default() },
             type_: Some("kubernetes.io/tls".to_owned()),
-            data: Some(material.write()),
+            data: Some(certificates.write()),
             ..Secret::default()
         };
         let parameters =

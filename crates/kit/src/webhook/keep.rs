@@ -22,9 +22,9 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::certificates::{RenewalStep, WebhookCertificates};
 use super::inject::{Injection, Kind};
 use super::issued::{FIELD_MANAGER, IssuedCertificate, RETRY, Stored, call};
-use super::material::{Material, Step};
 use super::{CERTIFICATE_SECRET, Error};
 
 /// Longest sleep: the wall clock, by which certificates expire, may be set while we sleep by another.
@@ -70,7 +70,7 @@ impl IssuedCertificate {
                 return;
             };
             let pause = worked.unwrap_or_else(|error| {
-                tracing::warn!(error = &error as &dyn std::error::Error, "care of the webhook certificate");
+                tracing::warn!(error = &error as &dyn std::error::Error, "webhook certificate not renewed");
                 RETRY
             });
             tokio::select! {
@@ -89,30 +89,31 @@ impl IssuedCertificate {
             // `follow` reads or creates it.
             Stored::Unknown | Stored::Absent => Ok(LONGEST_SLEEP),
             Stored::Broken(secret) => {
-                let salvaged = Material::salvage(&secret.data.clone().unwrap_or_default());
-                let material = Material::create(&self.intent, &self.policy, salvaged, self.now())?;
+                let salvaged = WebhookCertificates::salvage(&secret.data.clone().unwrap_or_default());
+                let certificates =
+                    WebhookCertificates::create(&self.intent, &self.policy, salvaged, self.now())?;
                 let version = secret.metadata.resource_version.as_deref().unwrap_or_default();
-                self.write(&material, version).await?;
+                self.write(&certificates, version).await?;
                 Ok(RETRY)
             }
-            Stored::Usable { material, resource_version } => {
-                self.inject(objects, &material.bundle()).await;
+            Stored::Usable { certificates, resource_version } => {
+                self.inject(objects, &certificates.bundle()).await;
                 let trust = objects.trusted.map(|since| since + self.policy.trust_propagation);
                 let trusted = trust.is_some_and(|moment| moment <= Instant::now());
                 let retry = if objects.dirty.is_empty() { LONGEST_SLEEP } else { RETRY };
 
-                let step = material.next(&self.intent, self.now(), trusted);
+                let step = certificates.next(&self.intent, self.now(), trusted);
                 let pause = match step {
-                    Step::WaitUntil(moment) => {
+                    RenewalStep::WaitUntil(moment) => {
                         Duration::try_from(self.now().duration_until(moment)).unwrap_or_default()
                     }
                     // Without a moment the missing lists or patches wake us.
-                    Step::AwaitTrust => {
+                    RenewalStep::AwaitTrust => {
                         trust.map_or(LONGEST_SLEEP, |moment| moment.saturating_duration_since(Instant::now()))
                     }
-                    Step::AddAuthority | Step::SignServing => {
-                        tracing::info!(?step, "webhook certificate");
-                        let next = material.after(step, &self.intent, &self.policy, self.now())?;
+                    RenewalStep::AddAuthority | RenewalStep::SignServing => {
+                        tracing::info!(?step, "renewing the webhook certificate");
+                        let next = certificates.after(step, &self.intent, &self.policy, self.now())?;
                         self.write(&next, resource_version).await?;
                         RETRY
                     }
@@ -123,10 +124,10 @@ impl IssuedCertificate {
     }
 
     /// Writes the Secret, unless it has changed since; the watch brings the result in either case.
-    async fn write(&self, material: &Material, resource_version: &str) -> Result<(), Error> {
+    async fn write(&self, certificates: &WebhookCertificates, resource_version: &str) -> Result<(), Error> {
         let patch = json!({
             "metadata": { "resourceVersion": resource_version },
-            "data": material.write(),
+            "data": certificates.write(),
         });
         let parameters =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -158,7 +159,7 @@ impl IssuedCertificate {
                         error = &error as &dyn std::error::Error,
                         ?kind,
                         name,
-                        "webhook injection"
+                        "cannot write the webhook address and authority"
                     );
                 }
             }
@@ -228,7 +229,7 @@ fn translate<K>(kind: Kind, event: watcher::Result<Event<PartialObjectMeta<K>>>)
         Ok(Event::InitDone) => Some(Change::Listed(kind)),
         Ok(Event::Init) => Some(Change::Listing(kind)),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "watch for webhook injection");
+            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "webhook watch interrupted");
             None
         }
     }

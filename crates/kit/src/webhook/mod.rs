@@ -1,32 +1,32 @@
-//! The webhook server: admission and conversion over TLS, and the care of its certificate.
+//! The webhook server: admission and conversion over TLS, and the renewal of its certificate.
 //!
 //! - [`Webhooks`] registers handlers by path; they are plain functions of the request, without I/O, so that a
 //!   request costs no call of ours and cannot wait for a leader. Every replica serves all of them.
 //! - [`WebhookServer`] is the listener. Its certificate sits in a [`CertificateSlot`] and can be swapped while
 //!   requests run.
-//! - the slot is filled by one of two: [`CertificateDirectory`] (files somebody else provides and renews) or
+//! - the slot is filled by one of two: [`CertificateDirectory`] (files that are provided and renewed externally) or
 //!   [`IssuedCertificate`] (we issue into a Secret which all replicas read).
-//! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the
-//!   webhook configurations and CRDs that carry our label, again whenever somebody changes them.
+//! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the webhook
+//!   configurations and CRDs that carry our label, again whenever they change.
 //!
 //! A change of authority never fails a request: the new authority is trusted everywhere before the first
-//! certificate is signed with it, and the old one stays trusted until the next change. `material` says
-//! which step comes next, without I/O.
+//! certificate is signed with it, and the old one stays trusted until the next change. `certificates` decides the
+//! next step, without I/O.
 
+mod certificates;
 mod directory;
 mod handlers;
 mod inject;
 mod issued;
 mod keep;
-mod material;
 mod server;
 mod target;
 mod verdict;
 
+pub use certificates::RenewalPolicy;
 pub use directory::CertificateDirectory;
 pub use handlers::Webhooks;
 pub use issued::{CERTIFICATE_SECRET, IssuedCertificate};
-pub use material::RenewalPolicy;
 pub use server::{CertificateSlot, WebhookServer};
 pub use target::WebhookTarget;
 pub use verdict::Verdict;

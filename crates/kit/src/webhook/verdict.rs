@@ -32,7 +32,7 @@ impl Verdict {
         Self { patch: Some(patch).filter(|patch| !patch.0.is_empty()), ..Self::default() }
     }
 
-    /// Adds a warning, which `kubectl` shows to whoever wrote the object.
+    /// Adds a warning, which `kubectl` shows to the writer of the object.
     #[must_use]
     pub fn warn(mut self, text: impl Into<String>) -> Self {
         let mut text = text.into();

@@ -173,7 +173,7 @@ async fn lists_end_though_the_server_always_has_more() {
     let api: Api<Namespace> = Api::all(tenants.client(&key("a")).await.unwrap());
     for (bounds, why) in [
         (Bounds { pages: 4, items: 100 }, "the list has more than 4 pages"),
-        (Bounds { pages: 100, items: 3 }, "there are more than 3"),
+        (Bounds { pages: 100, items: 3 }, "the list has more than 3 objects"),
     ] {
         calls.store(0, Ordering::SeqCst);
         let error = list_bounded(&api, &ListParams::default(), bounds).await.unwrap_err();

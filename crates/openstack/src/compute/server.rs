@@ -30,7 +30,7 @@ pub struct Address {
 /// Why a server failed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Fault {
-    /// Nova's words: `No valid host was found.`
+    /// Nova's message: `No valid host was found.`
     #[serde(default, deserialize_with = "null_as_default")]
     pub message: String,
 }

@@ -9,7 +9,7 @@ pub const MAX_USER_DATA_BYTES: usize = 65_535;
 
 /// User data is longer than Nova takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("user data of {encoded} bytes in base64 is longer than the {MAX_USER_DATA_BYTES} that Nova takes")]
+#[error("user data has {encoded} bytes in base64; Nova accepts at most {MAX_USER_DATA_BYTES}")]
 pub struct UserDataTooLong {
     /// Its length in base64.
     pub encoded: usize,

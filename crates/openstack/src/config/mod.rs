@@ -1,7 +1,7 @@
 //! One cloud of a clouds.yaml, as it comes in a Secret.
 //!
-//! People's files are sloppy, and other tools accept them: keys given twice (the last counts), keys nobody knows, numbers
-//! where text is meant, `tenant_name`, an `auth_url` without `/v3`, a `cacert` path of somebody's laptop. All that is
+//! Users' files are sloppy, and other tools accept them: keys given twice (the last counts), unknown keys, numbers
+//! where text is meant, `tenant_name`, an `auth_url` without `/v3`, a `cacert` path of another machine. All that is
 //! accepted here. Paths are never opened: the certificate authority is bytes beside the file, or PEM in it. Nothing is
 //! taken from the environment.
 //!
@@ -42,7 +42,7 @@ impl Interface {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// It is not YAML, or not of the expected shape.
-    #[error("clouds.yaml: not understood at line {line}, column {column}")]
+    #[error("clouds.yaml: cannot be parsed at line {line}, column {column}")]
     NotYaml {
         /// Line of the trouble, from 1; 0 when unknown.
         line: u64,
@@ -50,7 +50,7 @@ pub enum ConfigError {
         column: u64,
     },
     /// It has no cloud of that name.
-    #[error("clouds.yaml: no cloud {wanted:?}; there is {known}")]
+    #[error("clouds.yaml: no cloud {wanted:?}; it has {known}")]
     NoCloud {
         /// The name asked for.
         wanted: String,
@@ -71,7 +71,7 @@ pub enum ConfigError {
     #[error("clouds.yaml: auth_type {0:?} is not supported; password, token and v3applicationcredential are")]
     AuthType(String),
     /// The certificate authority is not PEM.
-    #[error("cacert: no certificate in it")]
+    #[error("cacert contains no certificate")]
     NoCertificate,
 }
 

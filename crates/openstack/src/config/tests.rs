@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The file of a guide that people follow, as it is.
+/// The file of a guide that users follow, as it is.
 const SLOPPY: &str = r#"
 clouds:
   mycloud_dev2:
@@ -142,7 +142,7 @@ fn what_is_wrong_is_named() {
         "clouds.yaml: auth_type \"v3oidcpassword\" is not supported; password, token and v3applicationcredential are"
     );
     let missing = CloudConfig::from_yaml(b"clouds: {a: {}, b: {}}", "c").unwrap_err();
-    assert_eq!(missing.to_string(), "clouds.yaml: no cloud \"c\"; there is a, b");
+    assert_eq!(missing.to_string(), "clouds.yaml: no cloud \"c\"; it has a, b");
     let url = CloudConfig::from_yaml(b"clouds: {c: {auth: {auth_url: keystone}}}", "c").unwrap_err();
     assert_eq!(url.to_string(), "clouds.yaml: auth_url: an http or https address is needed");
     let config = config("token: t", "").unwrap();

@@ -1,6 +1,6 @@
-//! What can go wrong, told apart by what a caller does about it.
+//! Errors, distinguished by what a caller does about them.
 //!
-//! Errors are plain data and can be cloned: one failed login is the answer for everybody who waited for it. Texts of
+//! Errors are plain data and can be cloned: one failed login is the answer for all callers that waited for it. Texts of
 //! services are kept, without the secrets of the request they answer.
 
 mod refusal;
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("{call}: no answer within {limit:?}")]
     TimedOut { call: Call, limit: Duration },
     /// Nothing was sent: after this answer to an earlier call the session waits. It reads as that answer did, so that
-    /// what people are shown stays the same from try to try.
+    /// the text that users see stays the same from try to try.
     #[error("{cause}")]
     Paused {
         /// The answer, as if it had been given to this call.
@@ -53,7 +53,7 @@ pub enum Error {
     /// A gate kept it from being sent.
     #[error("{call} stopped: {why}")]
     Stopped { call: Call, why: &'static str },
-    /// The service answered with success, in words that we do not understand.
+    /// The service answered with success, and the answer cannot be parsed.
     #[error("{call}: unexpected answer: {why}")]
     Malformed {
         call: Call,
@@ -135,8 +135,8 @@ impl Error {
 
     /// True when a write may have happened although its answer is not known. Only reading tells.
     ///
-    /// 502 and 504 are a proxy's words for a lost answer, and a 500 can come after the service had begun. Never for a call
-    /// that was not sent: stopped by a gate, paused, without a connection or without a login.
+    /// 502 and 504 are a proxy's statuses for a lost answer, and a 500 can come after the service had begun. Never for
+    /// a call that was not sent: stopped by a gate, paused, without a connection or without a login.
     pub fn is_lost(&self) -> bool {
         let (call, is_open) = match self {
             Self::Lost { call, .. } | Self::TimedOut { call, .. } | Self::Malformed { call, .. } => {
@@ -153,7 +153,7 @@ impl Error {
         self.refusal().is_some_and(|refusal| !refusal.kind.is_transient())
     }
 
-    /// True when the same call may succeed later without anybody doing anything.
+    /// True when the same call may succeed later without an action of a user.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Config(_) | Self::NoEndpoint { .. } | Self::Malformed { .. } => false,

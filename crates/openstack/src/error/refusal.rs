@@ -4,8 +4,8 @@
 //! `{"NeutronError": {"type", "message", "detail"}}`. Keystone: `{"error": {"code", "title", "message"}}`. Glance (and
 //! everything that never reached a controller): `{"code": "404 Not Found", "title", "message"}`. Proxies: HTML.
 //!
-//! A 404 counts as "this object does not exist" only in the words of a controller, never in those of a proxy or of a
-//! router that knows no such path: otherwise a wrong address in the catalogue would make a whole project look empty.
+//! A 404 counts as "this object does not exist" only with the message of a controller, never with that of a proxy or of
+//! a router that knows no such path: otherwise a wrong address in the catalogue would make a whole project look empty.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct Refusal {
     pub kind: RefusalKind,
     /// The service's name for it, where it has one: `OverQuota`, `NetworkInUse`, `itemNotFound`.
     pub fault: Option<String>,
-    /// The service's words, in one line.
+    /// The service's message, in one line.
     pub message: String,
     /// The id under which the cloud's operator finds this call in the logs; not in any text, for it is new each time.
     pub request_id: Option<String>,
@@ -44,7 +44,7 @@ pub enum RefusalKind {
     Unauthorized,
     /// Policy forbids it (403).
     Forbidden,
-    /// It names something that does not exist, in the words of the service (404).
+    /// It names an object that does not exist, by the message of the service (404).
     NotFound,
     /// The address is wrong: a 404 or 405 that is not about an object.
     NoSuchPath,

@@ -56,8 +56,8 @@ const EXACT: &[&str] = &[
 
 /// Whether an object is one that was asked for.
 ///
-/// Neutron is believed about what it leaves out, not about what it lists: a plugin that does not know a filter ignores it, and
-/// a database may compare without regard to case. Somebody else's network must not look ours for that.
+/// Neutron is believed about what it leaves out, not about what it lists: a plugin that does not know a filter ignores
+/// it, and a database may compare without regard to case. Another owner's network must not count as ours for that.
 pub(super) fn fits(wanted: &[(&'static str, String)], item: &Value) -> bool {
     wanted.iter().all(|(key, value)| match item.get(key) {
         Some(Value::String(found)) if EXACT.contains(key) => found == value,

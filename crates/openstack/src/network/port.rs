@@ -45,10 +45,10 @@ pub struct Port {
     pub network_id: NetworkId,
     #[serde(default)]
     pub fixed_ips: Vec<FixedIp>,
-    /// Who uses it: the id of a server or a router; empty for nobody.
+    /// Id of the server or router that uses it; empty when unused.
     #[serde(default, deserialize_with = "null_as_default")]
     pub device_id: String,
-    /// What uses it: `compute:nova`, `network:router_interface`; empty for nobody.
+    /// Kind of its user: `compute:nova`, `network:router_interface`; empty when unused.
     #[serde(default, deserialize_with = "null_as_default")]
     pub device_owner: String,
     #[serde(default)]

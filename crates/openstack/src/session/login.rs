@@ -1,9 +1,9 @@
-//! Logging in, once for everybody.
+//! Logging in, once for all callers.
 //!
-//! Whoever needs a token takes the one lock; the first logs in, the others find the result. That holds for failures
-//! too: a wrong password is tried once, not once per machine (accounts get locked for less), then again after pauses that
-//! grow to ten minutes. Whoever asks meanwhile gets the same error at once, also while the next try is under way: a
-//! Keystone that hangs holds up one caller, not all. New credentials are another session.
+//! Every caller that needs a token takes the one lock; the first logs in, the others find the result. That holds for
+//! failures too: a wrong password is tried once, not once per machine (accounts get locked for less), then again after
+//! pauses that grow to ten minutes. A caller in the meantime gets the same error at once, also while the next try is
+//! under way: a Keystone that hangs holds up one caller, not all. New credentials are another session.
 //!
 //! A service that refuses fresh tokens would have every call log in: a login that was made because of a refusal is not
 //! replaced because of the next one for a while.
@@ -47,7 +47,7 @@ pub(super) struct Login {
 
 #[derive(Default)]
 pub(super) struct Logins {
-    /// Held while somebody logs in.
+    /// Held during a login.
     state: tokio::sync::Mutex<State>,
     failure: Mutex<Option<Failure>>,
 }
@@ -70,7 +70,7 @@ impl Logins {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The failure of an earlier login, while it counts; also when its time is over, if somebody tries again just now.
+    /// The failure of an earlier login, while it counts; also when its time is over, if another try is under way.
     fn remembered(&self, is_being_tried: bool) -> Option<Error> {
         let (failure, now) = (self.failure(), Instant::now());
         let known = failure.as_ref().filter(|known| is_being_tried || known.until > now)?;

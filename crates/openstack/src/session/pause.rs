@@ -1,13 +1,12 @@
 //! When a session leaves its cloud alone.
 //!
-//! Two reasons. A service that says `Retry-After` means whoever uses these credentials, so all calls of the session wait,
-//! to whatever service. And a service that did not answer several times in a row is most likely away: its calls wait for
+//! Two reasons. A `Retry-After` of a service is for all users of these credentials, so all calls of the session wait,
+//! to all services. And a service that did not answer several times in a row is most likely away: its calls wait for
 //! pauses that grow, and when one is over a single call goes ahead to see, because a queue of calls that each take their
-//! whole time limit holds up everybody else. Reads and writes are recorded apart, for each service: a Nova that lists but
+//! whole time limit delays all others. Reads and writes are recorded apart, for each service: a Nova that lists but
 //! does not create must not look healthy.
 //!
-//! Nothing sleeps here: whoever comes during a pause is told at once, with how long it still lasts. Logins have a record of
-//! their own.
+//! Nothing sleeps here: a call during a pause fails at once, with the time that is left. Logins are recorded apart.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +18,8 @@ use tokio::time::Instant;
 
 use crate::{Call, Error, RefusalKind, Service, Verb};
 
-/// The longest that a service can silence a session: nobody asks for more, and a wrong number must not end it for good.
+/// The longest that a service can silence a session: services do not ask for more, and a wrong number must not end it
+/// for good.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// So many failures in a row: more than one read that is repeated.
 const SERIES: u32 = 5;
@@ -36,7 +36,7 @@ struct State {
     /// What a service asked for.
     asked: Option<Pause>,
     /// By service, and whether it is about writes.
-    records: BTreeMap<(Service, bool), Record>,
+    series: BTreeMap<(Service, bool), FailureSeries>,
 }
 
 struct Pause {
@@ -45,7 +45,7 @@ struct Pause {
 }
 
 #[derive(Default)]
-struct Record {
+struct FailureSeries {
     /// Failures in a row.
     failures: u32,
     /// Pauses in a row.
@@ -60,7 +60,7 @@ impl Pause {
     }
 }
 
-impl Record {
+impl FailureSeries {
     fn failed(&mut self, cause: &Error, now: Instant) {
         self.failures += 1;
         // Calls that were under way when the pause began fail too, and say nothing new.
@@ -86,18 +86,18 @@ impl Pauses {
             return Err(asked.told(call, now));
         }
         let key = (call.service, call.verb.is_write());
-        let record = state.records.entry(key).or_default();
-        if let Some(pause) = &record.pause {
-            if record.is_probed || pause.until > now {
+        let series = state.series.entry(key).or_default();
+        if let Some(pause) = &series.pause {
+            if series.is_probed || pause.until > now {
                 return Err(pause.told(call, now));
             }
-            record.is_probed = true;
+            series.is_probed = true;
         }
-        Ok(Permit { pauses: self, key, is_probe: record.is_probed })
+        Ok(Permit { pauses: self, key, is_probe: series.is_probed })
     }
 }
 
-/// The right to send one call. Dropped without a word, it says nothing about the service.
+/// The right to send one call. Dropped without a result, it says nothing about the service.
 pub(super) struct Permit<'a> {
     pauses: &'a Pauses,
     key: (Service, bool),
@@ -117,11 +117,11 @@ impl Permit<'_> {
                 state.asked = Some(Pause { cause: error.clone(), until });
             }
         }
-        let record = state.records.entry(self.key).or_default();
+        let series = state.series.entry(self.key).or_default();
         match error {
             Some(error) if !says_something(error) => {}
-            Some(error) if is_absence(error) => record.failed(error, now),
-            _ => *record = Record::default(),
+            Some(error) if is_absence(error) => series.failed(error, now),
+            _ => *series = FailureSeries::default(),
         }
     }
 }
@@ -129,9 +129,9 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_probe
-            && let Some(record) = self.pauses.state().records.get_mut(&self.key)
+            && let Some(series) = self.pauses.state().series.get_mut(&self.key)
         {
-            record.is_probed = false;
+            series.is_probed = false;
         }
     }
 }
@@ -142,13 +142,13 @@ fn asked(error: &Error) -> Option<Duration> {
     error.retry_after().filter(|asked| is_about_load && !asked.is_zero())
 }
 
-/// Whether it tells about the service that was called: a login that failed and a gate do not.
+/// Whether it is about the service that was called: a failed login and a gate are not.
 fn says_something(error: &Error) -> bool {
     let is_login = error.call().is_none_or(|call| call.verb == Verb::Authenticate);
     !is_login && !matches!(error, Error::Stopped { .. } | Error::Paused { .. })
 }
 
-/// Whether nobody was there: no connection, no answer, or a proxy that says so.
+/// Whether the service was away: no connection, no answer, or a proxy that reports it.
 fn is_absence(error: &Error) -> bool {
     match error {
         Error::Unreached { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,

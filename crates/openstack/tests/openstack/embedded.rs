@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hangar_cloud::{
     Cloud, Config, Handle,
-    driver::Record,
-    fault::{Action, Rule},
+    driver::RecordingDriver,
+    fault::{Effect, FaultRule},
 };
 use hangar_openstack::{
     CloudConfig, ExternalGateway, Filter, FixedIpRequest, FlavorId, ImageQuery, Network, NetworkClient,
@@ -19,7 +19,7 @@ const OWNER: &str = "owned by 0c5b7d0e";
 
 async fn cloud(config: Config) -> Handle {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    Cloud::serve(listener, config, Record::new()).await.unwrap()
+    Cloud::serve(listener, config, RecordingDriver::new()).await.unwrap()
 }
 
 fn session(cloud: &Handle, auth: &str) -> Session {
@@ -262,14 +262,14 @@ async fn refusals_keep_their_meaning() {
 async fn an_answer_cut_off_by_the_cloud_is_found_by_its_owner() {
     let cloud = cloud(Config::for_tests()).await;
     let network = demo(&cloud).network();
-    cloud.arm(Rule {
+    cloud.arm(FaultRule {
         name: "cut".to_owned(),
         method: Some("POST".to_owned()),
         path: Some("*/networks".to_owned()),
         body: None,
         skip: 0,
         times: Some(1),
-        action: Action::CutAfter,
+        effect: Effect::CutAfter,
     });
     let body =
         NetworkCreate { name: "net".to_owned(), description: OWNER.to_owned(), ..NetworkCreate::default() };

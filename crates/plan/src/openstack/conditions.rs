@@ -23,7 +23,7 @@ pub mod cloud {
         bad UNEXPECTED_STATUS = "UnexpectedStatus" [CLOUD, OWNER]: "The service answers with a status that means nothing here.";
         bad NO_SUCH_PATH = "NoSuchPath" [OWNER, CLOUD]: "The service does not know the path: the endpoint is wrong.";
         bad OPENSTACK_REFUSED = "OpenStackRefused" [OWNER]: "The cloud refused a call: quota, policy, in use. Its message follows.";
-        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "A value in the specification is no address.";
+        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address or a range in the specification cannot be read; the field is named.";
         bad ANSWER_LOST = "AnswerLost" [HANGAR]: "No answer came to a call: everything is read again before the next.";
         bad OUTDATED = "Outdated" [HANGAR]: "What a call was planned from has changed: everything is read again before the next.";
         bad STOPPED = "Stopped" [HANGAR]: "A call was not sent: the lease would have ended before it.";

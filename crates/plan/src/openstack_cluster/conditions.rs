@@ -29,7 +29,6 @@ conditions! {
         bad NETWORK_NOT_FOUND = "NetworkNotFound" [OWNER]: "No network matches, or several do.";
         bad SUBNET_NOT_FOUND = "SubnetNotFound" [OWNER]: "A subnet does not match, or is on another network.";
         bad SUBNET_AMBIGUOUS = "SubnetAmbiguous" [OWNER]: "Several subnets of one address family match.";
-        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address or a range cannot be read; the field is named.";
         ..shared::reads;
         ..cloud;
     }
@@ -42,7 +41,6 @@ conditions! {
         bad EXTERNAL_NETWORK_NOT_FOUND = "ExternalNetworkNotFound" [OWNER]: "No external network matches.";
         bad EXTERNAL_NETWORK_AMBIGUOUS = "ExternalNetworkAmbiguous" [OWNER]: "Several external networks match.";
         bad ROUTER_NOT_FOUND = "RouterNotFound" [OWNER]: "No router matches, or several do.";
-        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address cannot be read; the field is named.";
         ..shared::reads;
         ..cloud;
     }

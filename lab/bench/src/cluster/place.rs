@@ -1,6 +1,6 @@
 //! The environment of the bench, and what removes it whatever happens.
 //!
-//! A shell in a process group of its own reads from a pipe that nobody writes to. It ends when the bench does, in
+//! A shell in a process group of its own reads from a pipe without a writer. It ends when the bench does, in
 //! whatever way, and then the shell takes the environment down: an interrupt from the terminal does not reach it.
 
 use std::fs::File;
@@ -83,7 +83,7 @@ impl Place {
         self.state.join(NAME).join("cloud/config.json")
     }
 
-    /// For whoever wants to know why a run failed: the environment will be gone.
+    /// For finding out why a run failed: the environment will be gone.
     pub(super) fn show(&self) {
         let management = &self.management;
         for arguments in [["get", "pods", "--all-namespaces"], ["get", "events", "--all-namespaces"]] {

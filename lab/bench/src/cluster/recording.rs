@@ -38,7 +38,7 @@ pub(super) struct Recording {
     /// The network add-on alone, with the address it was given.
     network: String,
     address: String,
-    /// Of somebody who needs no role: the roles are among what is applied.
+    /// Of a user who needs no role: the roles are among the applied objects.
     pub(super) kubeconfig: String,
     pub(super) worker: Worker,
     counts: (usize, usize),

@@ -118,7 +118,7 @@ impl Timeline {
         self.follow_with(watches, name, |_| ()).map(drop)
     }
 
-    /// The same with a look at each event.
+    /// The same, with a function that sees each event.
     pub(super) fn follow_with(
         &mut self,
         watches: &Watches,

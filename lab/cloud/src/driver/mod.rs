@@ -4,9 +4,9 @@
 //! the same again, it repairs what is missing and removes what is no longer there.
 
 pub mod namespaces;
-mod record;
+mod recording;
 
-pub use record::Record;
+pub use recording::RecordingDriver;
 
 use std::future::Future;
 
@@ -20,7 +20,7 @@ use crate::topology::Topology;
 pub enum Event {
     Active(Uuid),
     Stopped(Uuid),
-    /// It cannot be made or died; the words become its fault.
+    /// It cannot be created, or it died; the message becomes its fault.
     Failed(Uuid, String),
     /// Nothing is left of it.
     Gone(Uuid),

@@ -7,7 +7,7 @@ use super::refuse;
 use super::reply::Reply;
 use super::request::Request;
 use crate::config::Quota;
-use crate::fault::Rule;
+use crate::fault::FaultRule;
 use crate::model::{Refusal, topology};
 use crate::shared::{Shared, State};
 
@@ -40,7 +40,7 @@ fn carry_out(shared: &Shared, state: &mut State, request: &Request) -> Result<(R
         }
         ("GET", ["faults"]) => Reply::ok(&json!({"faults": state.faults.all()})),
         ("POST", ["faults"]) => {
-            state.faults.arm(read::<Rule>(request)?);
+            state.faults.arm(read::<FaultRule>(request)?);
             Reply::empty(204)
         }
         ("DELETE", ["faults"]) => {

@@ -1,4 +1,4 @@
-//! Attributes of a body, taken one by one: what nobody took is refused, as Neutron and Nova do.
+//! Attributes of a body, taken one by one: an attribute that is left over is refused, as Neutron and Nova do.
 
 use std::net::IpAddr;
 

@@ -14,8 +14,8 @@ pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,
     pub(crate) caller: Caller,
     pub(crate) draw: Draw,
-    /// What the server that this call makes shall fail with.
-    pub(crate) doom: Option<String>,
+    /// The message with which the server that this call creates fails.
+    pub(crate) fail_server: Option<String>,
 }
 
 impl Call<'_> {

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::reply::Reply;
 use super::request::Request;
-use super::{Spoil, admin, compute, identity, image, network, refuse};
+use super::{Effects, admin, compute, identity, image, network, refuse};
 use crate::model::{Caller, Draw, Refusal};
 use crate::shared::Shared;
 
@@ -75,7 +75,7 @@ pub(crate) fn dispatch(
     shared: &Shared,
     request: &Request,
     service: Service,
-    spoil: Spoil,
+    effects: Effects,
 ) -> (Reply, Option<u64>) {
     let mut state = shared.lock();
     if service == Service::Admin {
@@ -93,7 +93,7 @@ pub(crate) fn dispatch(
         base_url: &shared.base_url,
         request,
         draw: Draw::random(now),
-        doom: spoil.doom,
+        fail_server: effects.fail_server,
         caller: caller.clone().unwrap_or_else(nobody),
     };
     let parts: Vec<&str> = request.segments.iter().skip(1).map(String::as_str).collect();
@@ -107,7 +107,7 @@ pub(crate) fn dispatch(
     let outcome = match open {
         Some(outcome) => outcome,
         None if caller.is_none() => Err(unauthorized()),
-        None if spoil.over_quota => Err(service.over_quota(request)),
+        None if effects.over_quota => Err(service.over_quota(request)),
         None => match service {
             Service::Identity => identity::answer(&mut call, &parts),
             Service::Compute => compute::answer(&mut call, &parts),

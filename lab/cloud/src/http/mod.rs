@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::driver::Driver;
-use crate::fault::Action;
+use crate::fault::Effect;
 use crate::model::Refusal;
 use crate::shared::{CallRecord, Shared};
 use attributes::{Attributes, assign};
@@ -49,13 +49,13 @@ use request::Request;
 #[error("cut by a fault rule")]
 struct Cut;
 
-/// What fault rules want of a call.
+/// The effects of all fault rules that match a call.
 #[derive(Default)]
-pub(crate) struct Spoil {
+pub(crate) struct Effects {
     instead: Option<Refusal>,
     retry_after_seconds: Option<u64>,
     over_quota: bool,
-    doom: Option<String>,
+    fail_server: Option<String>,
     delay: Duration,
     delay_after: Duration,
     cut_before: bool,
@@ -150,23 +150,23 @@ async fn carry_out<D: Driver>(
     request: &Request,
     service: Service,
 ) -> Result<Reply, Cut> {
-    let spoil = match service {
-        Service::Admin => Spoil::default(),
-        _ => spoil(&shared.lock().faults.meet(request.method.as_str(), &request.path, &request.body)),
+    let effects = match service {
+        Service::Admin => Effects::default(),
+        _ => Effects::of(&shared.lock().faults.meet(request.method.as_str(), &request.path, &request.body)),
     };
-    tokio::time::sleep(spoil.delay).await;
-    if spoil.cut_before {
+    tokio::time::sleep(effects.delay).await;
+    if effects.cut_before {
         return Err(Cut);
     }
-    if let Some(refusal) = &spoil.instead {
+    if let Some(refusal) = &effects.instead {
         let reply = service.refuse(refusal, request);
-        return Ok(match spoil.retry_after_seconds {
+        return Ok(match effects.retry_after_seconds {
             Some(seconds) => reply.header("Retry-After", seconds.to_string()),
             None => reply,
         });
     }
-    let (cut_after, delay_after) = (spoil.cut_after, spoil.delay_after);
-    let (mut reply, committed) = dispatch(shared, request, service, spoil);
+    let (cut_after, delay_after) = (effects.cut_after, effects.delay_after);
+    let (mut reply, committed) = dispatch(shared, request, service, effects);
     if let Some(generation) = committed
         && let Err(failure) = shared.persisted(generation).await
     {
@@ -183,28 +183,30 @@ async fn carry_out<D: Driver>(
     Ok(reply)
 }
 
-fn spoil(actions: &[Action]) -> Spoil {
-    let mut spoil = Spoil::default();
-    for action in actions {
-        match action {
-            Action::Delay { milliseconds } => spoil.delay += Duration::from_millis(*milliseconds),
-            Action::DelayAfter { milliseconds } => {
-                spoil.delay_after += Duration::from_millis(*milliseconds);
+impl Effects {
+    fn of(effects: &[Effect]) -> Self {
+        let mut all = Self::default();
+        for effect in effects {
+            match effect {
+                Effect::Delay { milliseconds } => all.delay += Duration::from_millis(*milliseconds),
+                Effect::DelayAfter { milliseconds } => {
+                    all.delay_after += Duration::from_millis(*milliseconds);
+                }
+                Effect::TooManyRequests { retry_after_seconds } => {
+                    let message = "This request was rate-limited.";
+                    all.instead = Some(Refusal::new(429, "HTTPTooManyRequests", message));
+                    all.retry_after_seconds = Some(*retry_after_seconds);
+                }
+                Effect::Fail { status, message, retry_after_seconds } => {
+                    all.instead = Some(Refusal::new(*status, "HTTPInternalServerError", message));
+                    all.retry_after_seconds = *retry_after_seconds;
+                }
+                Effect::OverQuota => all.over_quota = true,
+                Effect::CutAfter => all.cut_after = true,
+                Effect::CutBefore => all.cut_before = true,
+                Effect::FailServer { message } => all.fail_server = Some(message.clone()),
             }
-            Action::TooManyRequests { retry_after_seconds } => {
-                let words = "This request was rate-limited.";
-                spoil.instead = Some(Refusal::new(429, "HTTPTooManyRequests", words));
-                spoil.retry_after_seconds = Some(*retry_after_seconds);
-            }
-            Action::Fail { status, message, retry_after_seconds } => {
-                spoil.instead = Some(Refusal::new(*status, "HTTPInternalServerError", message));
-                spoil.retry_after_seconds = *retry_after_seconds;
-            }
-            Action::OverQuota => spoil.over_quota = true,
-            Action::CutAfter => spoil.cut_after = true,
-            Action::CutBefore => spoil.cut_before = true,
-            Action::FailServer { message } => spoil.doom = Some(message.clone()),
         }
+        all
     }
-    spoil
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::Refusal;
 
-/// Room for a server with 64 KiB of user data many times over; nobody uploads images here.
+/// Room for a server with 64 KiB of user data many times over; images are not uploaded here.
 const LARGEST_BODY: usize = 4 * 1024 * 1024;
 
 /// A call as it came in.

@@ -1,7 +1,7 @@
 //! What the cloud holds, and what each call means for it.
 //!
-//! One file per kind of object, with its rules: what may be made, what is refused and in which words, what must be
-//! gone before it may go. Nothing here speaks HTTP or waits; time and fresh ids come from [`Draw`]. A refused
+//! One file per kind of object, with its rules: what may be created, what is refused and with which message, what
+//! must be deleted before it. Nothing here speaks HTTP or waits; time and fresh ids come from [`Draw`]. A refused
 //! operation may leave the model half changed: the caller works on a copy and drops it.
 
 mod address;

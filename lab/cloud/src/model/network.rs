@@ -33,7 +33,7 @@ pub struct NewNetwork {
     pub port_security_enabled: bool,
 }
 
-/// Words for a network that is not there, or not the caller's.
+/// Message for a network that does not exist, or is not the caller's.
 pub(crate) fn network_not_found(id: impl std::fmt::Display) -> Refusal {
     Refusal::not_found("NetworkNotFound", format!("Network {id} could not be found."))
 }

@@ -10,7 +10,7 @@ pub struct Refusal {
     pub status: u16,
     /// Name of the exception, as Neutron's clients see it.
     pub kind: String,
-    /// The service's own words.
+    /// The service's own message.
     pub message: String,
 }
 
@@ -30,7 +30,7 @@ impl Refusal {
         Self::new(400, kind, message)
     }
 
-    /// 400 in the words of Neutron's attribute checks.
+    /// 400 with the message of Neutron's attribute checks.
     pub fn attribute(name: &str, reason: impl std::fmt::Display) -> Self {
         Self::bad(format!("Invalid input for {name}. Reason: {reason}."))
     }

@@ -48,7 +48,7 @@ impl Model {
         Ok(id)
     }
 
-    /// Makes a project's `default` group where it is missing: its members reach each other and everybody else.
+    /// Makes a project's `default` group where it is missing: its members reach each other and all other addresses.
     pub(crate) fn ensure_default_group(&mut self, project: &str, draw: &mut Draw) -> Result<(), Refusal> {
         if self.default_security_group(project).is_some() {
             return Ok(());

@@ -149,7 +149,7 @@ fn number_in(ipv6: bool, protocol: Option<&str>) -> Option<u16> {
     protocol_number(protocol).map(|number| if ipv6 && number == 1 { 58 } else { number })
 }
 
-/// The number of a protocol by name or number. `None` is any, `Some(256)` one that nobody knows.
+/// The number of a protocol by name or number. `None` is any, `Some(256)` an unknown one.
 pub(crate) fn protocol_number(protocol: Option<&str>) -> Option<u16> {
     let protocol = protocol?;
     let number = match protocol.to_ascii_lowercase().as_str() {

@@ -53,8 +53,9 @@ pub struct Server {
     pub is_restarting: bool,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// What a fault rule wants it to fail with, instead of being made.
-    pub doom: Option<String>,
+    /// The message with which it fails instead of being made.
+    #[serde(alias = "doom")]
+    pub fails_with: Option<String>,
     /// The image it was made from.
     pub image: Uuid,
     /// That image's properties at the time.
@@ -114,7 +115,7 @@ pub struct NewServer {
     pub key_name: Option<String>,
     pub zone: Option<String>,
     pub group: Option<String>,
-    pub doom: Option<String>,
+    pub fails_with: Option<String>,
 }
 
 pub(crate) fn server_not_found(id: impl std::fmt::Display) -> Refusal {
@@ -165,7 +166,7 @@ impl Model {
             runs: true,
             is_restarting: false,
             is_deleting: false,
-            doom: new.doom,
+            fails_with: new.fails_with,
             image,
             image_properties,
             flavor,

@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Lets servers take the ports that they were given, when it is time for it, and says whether there were any. One that
-    /// comes too late is doomed; like Nova's, its clean-up frees the ports that it was given, whoever has them.
+    /// comes too late fails; like Nova's, its clean-up frees the ports that it was given, even if another server has them now.
     pub fn bind_ports(&mut self, now: Timestamp) -> bool {
         let due = self.servers.values().filter(|server| !server.is_deleting);
         let due = due
@@ -79,7 +79,7 @@ impl Model {
                     None => {}
                 }
             }
-            server.doom = server.doom.take().or(obstacle);
+            server.fails_with = server.fails_with.take().or(obstacle);
         }
         !due.is_empty()
     }
@@ -89,13 +89,13 @@ impl Model {
         self.servers.values().filter(|server| !server.is_deleting).filter_map(|server| server.binds_at).min()
     }
 
-    /// Fails the servers that a fault rule has doomed, and says whether there were any.
-    pub fn fail_doomed(&mut self, now: Timestamp) -> bool {
-        let doomed = self.servers.values().filter(|server| server.status == Status::Build);
-        let doomed: Vec<Event> =
-            doomed.filter_map(|server| Some(Event::Failed(server.id, server.doom.clone()?))).collect();
+    /// Fails the servers that are to fail, and returns whether there were any.
+    pub fn fail_servers(&mut self, now: Timestamp) -> bool {
+        let failing = self.servers.values().filter(|server| server.status == Status::Build);
+        let failing: Vec<Event> =
+            failing.filter_map(|server| Some(Event::Failed(server.id, server.fails_with.clone()?))).collect();
         // Each is folded, whatever came of the one before.
-        doomed.iter().filter(|event| self.fold(event, now)).count() > 0
+        failing.iter().filter(|event| self.fold(event, now)).count() > 0
     }
 
     /// Servers that are to go.

@@ -33,7 +33,7 @@ pub struct Subnet {
 /// Which way out a subnet shall have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedGateway {
-    /// The first address of the range: what nobody asked otherwise.
+    /// The first address of the range: the default.
     First,
     None,
     At(IpAddr),
@@ -165,7 +165,7 @@ impl Model {
         self.subnets.get_mut(&id).ok_or_else(|| subnet_not_found(id))
     }
 
-    /// Deletes a subnet that nobody has an address of.
+    /// Deletes a subnet without addresses in use.
     pub fn delete_subnet(&mut self, caller: &Caller, id: &str) -> Result<(), Refusal> {
         let id = self.subnet_mut(caller, id, "delete")?.id;
         if self.ports.values().any(|port| port.fixed_ips.iter().any(|fixed| fixed.subnet == id)) {

@@ -47,7 +47,7 @@ impl Named {
     }
 }
 
-/// How somebody shows who they are.
+/// Credentials of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     Password(Named, String),

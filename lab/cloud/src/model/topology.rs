@@ -1,7 +1,7 @@
 //! The model seen by a driver: only what carries packets or runs.
 //!
-//! A server that is being deleted is left out, and its ports with it; so is one that a fault rule has
-//! doomed, and one that has not taken its ports yet.
+//! A server that is being deleted is left out, and its ports with it; so is one that a fault rule lets
+//! fail, and one that has not taken its ports yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub fn topology(model: &Model) -> Topology {
     let servers: BTreeMap<Uuid, topology::Server> = model
         .servers
         .values()
-        .filter(|server| !server.is_deleting && server.doom.is_none() && server.binds_at.is_none())
+        .filter(|server| !server.is_deleting && server.fails_with.is_none() && server.binds_at.is_none())
         .map(|server| (server.id, server_of(model, server)))
         .collect();
     let ports: BTreeMap<Uuid, topology::Port> = servers

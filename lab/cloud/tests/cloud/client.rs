@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hangar_cloud::driver::{Driver, Record};
+use hangar_cloud::driver::{Driver, RecordingDriver};
 use hangar_cloud::{Cloud, Config, Handle};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -41,7 +41,7 @@ pub(crate) struct Bed {
 }
 
 pub(crate) async fn start() -> Bed {
-    start_with(Config::for_tests(), Record::new()).await
+    start_with(Config::for_tests(), RecordingDriver::new()).await
 }
 
 pub(crate) async fn start_with<D: Driver>(config: Config, driver: D) -> Bed {

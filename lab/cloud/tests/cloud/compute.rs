@@ -1,7 +1,7 @@
 //! Nova: servers and what they are made from.
 
 use hangar_cloud::Config;
-use hangar_cloud::driver::Record;
+use hangar_cloud::driver::RecordingDriver;
 use serde_json::{Value, json};
 
 use crate::client::{Bed, id, in_time, log_in, neutron_error, send, start, start_with};
@@ -212,7 +212,7 @@ async fn metadata_tags_and_names_change() {
 async fn quotas_are_forbidden_not_conflicting() {
     let mut config = Config::for_tests();
     config.quota.instances = 1;
-    let bed = start_with(config, Record::new()).await;
+    let bed = start_with(config, RecordingDriver::new()).await;
     bed.server("one", json!({"networks": "none"})).await;
     let body = bed.server_body("two", json!({"networks": "none"})).await;
     let error = bed.call("POST", "/compute/v2.1/servers", Some(body)).await.expect(403);
@@ -224,7 +224,7 @@ async fn quotas_are_forbidden_not_conflicting() {
 #[tokio::test]
 async fn two_servers_can_be_given_one_port_while_ports_are_bound_late() {
     let config = Config { ports_bound_after_milliseconds: Some(600_000), ..Config::for_tests() };
-    let bed = start_with(config, Record::new()).await;
+    let bed = start_with(config, RecordingDriver::new()).await;
     let (network, _) = bed.network("net", "10.0.0.0/24").await;
     let port = id(&bed.make("ports", "port", json!({"network_id": network})).await);
     let path = format!("/network/v2.0/ports/{port}");

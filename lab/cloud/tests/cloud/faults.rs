@@ -103,11 +103,11 @@ async fn refusals_by_rule_have_the_service_s_shape() {
 }
 
 #[tokio::test]
-async fn a_doomed_server_ends_in_error() {
+async fn a_server_that_a_rule_fails_ends_in_error() {
     let bed = start().await;
     let message = "No valid host was found. There are not enough hosts available.";
     let rule = json!({
-        "name": "doom", "method": "POST", "path": "*/servers", "body": "\"unlucky\"",
+        "name": "unlucky", "method": "POST", "path": "*/servers", "body": "\"unlucky\"",
         "action": {"fail_server": {"message": message}},
     });
     bed.admin("POST", "faults", Some(rule)).await.expect(204);

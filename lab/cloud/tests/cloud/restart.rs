@@ -1,7 +1,7 @@
 //! What a restart brings back.
 
 use hangar_cloud::Config;
-use hangar_cloud::driver::Record;
+use hangar_cloud::driver::RecordingDriver;
 use serde_json::json;
 
 use crate::client::{Bed, id, in_time, start_with};
@@ -14,13 +14,13 @@ async fn restart(bed: Bed, config: Config) -> Bed {
     let token = bed.token.clone();
     bed.cloud.shutdown().await;
     // The old token, not the new one: real tokens outlive their Keystone.
-    Bed { token, ..start_with(config, Record::new()).await }
+    Bed { token, ..start_with(config, RecordingDriver::new()).await }
 }
 
 #[tokio::test]
 async fn all_that_was_answered_is_there_again() {
     let directory = tempfile::tempdir().unwrap();
-    let bed = start_with(config(&directory), Record::new()).await;
+    let bed = start_with(config(&directory), RecordingDriver::new()).await;
     let (network, subnet) = bed.network("net", "10.6.0.0/24").await;
     let gateway = json!({"network_id": bed.external().await});
     let router = id(&bed.make("routers", "router", json!({"external_gateway_info": gateway})).await);
@@ -64,7 +64,7 @@ async fn a_deletion_that_was_not_finished_is_finished() {
 #[tokio::test]
 async fn a_new_configuration_adds_to_what_is_there() {
     let directory = tempfile::tempdir().unwrap();
-    let bed = start_with(config(&directory), Record::new()).await;
+    let bed = start_with(config(&directory), RecordingDriver::new()).await;
     let external = bed.external().await;
     let mut wider = config(&directory);
     let mut image = wider.images[0].clone();
@@ -87,7 +87,7 @@ async fn a_state_file_that_cannot_be_read_is_not_thrown_away() {
     let path = directory.path().join("state.json");
     std::fs::write(&path, b"{\"format\": 1, \"model\"").unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let refused = hangar_cloud::Cloud::serve(listener, config(&directory), Record::new()).await;
+    let refused = hangar_cloud::Cloud::serve(listener, config(&directory), RecordingDriver::new()).await;
     assert!(matches!(refused, Err(hangar_cloud::Error::StateFormat { .. })));
     assert!(std::fs::read(&path).unwrap().starts_with(b"{\"format\": 1"));
 }

@@ -16,7 +16,7 @@ const ALLOCATOR: &str = "kube-vip-cloud-provider";
 /// The settings' name, which the cloud provider expects.
 const SETTINGS: &str = "kubevip";
 
-/// An address that somebody chose: both programs honour it.
+/// A chosen address: both programs honour it.
 pub(super) const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
 
 pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {

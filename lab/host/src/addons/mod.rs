@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! * The list is in apply order: what others refer to comes first, workloads after their accounts and settings.
-//! * Nothing on the way up needs a Service: whoever talks to the API server is given its address in the environment,
+//! * Nothing on the way up needs a Service: clients of the API server get its address in the environment,
 //!   so that everything starts at once instead of after kube-proxy.
 //! * Images are named as upstream names them and are never pulled: they are in the machine already.
 //! * Every workload tolerates every taint: there is one node, and these are what makes it Ready.

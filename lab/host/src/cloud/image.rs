@@ -1,7 +1,7 @@
 //! What a worker's machine is made of: Kubernetes' programs of one version, containerd and cloud-init from unpacked
 //! packages, the shared container images.
 //!
-//! A machine of this image is what people know from image builders: containerd runs, kubelet starts once kubeadm has
+//! A machine of this image is like one from an image builder: containerd runs, kubelet starts once kubeadm has
 //! configured it, and nothing of a cluster is in it.
 
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use hangar_parts::packages::Packages;
 use hangar_parts::{Parts, Set};
 
 use crate::error::Result;
-use crate::kept::Programs;
+use crate::linked_programs::LinkedPrograms;
 use crate::management::machine::{OWN_PROGRAM, PROGRAMS};
 
 /// Settings of kubelet that belong to the machine rather than to a cluster; they go before the cluster's.
@@ -39,7 +39,7 @@ evictionHard:
 /// Where the pieces are.
 pub(super) struct Sources<'a> {
     pub(super) parts: &'a Parts,
-    pub(super) kept: Programs<'a>,
+    pub(super) linked: LinkedPrograms<'a>,
     pub(super) packages: &'a Packages,
     pub(super) cloud_init: &'a Packages,
     /// The directory with our own program.
@@ -69,13 +69,13 @@ fn binds(sources: &Sources<'_>, kubernetes: Set) -> Result<Vec<Bind>> {
     };
     let mut binds = vec![read_only(sources.programs, PROGRAMS.to_owned())];
     for name in ["kubelet", "kubeadm", "kubectl"] {
-        let program = sources.kept.keep(&sources.parts.program(kubernetes, name)?)?;
+        let program = sources.linked.keep(&sources.parts.program(kubernetes, name)?)?;
         binds.push(read_only(&program, format!("/usr/local/bin/{name}")));
     }
     // One by one: the directory itself stays the machine's, because network add-ons put their own there.
     let bridge = sources.parts.program(Set::CniPlugins, "bridge")?;
     let directory = bridge.parent().unwrap_or(&bridge);
-    for plugin in sources.kept.keep_all(directory)? {
+    for plugin in sources.linked.keep_all(directory)? {
         let name = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
         binds.push(read_only(&plugin, format!("/opt/cni/bin/{name}")));
     }

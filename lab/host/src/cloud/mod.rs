@@ -35,13 +35,13 @@ pub use process::serve;
 
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
-use crate::images::{Maker, Store};
-use crate::kept::Programs;
+use crate::images::{ImageStore, Maker};
 use crate::layout::Layout;
+use crate::linked_programs::LinkedPrograms;
 use crate::management::credentials::write_private;
 use crate::management::machine::OWN_PROGRAM;
 use crate::one_host::{OneHost, UpOptions};
-use crate::steps::{Done, blocking};
+use crate::phases::{Done, blocking};
 
 /// What the cloud is made from.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ impl Layout {
 
 impl OneHost {
     /// Starts the embedded cloud unless it runs as it should. The private network must be up, and our own program in
-    /// its place, which the machine's step does. `detail` hears what takes time.
+    /// its place, which the machine's phase does. `detail` hears what takes time.
     pub(crate) async fn ensure_cloud(
         &self,
         options: &UpOptions,
@@ -123,7 +123,7 @@ impl OneHost {
         }
         let sources = image::Sources {
             parts: &self.parts,
-            kept: Programs::new(self.parts.cache(), directory.join("programs")),
+            linked: LinkedPrograms::new(self.parts.cache(), directory.join("programs")),
             packages: &cloud.packages,
             cloud_init: &cloud_init,
             programs: &self.layout.programs(),
@@ -170,7 +170,7 @@ impl OneHost {
 }
 
 /// A copy of the images that stays when the cache forgets them. `true` when it was made now.
-fn fill(store: &Store, target: &Path) -> Result<bool> {
+fn fill(store: &ImageStore, target: &Path) -> Result<bool> {
     let name = store.name();
     let complete = target.with_extension("complete");
     if fs::read_to_string(&complete).is_ok_and(|known| known == name) {

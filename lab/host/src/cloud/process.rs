@@ -19,7 +19,7 @@ use crate::error::{At, Error, Result};
 use crate::layout::Layout;
 use crate::management::machine::OWN_PROGRAM;
 
-/// The words that make our own program the cloud; `--config` and the file follow.
+/// The arguments that make our own program the cloud; `--config` and the file follow.
 pub(super) const WORDS: [&str; 2] = ["cloud", "serve"];
 /// It answers within a second; a host that is busy with other things takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ pub(super) async fn obstacle(address: SocketAddr) -> Option<String> {
     }
 }
 
-/// The first line of the answer of the identity service, which tells its versions to everybody.
+/// The first line of the answer of the identity service, which returns its versions without a token.
 async fn ask(address: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET /identity/v3 HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Images: shared by all machines of the host through a [`Store`], or imported into one machine.
+//! Images: shared by all machines of the host through a [`ImageStore`], or imported into one machine.
 
 pub(crate) mod listing;
 mod shelf;
@@ -15,8 +15,8 @@ use hangar_parts::images::{Image, write_archive};
 
 pub use listing::Listing;
 pub(crate) use shelf::needed_mebibytes;
-pub use shelf::sweep;
-pub use store::{Maker, Store};
+pub use shelf::remove_leftovers;
+pub use store::{ImageStore, Maker};
 
 use crate::error::{At, Error, Result};
 use crate::management::kubelet::RUNTIME_SOCKET;

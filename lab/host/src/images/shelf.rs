@@ -20,7 +20,7 @@ pub(super) const COMPLETE: &str = "complete";
 const KEPT: usize = 3;
 /// Room for a store of upstream's images while it is made.
 pub(super) const NEEDED_MEBIBYTES: u64 = 4096;
-/// Between two looks at a lock that somebody holds.
+/// Interval of tries to take a held lock.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Where stores lie.
@@ -39,7 +39,7 @@ pub(super) fn is_complete(store: &Path) -> bool {
     store.join(COMPLETE).exists()
 }
 
-/// Nobody else makes or removes stores as long as the value lives. `waiting` is called once if somebody does.
+/// No other process makes or removes stores as long as the value lives. `waiting` is called once if one does now.
 pub(super) fn lock(parent: &Path, waiting: impl FnOnce()) -> Result<File> {
     let mut waiting = Some(waiting);
     loop {
@@ -75,19 +75,19 @@ pub(super) fn builder_environment(work: &Path, supervisor: &SupervisorCommand) -
 }
 
 /// Removes what killed makers left. Nothing is touched while one is at work.
-pub fn sweep(cache: &Cache, supervisor: &SupervisorCommand) -> Result<()> {
+pub fn remove_leftovers(cache: &Cache, supervisor: &SupervisorCommand) -> Result<()> {
     let parent = directory(cache);
     if !parent.exists() {
         return Ok(());
     }
     match try_lock(&parent)? {
-        Some(_lock) => sweep_locked(&parent, supervisor),
+        Some(_lock) => remove_leftovers_locked(&parent, supervisor),
         None => Ok(()),
     }
 }
 
 /// The lock is held. What is not complete now never will be.
-pub(super) fn sweep_locked(parent: &Path, supervisor: &SupervisorCommand) -> Result<()> {
+pub(super) fn remove_leftovers_locked(parent: &Path, supervisor: &SupervisorCommand) -> Result<()> {
     for entry in fs::read_dir(parent).at("read", parent)? {
         let entry = entry.at("read", parent)?;
         let (name, path) = (entry.file_name(), entry.path());
@@ -171,15 +171,15 @@ mod tests {
         let parent = super::directory(&cache);
         let supervisor = SupervisorCommand::own("supervise");
         assert_eq!(needed_mebibytes(&cache), NEEDED_MEBIBYTES);
-        sweep(&cache, &supervisor).unwrap();
+        remove_leftovers(&cache, &supervisor).unwrap();
         assert!(!parent.exists(), "a look made something");
         store(&parent, "whole", Some(0));
         store(&parent, "half", None);
         let lock = lock(&parent, || panic!("nobody holds it")).unwrap();
-        sweep(&cache, &supervisor).unwrap();
+        remove_leftovers(&cache, &supervisor).unwrap();
         assert_eq!(names(&parent), ["half", "whole"]);
         drop(lock);
-        sweep(&cache, &supervisor).unwrap();
+        remove_leftovers(&cache, &supervisor).unwrap();
         assert_eq!(names(&parent), ["whole"]);
         assert_eq!(needed_mebibytes(&cache), 0);
     }

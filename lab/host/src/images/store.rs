@@ -5,9 +5,9 @@
 //! (blobs, unpacked files) is shared by all, its databases are copied. So a further machine costs milliseconds and
 //! megabytes, and deleting images in one leaves the others alone.
 //!
-//! There are two kinds. One of upstream's images alone, which takes long to make and rarely changes. And one that
-//! starts as a copy of such a one and has somebody's own images in addition, such as one of our own program: made in
-//! a few seconds whenever the program changes.
+//! There are two kinds. A base store has upstream's images alone; it takes long to make and rarely changes. Another
+//! store starts as a copy of a base and has further images, such as one of our own program: it is made in a few
+//! seconds whenever the program changes.
 //!
 //! ```text
 //! <cache>/images/<fingerprint>/content/           containerd's directory
@@ -44,11 +44,11 @@ const LAST_LINES: usize = 5;
 
 /// Images, imported once.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct ImageStore {
     directory: PathBuf,
 }
 
-impl Store {
+impl ImageStore {
     /// Remembers that it was used.
     fn touch(&self) {
         let now = std::time::SystemTime::now();
@@ -105,7 +105,7 @@ impl Maker {
         upstream: &[Upstream],
         own: &[Image],
         detail: &mut dyn FnMut(&str),
-    ) -> Result<Store> {
+    ) -> Result<ImageStore> {
         let name = self.fingerprint(upstream)?;
         let base = self.store(&name);
         if own.is_empty() {
@@ -121,7 +121,12 @@ impl Maker {
         Ok(store)
     }
 
-    fn ensure_base(&self, base: Store, upstream: &[Upstream], detail: &mut dyn FnMut(&str)) -> Result<Store> {
+    fn ensure_base(
+        &self,
+        base: ImageStore,
+        upstream: &[Upstream],
+        detail: &mut dyn FnMut(&str),
+    ) -> Result<ImageStore> {
         if !base.is_complete() {
             self.make(&base, NEEDED_MEBIBYTES, None, detail, || {
                 let images = upstream.iter().map(|image| image.image(&self.parts, &self.packages));
@@ -132,22 +137,22 @@ impl Maker {
         Ok(base)
     }
 
-    fn store(&self, name: &str) -> Store {
-        Store { directory: shelf::directory(self.parts.cache()).join(name) }
+    fn store(&self, name: &str) -> ImageStore {
+        ImageStore { directory: shelf::directory(self.parts.cache()).join(name) }
     }
 
     /// Makes a store, unless another process just did.
     fn make(
         &self,
-        store: &Store,
+        store: &ImageStore,
         needed_mebibytes: u64,
-        base: Option<&Store>,
+        base: Option<&ImageStore>,
         detail: &mut dyn FnMut(&str),
         images: impl FnOnce() -> Result<Vec<Image>>,
     ) -> Result<()> {
         let parent = shelf::directory(self.parts.cache());
         let _lock = shelf::lock(&parent, || detail("waiting for another process that makes images"))?;
-        shelf::sweep_locked(&parent, &self.supervisor)?;
+        shelf::remove_leftovers_locked(&parent, &self.supervisor)?;
         if store.is_complete() {
             return Ok(());
         }
@@ -161,7 +166,7 @@ impl Maker {
         shelf::forget_oldest(&parent)
     }
 
-    fn build(&self, store: &Store, base: Option<&Store>, images: &[Image]) -> Result<()> {
+    fn build(&self, store: &ImageStore, base: Option<&ImageStore>, images: &[Image]) -> Result<()> {
         let work = shelf::directory(self.parts.cache()).join(format!("{WORK}{}", store.name()));
         let environment = shelf::builder_environment(&work, &self.supervisor)?;
         shelf::remove(&store.directory)?;
@@ -214,20 +219,20 @@ fn write_through(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The error with the last words of the machine, which is removed together with its logs.
+/// The error with the end of the machine's output; the machine is removed together with its logs.
 fn explained(machine: &Machine, error: &Error) -> Error {
     let log = fs::read_to_string(machine.directory().join("logs/supervisor.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
     let mut message = error.with_causes();
     if !last.is_empty() {
-        message = format!("{message}; it said: {last}");
+        message = format!("{message}; its last output: {last}");
     }
     Error::Program { program: "the machine that makes images".to_owned(), message }
 }
 
-/// containerd's directory with the images in it, not used by anybody any more.
-fn fill_and_import(machine: &Machine, base: Option<&Store>, images: &[Image]) -> Result<PathBuf> {
+/// containerd's directory with the images in it, no longer in use.
+fn fill_and_import(machine: &Machine, base: Option<&ImageStore>, images: &[Image]) -> Result<PathBuf> {
     let content = directory(machine);
     if let Some(base) = base {
         base.fill(&content)?;

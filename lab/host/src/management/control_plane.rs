@@ -1,7 +1,7 @@
 //! The control plane as static pods on the host network of the machine, the way kubeadm would make them.
 //!
-//! Values that differ from kubeadm's have a reason: probes every second and no leader election, because one node has
-//! nobody to elect and a person is waiting; `GOGC=50`, which saves a third of the API server's memory and costs
+//! Values that differ from kubeadm's have a reason: probes every second and no leader election, because one node
+//! needs no election and a user is waiting; `GOGC=50`, which saves a third of the API server's memory and costs
 //! nothing measurable.
 
 use std::collections::BTreeMap;

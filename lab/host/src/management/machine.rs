@@ -15,8 +15,8 @@ use hangar_parts::{Parts, Set};
 use super::{NAME, control_plane, kubelet};
 use crate::addresses::{Addresses, NODE_POD_RANGE};
 use crate::error::Result;
-use crate::kept::Programs;
 use crate::layout::Layout;
+use crate::linked_programs::LinkedPrograms;
 use crate::one_host::OwnProgram;
 use crate::resolver;
 
@@ -37,7 +37,7 @@ pub const PROVISIONER: &str = "provisioner";
 pub struct Options<'a> {
     /// Where programs come from.
     pub parts: &'a Parts,
-    pub kept: &'a Programs<'a>,
+    pub linked: &'a LinkedPrograms<'a>,
     /// What is laid over /usr.
     pub packages: &'a Packages,
     pub kubernetes: Set,
@@ -68,13 +68,13 @@ pub fn spec(options: &Options<'_>) -> Result<MachineSpec> {
 
 fn binds(options: &Options<'_>) -> Result<Vec<Bind>> {
     let program = |set: Set, name: &str| -> Result<Bind> {
-        let source = options.kept.keep(&options.parts.program(set, name)?)?;
+        let source = options.linked.keep(&options.parts.program(set, name)?)?;
         Ok(Bind { source, target: Path::new("/usr/local/bin").join(name), read_only: true })
     };
     let directory = |source: PathBuf, target: &str| Bind { source, target: target.into(), read_only: false };
     let bridge = options.parts.program(Set::CniPlugins, "bridge")?;
-    options.kept.keep_all(bridge.parent().unwrap_or(&bridge))?;
-    let bridge = options.kept.keep(&bridge)?;
+    options.linked.keep_all(bridge.parent().unwrap_or(&bridge))?;
+    let bridge = options.linked.keep(&bridge)?;
     let plugins = bridge.parent().unwrap_or(&bridge).to_owned();
     Ok(vec![
         program(options.kubernetes, "kubelet")?,

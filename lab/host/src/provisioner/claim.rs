@@ -23,7 +23,7 @@ const PROVISIONED_ANNOTATION: &str = "pv.kubernetes.io/provisioned-by";
 
 /// What is kept of a claim: all that decides.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Claim {
+pub(super) struct VolumeClaim {
     pub(super) class: Option<String>,
     /// The provisioner that was asked.
     pub(super) asked: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Claim {
     pub(super) has_selector: bool,
 }
 
-impl From<PersistentVolumeClaim> for Claim {
+impl From<PersistentVolumeClaim> for VolumeClaim {
     fn from(claim: PersistentVolumeClaim) -> Self {
         let annotations = claim.metadata.annotations.unwrap_or_default();
         let spec = claim.spec.unwrap_or_default();
@@ -59,7 +59,7 @@ impl From<PersistentVolumeClaim> for Claim {
 
 /// A claim's name, as the volume refers to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Identity<'a> {
+pub(super) struct VolumeClaimIdentity<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) uid: &'a str,
@@ -67,7 +67,7 @@ pub(super) struct Identity<'a> {
 
 /// What to do about a claim.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum VolumeClaimAction {
     /// It is not ours, or has what it needs, or not yet.
     Nothing,
     /// It asks for something that directories cannot give; the text says what.
@@ -77,31 +77,36 @@ pub(super) enum Step {
 }
 
 /// Whether the claim is ours to serve now, judged without its class.
-pub(super) fn is_ours(claim: &Claim, node: &str) -> bool {
+pub(super) fn is_ours(claim: &VolumeClaim, node: &str) -> bool {
     claim.asked.as_deref() == Some(PROVISIONER)
         && !claim.is_bound
         && claim.selected_node.as_deref().is_none_or(|selected| selected == node)
 }
 
 /// Decides about a claim of one of our classes.
-pub(super) fn decide(claim: &Claim, identity: Identity<'_>, class: &StorageClass, options: &Options) -> Step {
+pub(super) fn decide(
+    claim: &VolumeClaim,
+    identity: VolumeClaimIdentity<'_>,
+    class: &StorageClass,
+    options: &Options,
+) -> VolumeClaimAction {
     if !is_ours(claim, &options.node) || class.provisioner != PROVISIONER {
-        return Step::Nothing;
+        return VolumeClaimAction::Nothing;
     }
     let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
     if waits && claim.selected_node.is_none() {
-        return Step::Nothing;
+        return VolumeClaimAction::Nothing;
     }
     if claim.volume_mode.as_deref() == Some("Block") {
-        return Step::Refuse("directories are no block devices");
+        return VolumeClaimAction::Refuse("directories cannot be block devices");
     }
     if claim.has_source {
-        return Step::Refuse("a directory cannot begin as a copy");
+        return VolumeClaimAction::Refuse("a directory cannot begin as a copy");
     }
     if claim.has_selector {
-        return Step::Refuse("a new directory has no labels to select by");
+        return VolumeClaimAction::Refuse("a new directory has no labels to select by");
     }
-    Step::Provision(Box::new(volume(claim, identity, class, options)))
+    VolumeClaimAction::Provision(Box::new(volume(claim, identity, class, options)))
 }
 
 /// The name of a claim's volume and directory. Pinned by a test: another name would orphan data.
@@ -110,8 +115,8 @@ pub(super) fn volume_name(uid: &str) -> String {
 }
 
 fn volume(
-    claim: &Claim,
-    identity: Identity<'_>,
+    claim: &VolumeClaim,
+    identity: VolumeClaimIdentity<'_>,
     class: &StorageClass,
     options: &Options,
 ) -> PersistentVolume {

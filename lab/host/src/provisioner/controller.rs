@@ -16,16 +16,16 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use tokio_util::sync::CancellationToken;
 
-use super::claim::{self, Claim, Identity};
+use super::claim::{self, VolumeClaim, VolumeClaimAction, VolumeClaimIdentity};
 use super::directory::Directories;
-use super::volume;
+use super::volume::{self, VolumeAction};
 use super::{Error, NODE_LABEL, Options};
 
 /// Runs until `stop`, with a client whose calls may be observed or made to fail.
 pub async fn run_with_client(client: Client, options: Options, stop: CancellationToken) -> Result<(), Error> {
     let directories = Directories::open(&options.directory)?;
     let claims = WatchBuilder::new("claims", Api::<PersistentVolumeClaim>::all(client.clone()))
-        .project(&stop, Claim::from);
+        .project(&stop, VolumeClaim::from);
     let volumes = WatchBuilder::new("volumes", Api::<PersistentVolume>::all(client.clone()))
         .labels(&format!("{NODE_LABEL}={}", options.node))
         .start(&stop);
@@ -43,7 +43,7 @@ pub async fn run_with_client(client: Client, options: Options, stop: Cancellatio
     let first = async {
         provisioner.claims.synced().await;
         provisioner.volumes.synced().await;
-        provisioner.sweep()
+        provisioner.remove_leftovers()
     };
     if let Some(swept) = stop.run_until_cancelled(first).await {
         swept?;
@@ -56,7 +56,7 @@ struct Provisioner {
     client: Client,
     options: Options,
     directories: Directories,
-    claims: Watch<PersistentVolumeClaim, Claim>,
+    claims: Watch<PersistentVolumeClaim, VolumeClaim>,
     volumes: Watch<PersistentVolume>,
     classes: Watch<StorageClass>,
     events: Recorder,
@@ -77,7 +77,7 @@ impl Reconcile for Provisioner {
 impl Provisioner {
     async fn claim(&self, key: &ObjectKey, namespace: &str) -> Result<(), Error> {
         let Some(kept) = known(&self.claims, key)? else {
-            return self.sweep();
+            return self.remove_leftovers();
         };
         if kept.is_terminating || !claim::is_ours(&kept, &self.options.node) {
             return Ok(());
@@ -90,14 +90,14 @@ impl Provisioner {
         let Some(class) = known(&self.classes, &ObjectKey::cluster(&class))? else {
             return Err(Error::NoClass { name: class });
         };
-        let identity = Identity { namespace, name: &key.name, uid: &kept.uid };
+        let identity = VolumeClaimIdentity { namespace, name: &key.name, uid: &kept.uid };
         match claim::decide(&kept, identity, &class, &self.options) {
-            claim::Step::Nothing => Ok(()),
-            claim::Step::Refuse(why) => {
+            VolumeClaimAction::Nothing => Ok(()),
+            VolumeClaimAction::Refuse(why) => {
                 self.refuse(identity, why).await;
                 Ok(())
             }
-            claim::Step::Provision(volume) => self.provision(&name, &volume).await,
+            VolumeClaimAction::Provision(volume) => self.provision(&name, &volume).await,
         }
     }
 
@@ -122,16 +122,16 @@ impl Provisioner {
         };
         let api: Api<PersistentVolume> = Api::all(self.client.clone());
         match volume::decide(&kept, &self.options.node) {
-            volume::Step::Nothing => Ok(()),
-            volume::Step::Reclaim => {
+            VolumeAction::Nothing => Ok(()),
+            VolumeAction::Reclaim => {
                 self.remove(&key.name).await?;
                 delete(&api, &kept).await
             }
-            volume::Step::Finish => {
+            VolumeAction::Finish => {
                 self.remove(&key.name).await?;
                 self.let_go(&api, &kept).await
             }
-            volume::Step::LetGo => self.let_go(&api, &kept).await,
+            VolumeAction::LetGo => self.let_go(&api, &kept).await,
         }
     }
 
@@ -146,26 +146,26 @@ impl Provisioner {
 
     async fn let_go(&self, api: &Api<PersistentVolume>, kept: &Kept<PersistentVolume>) -> Result<(), Error> {
         if let Some(changed) = finalizer::remove(api, &kept.value, super::FINALIZER).await? {
-            tracing::info!(volume = kept.key.name, "let go");
+            tracing::info!(volume = kept.key.name, "finalizer removed");
             self.volumes.written(changed);
         }
         Ok(())
     }
 
     /// Removes directories that were made for claims which were gone before their volume was recorded.
-    fn sweep(&self) -> Result<(), Error> {
+    fn remove_leftovers(&self) -> Result<(), Error> {
         let undecidable = |unknown| KitError::Undecidable { what: "directories".to_owned(), unknown };
         let claims = self.claims.all().known().map_err(undecidable)?;
         let volumes = self.volumes.all().known().map_err(undecidable)?;
         let mut names: BTreeSet<String> = claims.iter().map(|kept| claim::volume_name(&kept.uid)).collect();
         names.extend(volumes.iter().map(|kept| kept.key.name.clone()));
-        for name in self.directories.sweep(&names)? {
-            tracing::info!(directory = name, "removed: its claim was gone before it had a volume");
+        for name in self.directories.remove_leftovers(&names)? {
+            tracing::info!(directory = name, "removed: its claim was deleted before its volume was recorded");
         }
         Ok(())
     }
 
-    async fn refuse(&self, claim: Identity<'_>, why: &str) {
+    async fn refuse(&self, claim: VolumeClaimIdentity<'_>, why: &str) {
         let about = ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("PersistentVolumeClaim".to_owned()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 
-/// Whoever runs in the pod may write; outside of pods nobody but root gets past the directory above.
+/// Every user in the pod may write; outside of pods only root gets past the directory above.
 const VOLUME_MODE: u32 = 0o777;
 const ROOT_MODE: u32 = 0o700;
 
@@ -19,7 +19,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Makes the directory that holds them all, closed to everybody else.
+    /// Makes the directory that holds them all, closed to other users.
     pub(super) fn open(root: &Path) -> Result<Self, Error> {
         fs::create_dir_all(root).map_err(failed("make", root))?;
         // Also one that was there: the volumes in it are open to everybody who gets this far.
@@ -52,8 +52,8 @@ impl Directories {
     }
 
     /// Removes empty directories that are not among the known, and returns them. One with content is left alone: it
-    /// was in use, and whoever has to know about it is gone.
-    pub(super) fn sweep(&self, known: &BTreeSet<String>) -> Result<Vec<String>, Error> {
+    /// was in use, and its claim is gone.
+    pub(super) fn remove_leftovers(&self, known: &BTreeSet<String>) -> Result<Vec<String>, Error> {
         let mut removed = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(failed("read", &self.root))? {
             let entry = entry.map_err(failed("read", &self.root))?;
@@ -66,7 +66,7 @@ impl Directories {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
                     let path = entry.path();
-                    tracing::warn!(path = %path.display(), %error, "a directory without a volume stays");
+                    tracing::warn!(path = %path.display(), %error, "cannot remove a directory without a volume");
                 }
             }
         }

@@ -8,8 +8,8 @@
 //! It can be killed at any moment, and nothing is doubled or left behind:
 //! * Directory and volume are named after the claim's uid. Doing it again finds what was done.
 //! * The directory is made before the volume, so a pod never waits for one. If the claim disappears between the two,
-//!   the directory is known by nobody and **empty**, since no pod can have used it: such are removed at the next
-//!   start and whenever a claim goes. A directory with content is removed only with its volume.
+//!   the directory has no volume and is **empty**, since no pod can have used it: such directories are removed at the
+//!   next start and whenever a claim is deleted. A directory with content is removed only with its volume.
 //! * The volume carries a finalizer of ours: also one that is deleted by hand goes only after its directory.
 //! * A missing directory of an existing volume is never made again: an empty one in its place would look like a
 //!   healthy volume whose data is gone.

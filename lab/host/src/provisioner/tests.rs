@@ -10,12 +10,12 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 
-use super::claim::{self, Claim, Identity};
+use super::claim::{self, VolumeClaim, VolumeClaimAction, VolumeClaimIdentity};
 use super::directory::Directories;
 use super::{FINALIZER, NODE_LABEL, Options, PROVISIONER, volume};
 
-const IDENTITY: Identity<'static> =
-    Identity { namespace: "default", name: "data", uid: "8a5c7a0e-0000-4000-8000-000000000001" };
+const IDENTITY: VolumeClaimIdentity<'static> =
+    VolumeClaimIdentity { namespace: "default", name: "data", uid: "8a5c7a0e-0000-4000-8000-000000000001" };
 
 fn options() -> Options {
     Options { node: "m".to_owned(), directory: PathBuf::from("/var/lib/volumes") }
@@ -30,23 +30,23 @@ fn class(mode: &str) -> StorageClass {
     }
 }
 
-fn wanting() -> Claim {
-    Claim {
+fn wanting() -> VolumeClaim {
+    VolumeClaim {
         class: Some("directory".to_owned()),
         asked: Some(PROVISIONER.to_owned()),
         access_modes: vec!["ReadWriteOnce".to_owned()],
         size: Some(Quantity("2Gi".to_owned())),
-        ..Claim::default()
+        ..VolumeClaim::default()
     }
 }
 
-fn decide(claim: &Claim, mode: &str) -> claim::Step {
+fn decide(claim: &VolumeClaim, mode: &str) -> VolumeClaimAction {
     claim::decide(claim, IDENTITY, &class(mode), &options())
 }
 
 #[test]
 fn a_claim_gets_a_volume_named_after_its_uid() {
-    let claim::Step::Provision(volume) = decide(&wanting(), "Immediate") else {
+    let VolumeClaimAction::Provision(volume) = decide(&wanting(), "Immediate") else {
         panic!("nothing provisioned")
     };
     insta::assert_yaml_snapshot!(volume);
@@ -54,31 +54,31 @@ fn a_claim_gets_a_volume_named_after_its_uid() {
 
 #[test]
 fn a_claim_is_served_only_when_asked_and_here() {
-    let selected = |node: &str| Claim { selected_node: Some(node.to_owned()), ..wanting() };
+    let selected = |node: &str| VolumeClaim { selected_node: Some(node.to_owned()), ..wanting() };
     let not_ours = [
-        Claim { asked: None, ..wanting() },
-        Claim { asked: Some("other".to_owned()), ..wanting() },
-        Claim { is_bound: true, ..wanting() },
+        VolumeClaim { asked: None, ..wanting() },
+        VolumeClaim { asked: Some("other".to_owned()), ..wanting() },
+        VolumeClaim { is_bound: true, ..wanting() },
         selected("other"),
     ];
     for claim in not_ours {
-        assert_eq!(decide(&claim, "Immediate"), claim::Step::Nothing, "{claim:?}");
+        assert_eq!(decide(&claim, "Immediate"), VolumeClaimAction::Nothing, "{claim:?}");
     }
-    assert_eq!(decide(&wanting(), "WaitForFirstConsumer"), claim::Step::Nothing);
-    assert!(matches!(decide(&selected("m"), "WaitForFirstConsumer"), claim::Step::Provision(_)));
+    assert_eq!(decide(&wanting(), "WaitForFirstConsumer"), VolumeClaimAction::Nothing);
+    assert!(matches!(decide(&selected("m"), "WaitForFirstConsumer"), VolumeClaimAction::Provision(_)));
     let foreign = StorageClass { provisioner: "other".to_owned(), ..class("Immediate") };
-    assert_eq!(claim::decide(&wanting(), IDENTITY, &foreign, &options()), claim::Step::Nothing);
+    assert_eq!(claim::decide(&wanting(), IDENTITY, &foreign, &options()), VolumeClaimAction::Nothing);
 }
 
 #[test]
 fn what_a_directory_cannot_be_is_refused() {
     let impossible = [
-        Claim { volume_mode: Some("Block".to_owned()), ..wanting() },
-        Claim { has_source: true, ..wanting() },
-        Claim { has_selector: true, ..wanting() },
+        VolumeClaim { volume_mode: Some("Block".to_owned()), ..wanting() },
+        VolumeClaim { has_source: true, ..wanting() },
+        VolumeClaim { has_selector: true, ..wanting() },
     ];
     for claim in impossible {
-        assert!(matches!(decide(&claim, "Immediate"), claim::Step::Refuse(_)), "{claim:?}");
+        assert!(matches!(decide(&claim, "Immediate"), VolumeClaimAction::Refuse(_)), "{claim:?}");
     }
 }
 
@@ -104,7 +104,7 @@ fn existing(phase: &str, policy: &str, is_terminating: bool) -> PersistentVolume
 
 #[test]
 fn a_directory_goes_only_when_its_claim_is_gone() {
-    use volume::Step::{Finish, LetGo, Nothing, Reclaim};
+    use volume::VolumeAction::{Finish, LetGo, Nothing, Reclaim};
     let cases = [
         ("Pending", "Delete", false, Nothing),
         ("Available", "Delete", false, Nothing),
@@ -156,8 +156,8 @@ fn only_empty_unknown_directories_are_swept() {
     }
     std::fs::write(directories.path("pvc-full").join("data"), "").unwrap();
     let known = BTreeSet::from(["pvc-known".to_owned()]);
-    assert_eq!(directories.sweep(&known).unwrap(), ["pvc-empty"]);
-    assert_eq!(directories.sweep(&known).unwrap(), Vec::<String>::new());
+    assert_eq!(directories.remove_leftovers(&known).unwrap(), ["pvc-empty"]);
+    assert_eq!(directories.remove_leftovers(&known).unwrap(), Vec::<String>::new());
     for name in ["pvc-known", "pvc-full", "lost+found"] {
         assert!(directories.path(name).exists(), "{name}");
     }

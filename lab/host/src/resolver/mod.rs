@@ -1,9 +1,10 @@
 //! The environment's resolver: it knows the wildcard name of the Gateway and asks the private network's gateway for the
-//! rest, where the machine crate's relay passes questions on to whoever the host asks.
+//! rest, where the machine crate's relay forwards queries to the host's resolver.
 //!
 //! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, because
 //! everything that needs it can reach that address: the machine itself and its pods, other machines, the host. The
-//! host's own resolver stays as it is. This module only says what to run and with which settings; all of it is pure.
+//! host's own resolver stays as it is. This module only decides what to run and with which settings; all of it is
+//! pure.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use hangar_machine::{FileContent, Name, Service};
 /// Where the settings lie in the machine. Changing them there is enough: they are read again.
 pub const COREFILE_PATH: &str = "/etc/hangar/resolver/Corefile";
 
-/// The port that everybody asks.
+/// The standard port of DNS.
 pub const PORT: u16 = 53;
 
 /// What the resolver answers.
@@ -26,7 +27,7 @@ pub struct ResolverOptions {
     pub address: Ipv4Addr,
     /// The port, [`PORT`] except in tests.
     pub port: u16,
-    /// Who is asked about everything else; nobody where the host has no way out.
+    /// Resolver of all other names; none where the host has no way out.
     pub upstream: Option<SocketAddr>,
     /// The names that lead to one address, if there is a Gateway.
     pub wildcard: Option<Wildcard>,

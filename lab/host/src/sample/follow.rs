@@ -20,7 +20,7 @@ use crate::cluster;
 use crate::error::{Error, Result, Trying};
 use crate::management::credentials::write_private;
 
-/// Between two looks: a look is a handful of calls, and nothing here happens within milliseconds.
+/// Interval of reads: a read is a handful of calls, and nothing here happens within milliseconds.
 const LOOK: Duration = Duration::from_millis(500);
 /// Programs start, certificates are made, a machine boots: half a minute on a quiet host, minutes on a busy one.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -34,7 +34,7 @@ const SECRET_VALUE_KEY: &str = "value";
 /// The pods' range in the sample.
 const POD_RANGE: &str = "10.244.0.0/16";
 
-/// What comes of a look.
+/// Result of a read.
 enum Answer {
     Yes,
     /// Not yet; the tree says why.

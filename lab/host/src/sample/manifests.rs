@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// With `${NAMES}` in it, so that people can read and copy it as it is.
+/// With `${NAMES}` in it, so that users can read and copy it as it is.
 const TEMPLATE: &str = include_str!("cluster.yaml");
 
 /// What the sample is made of.
@@ -62,7 +62,7 @@ pub fn manifests(sample: &Sample) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// Plain text of a Secret as it is stored: what is written only would look like a change for ever.
+/// Plain text of a Secret as it is stored: what is written only would always look like a change.
 fn encoded(mut object: Value) -> Value {
     let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
     if let Some(Value::Object(plain)) = plain {

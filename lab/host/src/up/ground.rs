@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_machine::net::{Fabric, nft::Nft};
-use hangar_parts::Outcome;
+use hangar_parts::BuildResult;
 use hangar_parts::packages::{self, Packages};
 
 use super::machine::is_seeded;
 use crate::addresses::Addresses;
 use crate::error::{At, Result};
-use crate::images::{Maker, Store};
+use crate::images::{ImageStore, Maker};
 use crate::one_host::{OneHost, UpOptions};
-use crate::progress::{Progress, Step};
-use crate::steps::{Done, blocking};
+use crate::phases::{Done, blocking};
+use crate::progress::{Phase, Progress};
 
 impl OneHost {
     pub(super) async fn programs(
@@ -24,10 +24,10 @@ impl OneHost {
     ) -> Result<Done<()>> {
         let (parts, sets, progress) = (self.parts.clone(), options.sets(), Arc::clone(progress));
         blocking(move || {
-            let mut tell = |text: &str| progress.detail(Step::Programs, text);
-            let outcomes = parts.ensure_telling(&sets, &mut tell)?;
-            let built = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Present(_))).count();
-            let text = if built == 0 { "all there".to_owned() } else { format!("{built} sets built") };
+            let mut tell = |text: &str| progress.detail(Phase::Programs, text);
+            let results = parts.ensure_telling(&sets, &mut tell)?;
+            let built = results.iter().filter(|result| !matches!(result, BuildResult::Present(_))).count();
+            let text = if built == 0 { "complete".to_owned() } else { format!("{built} sets built") };
             Ok(Done::new((), text, built > 0))
         })
         .await
@@ -41,11 +41,11 @@ impl OneHost {
             let mut announced = false;
             let mut announce = |text: &str| {
                 announced = true;
-                progress.detail(Step::Packages, text);
+                progress.detail(Phase::Packages, text);
             };
             let packages = packages::ensure(&cache, packages::FOR_MACHINES, &mut announce)?;
             packages::ensure(&cache, packages::FOR_CLOUD_INIT, &mut announce)?;
-            let text = if announced { "unpacked into the cache, nothing installed" } else { "all there" };
+            let text = if announced { "unpacked into the cache, nothing installed" } else { "complete" };
             Ok(Done::new(packages, text, announced))
         })
         .await
@@ -57,7 +57,7 @@ impl OneHost {
         options: &UpOptions,
         packages: &Packages,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Done<Store>> {
+    ) -> Result<Done<ImageStore>> {
         let maker =
             Maker { parts: self.parts.clone(), packages: packages.clone(), supervisor: self.supervisor() };
         let is_seeded = is_seeded(&self.management()?);
@@ -67,9 +67,9 @@ impl OneHost {
             let mut announced = false;
             let store = maker.ensure(&upstream, &own, &mut |text| {
                 announced = true;
-                progress.detail(Step::Images, text);
+                progress.detail(Phase::Images, text);
             })?;
-            let text = if announced { "made" } else { "all there" };
+            let text = if announced { "made" } else { "complete" };
             Ok(Done::new(store, text, announced))
         })
         .await

@@ -15,28 +15,28 @@ use sha2::{Digest, Sha256};
 use crate::addons::gateway;
 use crate::addresses::Addresses;
 use crate::error::{At, Error, Result};
-use crate::images::{self, Listing, Store};
-use crate::kept::Programs;
+use crate::images::{self, ImageStore, Listing};
 use crate::link;
+use crate::linked_programs::LinkedPrograms;
 use crate::management::control_plane::Component;
 use crate::management::credentials::{self, write_private};
 use crate::management::{control_plane, kubelet, machine as description, startup};
 use crate::one_host::{OneHost, UpOptions};
+use crate::phases::{Done, blocking};
 use crate::resolver::{self, ResolverOptions, Wildcard};
-use crate::steps::{Done, blocking};
 
 const KUBELET: &str = "kubelet";
 
-/// What the steps before have made.
+/// What the phases before have made.
 pub(super) struct Prepared {
     pub(super) packages: Packages,
     /// What a machine's container runtime starts with.
-    pub(super) images: Store,
+    pub(super) images: ImageStore,
     pub(super) fabric: Fabric,
     pub(super) addresses: Addresses,
 }
 
-/// What the machine's step found, for the steps after it.
+/// What the machine's phase found, for the phases after it.
 pub(super) struct Started {
     /// The images that containerd has.
     pub(super) images: Listing,
@@ -57,7 +57,7 @@ impl OneHost {
             written +=
                 usize::from(write_private(&host.layout.kubeconfig(), minted.administrator.as_bytes())?);
             let text = match minted.renewed.as_slice() {
-                [] if written == 0 => "all there".to_owned(),
+                [] if written == 0 => "complete".to_owned(),
                 [] => format!("{written} files written"),
                 renewed => format!("renewed: {}", renewed.join(", ")),
             };
@@ -73,11 +73,11 @@ impl OneHost {
     }
 
     fn machine_now(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Started>> {
-        let directory = self.layout.kept();
-        let kept = Programs::new(self.parts.cache(), directory);
+        let directory = self.layout.linked_programs();
+        let linked = LinkedPrograms::new(self.parts.cache(), directory);
         let spec = description::spec(&description::Options {
             parts: &self.parts,
-            kept: &kept,
+            linked: &linked,
             packages: &prepared.packages,
             kubernetes: options.kubernetes,
             layout: &self.layout,
@@ -88,7 +88,7 @@ impl OneHost {
         let used: Vec<PathBuf> = spec.binds.iter().map(|bind| bind.source.clone()).collect();
         self.place_program()?;
         let (machine, mut changes) = self.running(spec)?;
-        kept.forget_others(used.iter().map(PathBuf::as_path))?;
+        linked.forget_others(used.iter().map(PathBuf::as_path))?;
         let has_just_started = !changes.is_empty();
         let is_filled = seed(&machine, &prepared.images)?;
         if is_filled {
@@ -284,8 +284,8 @@ fn resolver_options(options: &UpOptions, prepared: &Prepared) -> ResolverOptions
     ResolverOptions { address: prepared.addresses.management, port: resolver::PORT, upstream, wildcard }
 }
 
-/// Gives containerd its images, unless it has them. It waits for the marker, so nobody uses what is half done.
-fn seed(machine: &Machine, store: &Store) -> Result<bool> {
+/// Gives containerd its images, unless it has them. It waits for the marker, so nothing uses incomplete images.
+fn seed(machine: &Machine, store: &ImageStore) -> Result<bool> {
     if is_seeded(machine) {
         return Ok(false);
     }

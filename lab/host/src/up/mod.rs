@@ -1,13 +1,14 @@
 //! `up`: step by step from nothing, or from whatever a killed run or a reboot left, to a cluster whose pods all run.
 //!
-//! Every step looks first and does only what is missing. What cannot be seen, such as what a service read when it started,
-//! is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one too new.
+//! Every phase checks first and does only what is missing. What cannot be seen, such as what a service read when it
+//! started, is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one
+//! too new.
 //!
-//! Steps run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
+//! Phases run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
 //! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps
 //! the API server busy at first, even before that is ready for others, and needs a Ready node only in the end.
 //!
-//! A further step is a variant of `Step` with a name, a function here that returns `Done`, and
+//! A further phase is a variant of `Phase` with a name, a function here that returns `Done`, and
 //! a line in the chain it belongs to, behind what it needs.
 
 mod ground;
@@ -28,8 +29,8 @@ use crate::error::Result;
 use crate::management::NAME;
 use crate::one_host::{OneHost, UpOptions};
 use crate::payload::{Cluster, Payload};
-use crate::progress::{Progress, Step};
-use crate::steps::{Done, Runner};
+use crate::phases::{Done, Runner};
+use crate::progress::{Phase, Progress};
 
 /// A cluster that is up.
 #[derive(Debug, Clone)]
@@ -59,20 +60,20 @@ impl OneHost {
     ) -> Result<Up> {
         let logs = self.layout.directory().join("machines").join(NAME).join("logs");
         let cloud_log = self.layout.cloud_log();
-        let log_of = move |step: Step| match step {
-            Step::Machine => Some(logs.join("supervisor.log")),
-            Step::Cloud => Some(cloud_log.clone()),
-            Step::ControlPlane
-            | Step::Addons
-            | Step::Controllers
-            | Step::Node
-            | Step::Pods
-            | Step::Hangar => Some(logs.join("kubelet.log")),
+        let log_of = move |phase: Phase| match phase {
+            Phase::Machine => Some(logs.join("supervisor.log")),
+            Phase::Cloud => Some(cloud_log.clone()),
+            Phase::ControlPlane
+            | Phase::Addons
+            | Phase::Controllers
+            | Phase::Node
+            | Phase::Pods
+            | Phase::Hangar => Some(logs.join("kubelet.log")),
             _ => None,
         };
         let runner = Runner::new(Arc::clone(&progress), log_of);
-        runner.run(Step::Preflight, self.preflight(options)).await?;
-        let lock = runner.run(Step::Lock, self.lock()).await?;
+        runner.run(Phase::Preflight, self.preflight(options)).await?;
+        let lock = runner.run(Phase::Lock, self.lock()).await?;
         let done = self.up_locked(options, payload, &runner, &progress).await;
         if done.is_err() {
             self.forget_if_empty();
@@ -88,33 +89,33 @@ impl OneHost {
         runner: &Runner,
         progress: &Arc<dyn Progress>,
     ) -> Result<Up> {
-        runner.run(Step::Programs, self.programs(options, progress)).await?;
-        let packages = runner.run(Step::Packages, self.packages(progress)).await?;
-        let images = runner.run(Step::Images, self.images(options, &packages, progress)).await?;
-        let fabric = runner.run(Step::Network, self.network(options, &packages)).await?;
+        runner.run(Phase::Programs, self.programs(options, progress)).await?;
+        let packages = runner.run(Phase::Packages, self.packages(progress)).await?;
+        let images = runner.run(Phase::Images, self.images(options, &packages, progress)).await?;
+        let fabric = runner.run(Phase::Network, self.network(options, &packages)).await?;
         let addresses = Addresses::of(fabric.range())?;
-        runner.run(Step::Credentials, self.credentials(addresses)).await?;
+        runner.run(Phase::Credentials, self.credentials(addresses)).await?;
         let cloud =
             CloudOptions { packages: packages.clone(), addresses, kubernetes: vec![options.kubernetes] };
         let prepared = machine::Prepared { packages, images, fabric: fabric.clone(), addresses };
-        let started = runner.run(Step::Machine, self.machine(options, prepared)).await?;
-        let client = runner.run(Step::ControlPlane, self.control_plane(progress)).await?;
-        let expected = runner.run(Step::Addons, self.addons(options, &client, addresses)).await?;
+        let started = runner.run(Phase::Machine, self.machine(options, prepared)).await?;
+        let client = runner.run(Phase::ControlPlane, self.control_plane(progress)).await?;
+        let expected = runner.run(Phase::Addons, self.addons(options, &client, addresses)).await?;
         let pods = async {
-            runner.run(Step::Controllers, self.controllers(&started.manifests, &client, progress)).await?;
-            runner.run(Step::Node, self.node(&client, started.kubelet, progress)).await?;
+            runner.run(Phase::Controllers, self.controllers(&started.manifests, &client, progress)).await?;
+            runner.run(Phase::Node, self.node(&client, started.kubelet, progress)).await?;
             let expected = ExpectedPods::new(expected, &started.manifests);
-            runner.run(Step::Pods, self.pods(&client, &expected, &started.images, progress)).await
+            runner.run(Phase::Pods, self.pods(&client, &expected, &started.images, progress)).await
         };
         let payload = async {
             match payload {
-                Some(payload) => runner.run(Step::Hangar, self.payload(payload, addresses)).await,
+                Some(payload) => runner.run(Phase::Hangar, self.payload(payload, addresses)).await,
                 None => Ok(()),
             }
         };
         let heard = Arc::clone(progress);
-        let tell = move |text: &str| heard.detail(Step::Cloud, text);
-        let cloud = runner.run(Step::Cloud, self.ensure_cloud(options, cloud, tell));
+        let tell = move |text: &str| heard.detail(Phase::Cloud, text);
+        let cloud = runner.run(Phase::Cloud, self.ensure_cloud(options, cloud, tell));
         let ((), (), cloud) = tokio::try_join!(pods, payload, cloud)?;
         let cluster_kubeconfig = match &options.cluster {
             Some(name) => Some(self.tenant(options, name, &client, &cloud, runner, progress).await?),

@@ -10,7 +10,7 @@ use crate::addresses::{self, Addresses};
 use crate::error::{Error, Result};
 use crate::images;
 use crate::one_host::{FABRIC, OneHost, UpOptions};
-use crate::steps::{Done, blocking};
+use crate::phases::{Done, blocking};
 
 /// Logs, databases and a few volumes. Programs and images are accounted for where they are made.
 const NEEDED_MEBIBYTES: u64 = 2048;

@@ -2,7 +2,7 @@
 //! and started again by one that differs.
 //!
 //! What has to start again is ended here, while kubelet does not run. Kubelet would do it by itself, but later, and the
-//! steps after would talk to an API server that is about to go; and one that has not reached the API server since it
+//! phases after would talk to an API server that is about to go; and one that has not reached the API server since it
 //! started, because certificates have ended, would not do it at all. What is left is what a restart of the machine leaves.
 
 use std::fs;
@@ -24,7 +24,7 @@ use crate::management::credentials::write_private;
 use crate::management::startup;
 use crate::one_host::{OneHost, UpOptions};
 
-/// Requests take less, and an API server would wait a minute for watches that nobody ends: the longer it takes, the more
+/// Requests take less, and an API server would wait a minute for watches that do not end: the longer it takes, the more
 /// of those that need it give up.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What was killed ends at once.

@@ -1,4 +1,4 @@
-//! The last steps of `up`: a first cluster, followed until its worker is Ready.
+//! The last phases of `up`: a first cluster, followed until its worker is Ready.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use kube::Client;
 use crate::cloud::Access;
 use crate::error::{Error, Result};
 use crate::one_host::{OneHost, UpOptions};
-use crate::progress::{Progress, Step};
+use crate::phases::{Done, Runner};
+use crate::progress::{Phase, Progress};
 use crate::sample::{Follower, Sample, kubeconfig_path};
-use crate::steps::{Done, Runner};
 
 /// Where the sample goes.
 const NAMESPACE: &str = "default";
@@ -28,11 +28,11 @@ impl OneHost {
     ) -> Result<PathBuf> {
         let sample = sample(options, name, cloud)?;
         let kubeconfig = kubeconfig_path(self.layout.directory(), name);
-        let tell = |step: Step| {
+        let tell = |phase: Phase| {
             let progress = Arc::clone(progress);
-            move |text: &str| progress.detail(step, text)
+            move |text: &str| progress.detail(phase, text)
         };
-        let heard = tell(Step::Cluster);
+        let heard = tell(Phase::Cluster);
         let follower = Follower::new(client, &sample, &heard);
         let apply = async {
             let changed = follower.apply().await?;
@@ -40,29 +40,29 @@ impl OneHost {
                 if changed == 0 { "unchanged".to_owned() } else { format!("{changed} objects applied") };
             Ok(Done::new((), text, changed > 0))
         };
-        runner.run(Step::Cluster, apply).await?;
-        let heard = tell(Step::ClusterControlPlane);
+        runner.run(Phase::Cluster, apply).await?;
+        let heard = tell(Phase::ClusterControlPlane);
         let follower = Follower::new(client, &sample, &heard);
         let serving = async {
             follower.control_plane(&kubeconfig).await?;
             Ok(Done::new((), "available", false))
         };
-        runner.run(Step::ClusterControlPlane, serving).await?;
-        let heard = tell(Step::ClusterNetwork);
+        runner.run(Phase::ClusterControlPlane, serving).await?;
+        let heard = tell(Phase::ClusterNetwork);
         let follower = Follower::new(client, &sample, &heard);
         let network = async {
             let changed = follower.network(&kubeconfig).await?;
             let text = if changed == 0 { "unchanged" } else { "flannel applied" };
             Ok(Done::new((), text, changed > 0))
         };
-        runner.run(Step::ClusterNetwork, network).await?;
-        let heard = tell(Step::ClusterWorkers);
+        runner.run(Phase::ClusterNetwork, network).await?;
+        let heard = tell(Phase::ClusterWorkers);
         let follower = Follower::new(client, &sample, &heard);
         let workers = async {
             let count = follower.workers(&kubeconfig, || self.last_start()).await?;
             Ok(Done::new((), format!("{count} Ready"), false))
         };
-        runner.run(Step::ClusterWorkers, workers).await?;
+        runner.run(Phase::ClusterWorkers, workers).await?;
         Ok(kubeconfig)
     }
 }

@@ -17,9 +17,9 @@ use crate::images::Listing;
 use crate::management::control_plane::{self, Component};
 use crate::management::{API_SERVER_PORT, NAME};
 use crate::one_host::{OneHost, UpOptions};
-use crate::progress::{Progress, Step};
+use crate::phases::Done;
+use crate::progress::{Phase, Progress};
 use crate::stale::{self, Evicted};
-use crate::steps::Done;
 
 /// etcd and an API server start in five seconds, on a host that is busy with other things in thirty.
 const CONTROL_PLANE_PATIENCE: Duration = Duration::from_mins(4);
@@ -30,7 +30,7 @@ impl OneHost {
     pub(super) async fn control_plane(&self, progress: &Arc<dyn Progress>) -> Result<Done<Client>> {
         let client = cluster::connect(&self.kubeconfig()).await?;
         let look = || cluster::unserving_api_server(&client);
-        let tell = |state: &str| progress.detail(Step::ControlPlane, state);
+        let tell = |state: &str| progress.detail(Phase::ControlPlane, state);
         cluster::wait("an answer of the API server", CONTROL_PLANE_PATIENCE, tell, look).await?;
         Ok(Done::new(client, "answers", false))
     }
@@ -42,7 +42,7 @@ impl OneHost {
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
         let look = || cluster::unready_api_server(client);
-        let tell = |state: &str| progress.detail(Step::Controllers, state);
+        let tell = |state: &str| progress.detail(Phase::Controllers, state);
         cluster::wait("the API server's readiness", CONTROL_PLANE_PATIENCE, tell, look).await?;
         let written = self.write_manifests(&Component::SECOND, manifests)?;
         let text = if written == 0 { "there" } else { "started" };
@@ -64,7 +64,7 @@ impl OneHost {
         let mut objects = vec![kubelet_access()];
         objects.extend(addons::objects(&addon_options(options, addresses)));
         changed += cluster::apply(client, &objects).await?;
-        let text = if changed == 0 { "all there".to_owned() } else { format!("{changed} objects applied") };
+        let text = if changed == 0 { "complete".to_owned() } else { format!("{changed} objects applied") };
         Ok(Done::new(expected_pods(&objects), text, changed > 0))
     }
 
@@ -76,7 +76,7 @@ impl OneHost {
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
         let since = self.started()?.max(kubelet.unwrap_or(Timestamp::UNIX_EPOCH));
-        let tell = |state: &str| progress.detail(Step::Node, state);
+        let tell = |state: &str| progress.detail(Phase::Node, state);
         cluster::wait("the node's readiness", NODE_PATIENCE, tell, || {
             cluster::unready_node(client, NAME, since)
         })
@@ -92,7 +92,7 @@ impl OneHost {
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
         let since = self.started()?;
-        let tell = |state: &str| progress.detail(Step::Pods, state);
+        let tell = |state: &str| progress.detail(Phase::Pods, state);
         let evicted = OnceLock::new();
         let evict = || async {
             let _ = evicted.set(stale::evict(client, images, since).await?);
@@ -112,7 +112,7 @@ fn running(evicted: Evicted) -> String {
     let mut text = "all running".to_owned();
     for (count, fate) in [
         (evicted.gone, "started again with newer images"),
-        (evicted.refused, "may not go and keep older images"),
+        (evicted.refused, "cannot be evicted and keep older images"),
     ] {
         if count > 0 {
             text = format!("{text}, {count} {fate}");

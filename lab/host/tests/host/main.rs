@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hangar_host::management::kubelet;
-use hangar_host::{Error, OneHost, OwnProgram, Progress, Step, UpOptions};
+use hangar_host::{Error, OneHost, OwnProgram, Phase, Progress, UpOptions};
 use hangar_machine::Name;
 use hangar_parts::Parts;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
@@ -32,15 +32,15 @@ use workloads::Workloads;
 struct Lines(Mutex<Vec<String>>);
 
 impl Progress for Lines {
-    fn started(&self, _: Step) {}
-    fn detail(&self, step: Step, text: &str) {
-        println!("{step}: {text}");
+    fn started(&self, _: Phase) {}
+    fn detail(&self, phase: Phase, text: &str) {
+        println!("{phase}: {text}");
     }
-    fn done(&self, step: Step, elapsed: Duration, outcome: &str) {
-        println!("{:>7.2} s  {step}: {outcome}", elapsed.as_secs_f64());
-        self.0.lock().unwrap().push(format!("{step}: {outcome}"));
+    fn done(&self, phase: Phase, elapsed: Duration, outcome: &str) {
+        println!("{:>7.2} s  {phase}: {outcome}", elapsed.as_secs_f64());
+        self.0.lock().unwrap().push(format!("{phase}: {outcome}"));
     }
-    fn failed(&self, _: Step, _: Duration, error: &Error) {
+    fn failed(&self, _: Phase, _: Duration, error: &Error) {
         println!("{error}");
     }
 }

@@ -283,7 +283,7 @@ async fn what_cannot_be_given_is_refused_with_an_event() {
         let all = events.list(&ListParams::default()).await.unwrap();
         all.items.iter().any(|event| {
             event.reason.as_deref() == Some("ProvisioningFailed")
-                && event.note.as_deref() == Some("directories are no block devices")
+                && event.note.as_deref() == Some("directories cannot be block devices")
         })
     })
     .await;

@@ -155,7 +155,7 @@ impl Machine {
             return Ok(());
         }
         let reason = report.lines().find(|line| *line != READY).map_or_else(
-            || format!("its first process ended without a word; {}", last_words(&log, before)),
+            || format!("its first process ended without a message; {}", last_words(&log, before)),
             str::to_owned,
         );
         Err(Error::Boot { machine: self.name.to_string(), message: reason })

@@ -73,7 +73,7 @@ impl Environment {
         Machine { environment: self.clone(), name: name.clone(), files: Files::new(directory) }
     }
 
-    /// All machines, whoever made them.
+    /// All machines of the environment.
     pub fn machines(&self) -> Result<Vec<MachineStatus>> {
         // One that is being deleted may vanish while we look.
         self.names_in("machines")?.iter().filter_map(|name| self.machine(name).look().transpose()).collect()
@@ -145,7 +145,7 @@ impl Machine {
         self.files.first_process()?.ok_or_else(|| Error::NotRunning(self.name.to_string()))
     }
 
-    /// Takes the lock of a machine that exists, and still does once nobody else changes it.
+    /// Takes the lock of a machine that exists, and still exists once the lock is taken.
     fn lock(&self, patience: Duration) -> Result<(Lock, Record)> {
         self.record()?;
         let lock = Lock::acquire_existing(&self.files.directory, patience)?;

@@ -15,7 +15,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Environment {
-    /// Removes all machines, private networks and other namespaces, also those whose files somebody removed by hand. Goes
+    /// Removes all machines, private networks and other namespaces, also those whose files were removed by hand. Goes
     /// on after a failure and returns the first.
     pub fn delete_all(&self) -> Result<()> {
         let mut first = Ok(());

@@ -1,8 +1,8 @@
 //! Names of the outside, for a private network that has a way out.
 //!
 //! UDP does not leave a private network, and a host's resolver often listens on a loopback address or speaks UDP alone.
-//! So the relay, which is a process of the host, answers questions on the network's gateway by asking whoever the host
-//! would ask. It looks at no question and keeps no answer: caching and own names are the business of a resolver inside.
+//! So the relay, which is a process of the host, answers DNS queries on the network's gateway by asking the host's
+//! resolver. It parses no query and caches no answer: caching and own names are the business of a resolver inside.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ const MOST_QUESTIONS: usize = 256;
 const LARGEST: usize = 65_535;
 const HEADER: usize = 12;
 
-/// Answers questions that arrive by UDP, for ever.
+/// Answers queries that arrive by UDP, until the process ends.
 pub(super) fn serve_datagrams(socket: &UdpSocket, may_ask: fn(IpAddr) -> bool) {
     static QUESTIONS: Threads = Threads::new(MOST_QUESTIONS);
     let mut buffer = vec![0; LARGEST];
@@ -45,7 +45,7 @@ pub(super) fn serve_datagrams(socket: &UdpSocket, may_ask: fn(IpAddr) -> bool) {
     }
 }
 
-/// Answers questions that arrive by TCP, for ever.
+/// Answers queries that arrive by TCP, until the process ends.
 pub(super) fn serve_connections(listener: &TcpListener, may_ask: fn(IpAddr) -> bool) {
     static CONNECTIONS: Threads = Threads::new(MOST_QUESTIONS);
     for stream in listener.incoming() {
@@ -205,7 +205,7 @@ mod tests {
         UdpSocket::bind("127.0.0.1:0").unwrap()
     }
 
-    /// One port of both kinds. A port that is free for one may be somebody's for the other.
+    /// One port of both kinds. A port that is free for one may be taken for the other.
     fn both() -> (UdpSocket, TcpListener) {
         let both = || {
             let socket = udp();

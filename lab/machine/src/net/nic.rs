@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Netns, VethEnd};
 use crate::{
     error::{Error, Result},
-    name::{Identity, Name, check_link},
+    name::{EnvironmentIdentity, Name, check_link},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,12 @@ impl Nic {
     }
 
     /// Makes the pair unless both ends are there, then addresses and routes.
-    pub(crate) fn ensure(&self, identity: &Identity, machine: &Name, inside: &Netns) -> Result<()> {
+    pub(crate) fn ensure(
+        &self,
+        identity: &EnvironmentIdentity,
+        machine: &Name,
+        inside: &Netns,
+    ) -> Result<()> {
         let outside = Netns::at(&self.attachment.netns);
         if !outside.exists() {
             let netns = self.attachment.netns.display();
@@ -109,7 +114,7 @@ impl Nic {
         Ok(())
     }
 
-    fn connect(&self, identity: &Identity, machine: &Name, inside: &Netns) -> Result<()> {
+    fn connect(&self, identity: &EnvironmentIdentity, machine: &Name, inside: &Netns) -> Result<()> {
         let namespace = inside.open()?;
         let port = VethEnd { name: identity.port(machine, &self.name), mac: None, mtu: self.mtu };
         let mac = self.mac.unwrap_or_else(|| identity.mac(machine, &self.name));
@@ -121,7 +126,7 @@ impl Nic {
     }
 
     /// Removes the pair, also when the machine's namespace is gone already.
-    pub(crate) fn remove(&self, identity: &Identity, machine: &Name) -> Result<()> {
+    pub(crate) fn remove(&self, identity: &EnvironmentIdentity, machine: &Name) -> Result<()> {
         let outside = Netns::at(&self.attachment.netns);
         if outside.exists() {
             outside.network(|network| network.delete(&identity.port(machine, &self.name)))?;

@@ -120,7 +120,7 @@ fn start(directory: &Path, netns: &Netns, supervisor: &SupervisorCommand, lock: 
     relay.wait().doing(|| "wait for the relay's starter")?;
     let message = match report.transpose()?.flatten().as_deref().map(str::trim) {
         Some(READY) => return Ok(()),
-        Some("") => format!("it ended without a word; see {}", log.display()),
+        Some("") => format!("it ended without a message; see {}", log.display()),
         Some(reason) => reason.to_owned(),
         None => format!("it was not up after {} s; see {}", report::PATIENCE.as_secs(), log.display()),
     };
@@ -207,7 +207,7 @@ fn relay(inside: &TcpStream) -> Result<()> {
 }
 
 /// A machine that is deleted says no farewell, and neither does a lost outside: without questions of ours an idle
-/// connection of theirs would hold its place for ever.
+/// connection of theirs would hold its place without end.
 fn notice_when_gone(stream: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;

@@ -1,7 +1,7 @@
 //! Requests to a machine's supervisor: one line of JSON each way over a socket in the machine.
 //!
-//! A service that is stopped or restarted may take its time, and whoever asked for it is answered when it is done. Every
-//! request has a thread of its own meanwhile, so that others are answered.
+//! A stop or restart of a service may take long, and its request is answered when it is done. Every request has a
+//! thread of its own, so that none waits for another.
 //!
 //! The host reaches the socket through the first process's root directory in /proc, which needs no bind and no long
 //! path. Signals would not do: process 1 ignores those it has no handler for.

@@ -31,7 +31,7 @@ use crate::{
     service::SUPERVISOR_LOG,
 };
 
-/// Said to whoever asks for something while the machine stops.
+/// Answer to requests while the machine stops.
 const STOPPING: &str = "the machine is stopping";
 /// After the services had their time, this long for the rest before the kernel ends it.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -104,7 +104,7 @@ fn supervise(units: &mut Units, events: &Receiver<Event>) {
     }
 }
 
-/// Does what was asked, and answers it unless somebody is to be told later.
+/// Carries out a request, and answers it unless the answer comes later.
 fn answer(units: &mut Units, request: Request, reply: &Sender<Response>) {
     let (wants_it_up, at_once) = match request {
         Request::StartService { at_once, .. } | Request::RestartService { at_once, .. } => (true, at_once),

@@ -1,16 +1,16 @@
-//! What services write, on its way into their logs.
+//! The output of services, on its way into their logs.
 //!
-//! A service's output is a pipe that process 1 reads, with one thread for each log, and writes to a file that it can thus
-//! put aside when it is full (see [`crate::log_file`]), between two lines, without the service's knowledge. The
-//! alternatives lose lines: who copies and truncates a file that others append to loses what is written between the two,
+//! A service's output is a pipe that process 1 reads, with one thread for each log, and writes to a file that it can
+//! thus put aside when it is full (see [`crate::log_file`]), between two lines, without the service's knowledge. The
+//! alternatives lose lines: copying and truncating a file that others append to loses what is written between the two,
 //! and a file that is renamed keeps its writers.
 //!
-//! * A pipe whose reader is gone ends its writers (SIGPIPE), and a full one that nobody reads holds them up. Neither can
+//! * A pipe whose reader is gone ends its writers (SIGPIPE), and a full one without a reader blocks them. Neither can
 //!   happen: process 1 holds both ends as long as it lives, and when it dies the kernel ends the whole machine. A file that
 //!   cannot be written (full disk) is read on all the same.
 //! * A log has one pipe as long as the machine runs. So what outlives a service that ends (containerd's shims) keeps
 //!   writing into the same log, beside the service's next life.
-//! * What a service wrote before it ended is in its file before anybody is told that it ended, see [`Logs::flush`]. Only when
+//! * What a service wrote before it ended is in its file before its end is reported, see [`Logs::flush`]. Only when
 //!   process 1 itself is killed is what the pipe held (64 KiB at most) lost.
 //! * It costs one more copy of each line in memory and a wake-up of process 1: microseconds per line, for some ten lines a
 //!   second that kubelet and containerd write.
@@ -165,7 +165,7 @@ mod tests {
         );
     }
 
-    /// Far more than a pipe holds: a log that nobody could write must not hold up the service.
+    /// Far more than a pipe holds: a log that cannot be written must not block the service.
     #[test]
     fn a_full_disk_holds_up_nobody() {
         let directory = tempfile::tempdir().unwrap();

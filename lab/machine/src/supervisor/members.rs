@@ -44,7 +44,7 @@ impl Members {
         self.group.is_some()
     }
 
-    /// A file to write `0` to: whoever does becomes a member.
+    /// A file to write `0` to: the writer becomes a member.
     pub(super) fn door(&self) -> io::Result<Option<File>> {
         let Some(group) = &self.group else { return Ok(None) };
         // Somebody may have removed it while nothing ran in it.
@@ -57,7 +57,7 @@ impl Members {
         self.list().map_or(true, |found| !found.is_empty())
     }
 
-    /// Those who are members now, but one. Nobody else is among them: each is pinned before it is looked up again.
+    /// The current members but one, and no other process: each is pinned before it is looked up again.
     pub(super) fn pin_all_but(&self, one: Option<Pid>) -> Vec<OwnedFd> {
         let pin = |number: i32| {
             let pid = Pid::from_raw(number).filter(|pid| Some(*pid) != one)?;

@@ -5,7 +5,7 @@
 //! * `init DIRECTORY` builds the root directory and then supervises the services. It is process 1 inside: it adopts
 //!   and reaps what loses its parent, and when it ends the kernel ends everything else.
 //! * `enter DIRECTORY WORKING-DIRECTORY COMMAND…` runs one command inside and ends with its exit code.
-//! * `systemctl WORD…`, run inside, asks the supervisor in systemd's words.
+//! * `systemctl WORD…`, run inside, sends systemctl's commands to the supervisor.
 //! * `relay DIRECTORY NETNS` is a private network's way out (see `net::outside`).
 //!
 //! `launch`, `init` and `relay` talk on their standard output: `ready`, or one line with the reason of a failure. Their

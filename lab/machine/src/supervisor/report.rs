@@ -1,4 +1,5 @@
-//! What this crate's own processes say to whoever started them: [`READY`] or one line with the reason of a failure.
+//! What this crate's own processes report to the process that started them: [`READY`], or one line with the reason of
+//! a failure.
 
 use std::{
     io::{self, Read, Write},
@@ -17,7 +18,7 @@ pub(crate) const READY: &str = "ready";
 /// Being up takes well under a second; on a host that is very busy it may take many. Who needs longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Reads a report until everybody has let go of it; `None` when somebody still holds it after `patience`.
+/// Reads a report until all writers have closed it; `None` when one still holds it after `patience`.
 pub(crate) fn read(mut output: impl Read + AsFd, patience: Duration) -> Result<Option<String>> {
     let deadline = Instant::now() + patience;
     let mut report = Vec::new();

@@ -1,11 +1,11 @@
-//! `systemctl` inside a machine: the words that installers and cloud-init scripts use, said to our supervisor.
+//! `systemctl` inside a machine: the commands that installers and cloud-init scripts use, sent to our supervisor.
 //!
-//! Machines have no systemd, but kubeadm stops, starts and asks for `kubelet.service`, and people's scripts restart
+//! Machines have no systemd, but kubeadm stops, starts and asks for `kubelet.service`, and users' scripts restart
 //! `containerd`. Units are the supervisor's services; all of them count as enabled. Exit codes and texts are those of
 //! systemctl where kubeadm or scripts read them. Nothing is kept over a restart of the machine.
 //!
 //! As systemctl does, `stop` and `restart` return when it is done (a service that is gone holds no port and no mount),
-//! unless `--no-block` is given; a service that had to be killed is stopped all the same, and it is said.
+//! unless `--no-block` is given; a service that had to be killed counts as stopped, with a message.
 
 use std::{
     ffi::OsString,

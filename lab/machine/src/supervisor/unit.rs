@@ -1,8 +1,8 @@
 //! One service: its process, what it will be next, and how it is ended.
 //!
 //! Ending is what `systemctl stop` promises: SIGTERM, the service's time ([`Service::stop_limit_milliseconds`]), then
-//! SIGKILL, to the processes that its [`KillMode`] names. It is over when those are gone, not when they were asked, and
-//! who asked is told then. One that cannot be killed (the kernel waits for a disk) is said to be there still.
+//! SIGKILL, to the processes that its [`KillMode`] names. It is over when those are gone, not when they were asked,
+//! and the request is answered then. One that cannot be killed (the kernel waits for a disk) is reported.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, pidfd_send_
 use super::{control::Response, members::Members, report::note};
 use crate::service::{KillMode, Restart, Service, ServiceState};
 
-/// How often missing files are looked for, and processes that should end. Only while there is something to look for.
+/// Interval of checks for missing files and for processes that should end. Only while there are such.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// The same for processes that were killed and did not end.
 const SELDOM: Duration = Duration::from_secs(1);
@@ -29,17 +29,17 @@ pub(super) struct Main {
     pub(super) pidfd: Option<OwnedFd>,
 }
 
-/// Somebody who is told once the service is gone.
+/// A request that is answered once the service has ended.
 pub(super) struct Waiter {
     pub(super) reply: Sender<Response>,
-    /// He wants it started again.
+    /// The request is a restart.
     pub(super) wants_it_up: bool,
 }
 
 /// On its way out.
 struct Stopping {
-    stage: Stage,
-    /// When the next stage begins.
+    phase: StopPhase,
+    /// When the next phase begins.
     deadline: Instant,
     /// It is started again once it is gone, whatever its policy.
     again: bool,
@@ -47,13 +47,13 @@ struct Stopping {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum StopPhase {
     Asked,
     Killed,
     GivenUp,
 }
 
-/// A service that was ended, and who is to be told.
+/// A service that has ended, and the requests to answer.
 pub(super) struct Ended {
     pub(super) waiters: Vec<Waiter>,
     pub(super) was_killed: bool,
@@ -168,13 +168,13 @@ impl Unit {
             None => {
                 self.terminate();
                 let limit = Duration::from_millis(self.service.stop_limit_milliseconds);
-                let (stage, deadline) = (Stage::Asked, now + limit);
+                let (phase, deadline) = (StopPhase::Asked, now + limit);
                 let waiters = waiter.take().into_iter().collect();
-                self.stopping = Some(Stopping { stage, deadline, again, waiters });
+                self.stopping = Some(Stopping { phase, deadline, again, waiters });
             }
             Some(stopping) => {
-                if stopping.stage == Stage::GivenUp {
-                    stopping.stage = Stage::Killed;
+                if stopping.phase == StopPhase::GivenUp {
+                    stopping.phase = StopPhase::Killed;
                     stopping.deadline = now + KILL_PATIENCE;
                 }
                 stopping.again = again;
@@ -193,20 +193,20 @@ impl Unit {
     pub(super) fn go_on(&mut self, now: Instant) -> Option<Ended> {
         self.stopping.as_ref()?;
         if !self.is_there() {
-            let Stopping { stage, again, waiters, .. } = self.stopping.take()?;
+            let Stopping { phase, again, waiters, .. } = self.stopping.take()?;
             self.rest(again);
-            return Some(Ended { waiters, was_killed: stage != Stage::Asked, again });
+            return Some(Ended { waiters, was_killed: phase != StopPhase::Asked, again });
         }
         let stopping = self.stopping.as_mut()?;
         let name = &self.service.name;
-        match stopping.stage {
-            Stage::Asked if now >= stopping.deadline => {
+        match stopping.phase {
+            StopPhase::Asked if now >= stopping.deadline => {
                 let limit = self.service.stop_limit_milliseconds;
                 note(format_args!("service {name} did not end within {limit} ms of SIGTERM: it is killed"));
-                stopping.stage = Stage::Killed;
+                stopping.phase = StopPhase::Killed;
                 stopping.deadline = now + KILL_PATIENCE;
             }
-            Stage::Killed if now >= stopping.deadline => {
+            StopPhase::Killed if now >= stopping.deadline => {
                 let refusal = format!(
                     "service {name} was killed and does not end: the kernel waits, for a disk or a network file system most \
                      likely (see /proc/PID/stack)"
@@ -215,18 +215,18 @@ impl Unit {
                 for waiter in stopping.waiters.drain(..) {
                     let _ = waiter.reply.send(Response::refused(refusal.clone()));
                 }
-                stopping.stage = Stage::GivenUp;
+                stopping.phase = StopPhase::GivenUp;
             }
             _ => {}
         }
-        if stopping.stage != Stage::Asked {
+        if stopping.phase != StopPhase::Asked {
             // Each time: one that was about to be killed may have had a child a moment before.
             self.signal(Signal::KILL);
         }
         None
     }
 
-    /// Tells everybody who waits that nothing will come of it.
+    /// Refuses all waiting requests.
     pub(super) fn refuse(&mut self, why: &str) {
         for waiter in self.stopping.iter_mut().flat_map(|stopping| stopping.waiters.drain(..)) {
             let _ = waiter.reply.send(Response::refused(why.to_owned()));
@@ -236,7 +236,7 @@ impl Unit {
     /// How long nothing can change by itself; `None` for "until an event".
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
         match &self.stopping {
-            Some(stopping) if stopping.stage == Stage::GivenUp => Some(SELDOM),
+            Some(stopping) if stopping.phase == StopPhase::GivenUp => Some(SELDOM),
             Some(_) => Some(LOOK),
             None if !self.is_pending() => None,
             None => match self.not_before {

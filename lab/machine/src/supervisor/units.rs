@@ -82,7 +82,7 @@ impl Units {
     fn tell(&self, ended: Ended) {
         for waiter in ended.waiters {
             let _ = waiter.reply.send(if waiter.wants_it_up && !ended.again {
-                Response::refused("somebody else stopped it meanwhile".to_owned())
+                Response::refused("another request stopped it meanwhile".to_owned())
             } else {
                 Response { was_killed: ended.was_killed, ..Response::done(self.status()) }
             });
@@ -101,7 +101,8 @@ impl Units {
 
     /// How long nothing can change by itself; `None` for "until an event".
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
-        // What became due since it was last tried, or was let go by one further down the list, is no event.
+        // A service that became due since its last try, or whose turn came by a service further down the list, causes
+        // no event.
         if (0..self.all.len()).any(|index| self.can_start(index, now)) {
             return Some(Duration::ZERO);
         }
@@ -158,7 +159,7 @@ impl Units {
         self.all.iter().any(|unit| unit.running.is_some())
     }
 
-    /// Asks all to end, for good: nobody waits for a single one any more.
+    /// Asks all to end, for good: no request waits for a single one any more.
     pub(super) fn terminate_all(&mut self, why: &str) {
         for unit in &mut self.all {
             unit.refuse(why);

@@ -47,7 +47,7 @@ fn failed_creates_leave_nothing() {
     assert!(matches!(error, Error::Boot { .. }), "{error}");
     assert!(error.to_string().contains("/etc/hostname"), "{error}");
 
-    for (program, part) in [("/bin/false", "without a word"), ("/no/such/program", "/no/such/program")] {
+    for (program, part) in [("/bin/false", "without a message"), ("/no/such/program", "/no/such/program")] {
         let supervisor = SupervisorCommand { program: program.into(), arguments: Vec::new() };
         let broken = Environment::new(bench.state.path(), name("broken"), supervisor).unwrap();
         let error = broken.create_machine(MachineSpec::new(name("w1"))).unwrap_err().to_string();

@@ -213,7 +213,7 @@ fn many_ask_at_once() {
         assert_eq!(systemctl(&machine, "--no-block stop slow"), (Some(0), String::new()));
         kill();
         let error = restart.join().unwrap().unwrap_err().to_string();
-        assert!(error.contains("somebody else stopped it meanwhile"), "{error}");
+        assert!(error.contains("another request stopped it meanwhile"), "{error}");
     });
     assert_eq!(state_of(&machine, "slow"), (ServiceState::Stopped, 3));
 

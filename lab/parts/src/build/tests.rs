@@ -6,7 +6,7 @@ use crate::cache::State;
 use crate::error::Error;
 use crate::fake_go;
 
-fn ensure(cache: &Cache, go: &Path, sets: &[Set]) -> Result<Vec<Outcome>> {
+fn ensure(cache: &Cache, go: &Path, sets: &[Set]) -> Result<Vec<BuildResult>> {
     super::ensure(cache, go, sets, &mut Audience::Everybody)
 }
 
@@ -25,15 +25,15 @@ const GOOD: &str = "echo kept > \"$GOCACHE.seen\"; for name in server etcdctl et
 fn a_build_is_committed_renamed_and_not_repeated() {
     let directory = tempfile::tempdir().unwrap();
     let cache = Cache::new(directory.path().join("cache"));
-    let outcomes = ensure(&cache, &builder(directory.path(), GOOD), &[Set::Etcd36]).unwrap();
-    assert!(matches!(&outcomes[..], [Outcome::Built(Set::Etcd36, stamp)] if stamp.go == "go1.99.0"));
+    let results = ensure(&cache, &builder(directory.path(), GOOD), &[Set::Etcd36]).unwrap();
+    assert!(matches!(&results[..], [BuildResult::Built(Set::Etcd36, stamp)] if stamp.go == "go1.99.0"));
     let recipe = Set::Etcd36.recipe();
     assert!(cache.program(recipe, "etcd").is_file());
     assert!(!cache.program(recipe, "server").exists());
     assert!(!cache.go_directory(recipe).exists());
     // The second run needs no Go at all.
-    let outcomes = ensure(&cache, &directory.path().join("absent"), &[Set::Etcd36]).unwrap();
-    assert_eq!(outcomes, [Outcome::Present(Set::Etcd36)]);
+    let results = ensure(&cache, &directory.path().join("absent"), &[Set::Etcd36]).unwrap();
+    assert_eq!(results, [BuildResult::Present(Set::Etcd36)]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_a_builder_left_after_its_commit_is_dropped() {
     ensure(&cache, &go, &[Set::Etcd36]).unwrap();
     assert!(cache.go_directory(recipe).exists(), "somebody is at work");
     drop(lock);
-    assert_eq!(ensure(&cache, &go, &[Set::Etcd36]).unwrap(), [Outcome::Present(Set::Etcd36)]);
+    assert_eq!(ensure(&cache, &go, &[Set::Etcd36]).unwrap(), [BuildResult::Present(Set::Etcd36)]);
     assert!(!cache.go_directory(recipe).exists());
 }
 

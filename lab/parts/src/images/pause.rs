@@ -1,6 +1,6 @@
 //! The program of a pod's sandbox: it holds the namespaces, reaps orphans and ends when asked to.
 //!
-//! It is written here as machine code, so that no compiler and no foreign source is needed. In words:
+//! It is written here as machine code, so that no compiler and no foreign source is needed. In pseudocode:
 //!
 //! ```text
 //! rt_sigprocmask(SIG_BLOCK, {SIGINT, SIGTERM})     first processes ignore signals they neither block nor handle

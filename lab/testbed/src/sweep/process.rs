@@ -115,7 +115,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits a moment, then says for how long it has been at rest and called nobody, if it is.
+    /// Waits a moment, then returns for how long it has been at rest without a call, if it is.
     pub(super) async fn look(
         &mut self,
         during: &str,

@@ -23,7 +23,7 @@ impl fmt::Display for Case {
 #[non_exhaustive]
 pub enum Failure {
     /// The manager that came after the kill ended elsewhere.
-    #[error("after {case} the end is different\nexpected: {expected}\nfound: {found}")]
+    #[error("after {case} the final state differs\nexpected: {expected}\nfound: {found}")]
     Differs {
         case: Box<Case>,
         /// The end without faults.
@@ -35,14 +35,14 @@ pub enum Failure {
     #[error(transparent)]
     NeverFired(Box<NeverFired>),
     /// The manager never came to rest.
-    #[error("in {during} the manager never came to rest; {calls} calls, writes: {seen}")]
+    #[error("in {during} the manager did not converge; {calls} calls, writes: {seen}")]
     Restless {
         during: String,
         /// How many calls it made.
         calls: usize,
         seen: String,
     },
-    /// The manager ended although nobody killed it.
+    /// The manager ended although it was not killed.
     #[error("in {during} the manager ended: {how}")]
     Ended {
         during: String,
@@ -50,7 +50,7 @@ pub enum Failure {
         how: String,
     },
     /// A run that was not struck rests where it must not end.
-    #[error("without a strike the manager does not reach its end; it rests at: {found}")]
+    #[error("without a strike the manager does not reach its final state; it converges to: {found}")]
     Unfinished { found: String },
     /// The run without faults made no write.
     #[error("the run without faults made no write: there is nothing to strike")]
@@ -71,8 +71,8 @@ impl From<NeverFired> for Failure {
 
 /// What became of the chosen cases.
 #[derive(Debug)]
-#[must_use = "failures are in it: see Report::verdict"]
-pub struct Report {
+#[must_use = "failures are in it: see SweepReport::verdict"]
+pub struct SweepReport {
     /// The writes of the run without faults, in order.
     pub points: Vec<CallPoint>,
     /// How many cases were chosen.
@@ -84,7 +84,7 @@ pub struct Report {
     pub unreached: Vec<Case>,
 }
 
-impl Report {
+impl SweepReport {
     pub(super) fn new(points: &[CallPoint], chosen: usize) -> Self {
         Self {
             points: points.to_vec(),
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SweepReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} cases at {} writes", self.tried.len(), self.points.len())?;
         for (count, what) in [

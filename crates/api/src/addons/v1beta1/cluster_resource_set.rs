@@ -8,7 +8,7 @@ use crate::addons::resource::{ResourceRef, Strategy};
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::crd::absent_spec::default_when_absent;
 
-/// Which manifests are applied to which clusters.
+/// Manifests, and the clusters to which they are applied.
 #[wire]
 #[derive(CustomResource)]
 #[kube(
@@ -44,7 +44,7 @@ pub struct ClusterResourceSetSpec {
 
 default_when_absent!(ClusterResourceSetSpec);
 
-/// What is known about the set.
+/// Observed state of the set.
 #[wire]
 pub struct ClusterResourceSetStatus {
     /// Conditions of the set.

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use crate::addons::resource::ResourceSetBinding;
 use crate::crd::absent_spec::default_when_absent;
 
-/// What `ClusterResourceSets` have applied to a cluster.
+/// Manifests that `ClusterResourceSets` have applied to a cluster.
 #[wire]
 #[derive(CustomResource)]
 #[kube(

@@ -7,7 +7,7 @@ use kube::CustomResource;
 use crate::addons::resource::{ResourceRef, Strategy};
 use crate::cluster::legacy_condition::LegacyCondition;
 
-/// Which manifests are applied to which clusters.
+/// Manifests, and the clusters to which they are applied.
 #[wire]
 #[derive(CustomResource)]
 #[kube(
@@ -52,7 +52,7 @@ pub struct ClusterResourceSetSpec {
     pub strategy: Option<Strategy>,
 }
 
-/// What is known about the set.
+/// Observed state of the set.
 #[wire]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterResourceSetStatus {

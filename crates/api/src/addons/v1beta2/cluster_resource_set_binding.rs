@@ -5,7 +5,7 @@ use kube::CustomResource;
 
 use crate::addons::resource::ResourceSetBinding;
 
-/// What `ClusterResourceSets` have applied to a cluster.
+/// Manifests that `ClusterResourceSets` have applied to a cluster.
 #[wire]
 #[derive(CustomResource)]
 #[kube(

@@ -1,7 +1,7 @@
 //! Conversions between the versions of this group.
 //!
 //! Both directions leave out what would be empty: the newer version refuses empty lists and objects, the older one
-//! writes `{}` for every section that nobody set in, and the two mean the same. Where they do not (the taints of a
+//! writes `{}` for every empty section, and the two mean the same. Where they do not (the taints of a
 //! node, the control plane section of a join), the value is passed on as it is. Fields that only the older version has
 //! and that name what the Cluster and the Machine know anyway (`clusterName`, `kubernetesVersion`, `networking`) are
 //! dropped; the stash keeps them for readers of the older version.

@@ -7,7 +7,7 @@ use crate::bootstrap::v1beta2::Timeouts;
 use crate::conversion::absence::set;
 use crate::conversion::go_duration;
 
-/// What the older version says about waiting.
+/// The timeouts of the older version.
 pub(super) struct OlderTimeouts {
     /// `clusterConfiguration.apiServer.timeoutForControlPlane`
     pub control_plane: Option<String>,
@@ -15,7 +15,7 @@ pub(super) struct OlderTimeouts {
     pub discovery: Option<String>,
 }
 
-/// What the newer version says about waiting.
+/// The timeouts of the newer version.
 pub(super) struct NewerTimeouts {
     /// `initConfiguration.timeouts`
     pub init: Option<Timeouts>,

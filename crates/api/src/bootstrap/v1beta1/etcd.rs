@@ -10,7 +10,7 @@ use crate::bootstrap::external_etcd::ExternalEtcd;
 /// Settings of etcd. `local` and `external` exclude each other.
 #[wire]
 pub struct Etcd {
-    /// An etcd that is run by somebody else.
+    /// An external etcd, which kubeadm does not run.
     pub external: Option<ExternalEtcd>,
     /// An etcd member on each control plane machine.
     pub local: Option<LocalEtcd>,

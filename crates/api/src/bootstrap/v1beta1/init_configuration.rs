@@ -31,7 +31,7 @@ pub struct InitConfiguration {
 /// A token that lets machines join.
 #[wire]
 pub struct BootstrapToken {
-    /// What the token is for.
+    /// Description of the token.
     #[schemars(length(min = 1, max = 512))]
     pub description: Option<String>,
     /// When the token expires. Excludes a time to live.
@@ -43,7 +43,7 @@ pub struct BootstrapToken {
     pub token: String,
     /// Time to live of the token, as a duration such as `24h0m0s`. Excludes `expires`.
     pub ttl: Option<String>,
-    /// What the token may be used for: `signing`, `authentication`.
+    /// Allowed uses of the token: `signing`, `authentication`.
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub usages: Option<Vec<String>>,
 }

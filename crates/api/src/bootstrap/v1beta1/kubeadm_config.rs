@@ -16,7 +16,7 @@ use crate::bootstrap::user::User;
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::crd::absent_spec::default_when_absent;
 
-/// What a machine's bootstrap data contains: kubeadm's configuration and what surrounds it.
+/// Content of a machine's bootstrap data: kubeadm's configuration, files, users and commands.
 #[wire]
 #[derive(CustomResource)]
 #[kube(
@@ -86,7 +86,7 @@ pub struct KubeadmConfigSpec {
 
 default_when_absent!(KubeadmConfigSpec);
 
-/// What is known about the bootstrap data of a machine.
+/// Observed state of a machine's bootstrap data.
 #[wire]
 pub struct KubeadmConfigStatus {
     /// Conditions of the bootstrap data.
@@ -94,15 +94,15 @@ pub struct KubeadmConfigStatus {
     /// Name of the Secret that holds the bootstrap data.
     #[schemars(length(min = 1, max = 253))]
     pub data_secret_name: Option<String>,
-    /// Why making the bootstrap data failed for good, in words.
+    /// Message of a terminal failure to create the bootstrap data.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Why making the bootstrap data failed for good, in one word.
+    /// Reason of a terminal failure to create the bootstrap data, in one word.
     #[schemars(length(min = 1, max = 256))]
     pub failure_reason: Option<String>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Whether the bootstrap data is there.
+    /// Whether the bootstrap data exists.
     pub ready: Option<bool>,
     /// Conditions in the shape of the next version.
     pub v1beta2: Option<KubeadmConfigV1Beta2Status>,

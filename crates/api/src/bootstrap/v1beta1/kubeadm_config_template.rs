@@ -7,7 +7,7 @@ use super::kubeadm_config::KubeadmConfigSpec;
 use crate::cluster::object_meta::ObjectMeta;
 use crate::crd::absent_spec::default_when_absent;
 
-/// What every `KubeadmConfig` made from this template looks like.
+/// Metadata and spec of every `KubeadmConfig` that is created from this template.
 #[wire]
 #[derive(CustomResource)]
 #[kube(

@@ -8,7 +8,7 @@ use hangar_wire::wire;
 /// Settings of etcd. `local` and `external` exclude each other.
 #[wire]
 pub struct Etcd {
-    /// An etcd that is run by somebody else.
+    /// An external etcd, which kubeadm does not run.
     #[schemars(transform = newer)]
     pub external: Option<ExternalEtcd>,
     /// An etcd member on each control plane machine.

@@ -34,7 +34,7 @@ pub struct InitConfiguration {
 /// A token that lets machines join.
 #[wire]
 pub struct BootstrapToken {
-    /// What the token is for.
+    /// Description of the token.
     #[schemars(length(min = 1, max = 512))]
     pub description: Option<String>,
     /// When the token expires. Excludes a time to live.
@@ -48,7 +48,7 @@ pub struct BootstrapToken {
     /// Time to live of the token in seconds. Excludes `expires`.
     #[schemars(range(min = 0))]
     pub ttl_seconds: Option<i32>,
-    /// What the token may be used for: `signing`, `authentication`.
+    /// Allowed uses of the token: `signing`, `authentication`.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub usages: Option<Vec<String>>,
 }

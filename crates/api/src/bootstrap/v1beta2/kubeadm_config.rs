@@ -19,7 +19,7 @@ use crate::bootstrap::user::User;
 use crate::cluster::legacy_condition::LegacyCondition;
 use crate::crd::absent_spec::default_when_absent;
 
-/// What a machine's bootstrap data contains: kubeadm's configuration and what surrounds it.
+/// Content of a machine's bootstrap data: kubeadm's configuration, files, users and commands.
 #[wire]
 #[derive(CustomResource)]
 #[kube(
@@ -50,7 +50,7 @@ use crate::crd::absent_spec::default_when_absent;
         name = "Data secret created",
         type_ = "string",
         json_path = ".status.initialization.dataSecretCreated",
-        description = "Whether the bootstrap data is there"
+        description = "Whether the bootstrap data exists"
     ),
     printcolumn(
         name = "Age",
@@ -106,7 +106,7 @@ pub struct KubeadmConfigSpec {
 
 default_when_absent!(KubeadmConfigSpec);
 
-/// What is known about the bootstrap data of a machine.
+/// Observed state of a machine's bootstrap data.
 #[wire]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigStatus {
@@ -121,15 +121,15 @@ pub struct KubeadmConfigStatus {
     pub observed_generation: Option<i64>,
     /// Fields of earlier versions.
     pub deprecated: Option<KubeadmConfigDeprecatedStatus>,
-    /// How far the machine's first bootstrap has come.
+    /// Milestones of the machine's bootstrap.
     #[schemars(extend("minProperties" = 1))]
     pub initialization: Option<KubeadmConfigInitializationStatus>,
 }
 
-/// How far the machine's first bootstrap has come.
+/// Milestones of the machine's bootstrap.
 #[wire]
 pub struct KubeadmConfigInitializationStatus {
-    /// Whether the Secret with the bootstrap data has been made.
+    /// Whether the Secret with the bootstrap data was created.
     pub data_secret_created: Option<bool>,
 }
 
@@ -145,10 +145,10 @@ pub struct KubeadmConfigDeprecatedStatus {
 pub struct KubeadmConfigV1Beta1DeprecatedStatus {
     /// Conditions in the shape of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// Why making the bootstrap data failed for good, in words.
+    /// Message of a terminal failure to create the bootstrap data.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Why making the bootstrap data failed for good, in one word.
+    /// Reason of a terminal failure to create the bootstrap data, in one word.
     #[schemars(length(min = 1, max = 256))]
     pub failure_reason: Option<String>,
 }

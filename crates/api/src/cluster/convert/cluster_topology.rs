@@ -1,6 +1,7 @@
 //! The topology of a `Cluster` that is an instance of a class.
 
-use super::{cluster_variables, health_check, machine, rollout_strategy};
+use super::rollout_strategy::{self, SplitStrategy};
+use super::{cluster_variables, health_check, machine};
 use crate::cluster::v1beta1::cluster_topology as old;
 use crate::cluster::v1beta2::cluster_topology as new;
 use crate::cluster::v1beta2::health_check::Remediation;
@@ -156,7 +157,7 @@ fn machine_deployment_up(topology: old::MachineDeploymentTopology) -> new::Machi
         strategy,
         variables,
     } = topology;
-    let rollout_strategy::Parts { strategy, order, max_in_flight } = rollout_strategy::up(strategy);
+    let SplitStrategy { strategy, order, max_in_flight } = rollout_strategy::up(strategy);
     let MachineDeletion {
         node_deletion_timeout_seconds,
         node_drain_timeout_seconds,
@@ -230,7 +231,7 @@ fn machine_deployment_down(
         node_volume_detach_timeout,
         readiness_gates,
         replicas,
-        strategy: rollout_strategy::down(rollout_strategy::Parts { strategy, order, max_in_flight }),
+        strategy: rollout_strategy::down(SplitStrategy { strategy, order, max_in_flight }),
         variables: cluster_variables::overrides_down(variables),
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn checks_up(
     })
 }
 
-/// A condition whose timeout nobody can read is left out: any other value would remediate machines at a moment that
-/// nobody chose. A negative timeout has always passed, like zero.
+/// A condition with an unreadable timeout is left out: any other value would remediate machines at a moment that the
+/// user did not choose. A negative timeout has always passed, like zero.
 fn condition_up(condition: UnhealthyCondition) -> Option<new::UnhealthyNodeCondition> {
     let UnhealthyCondition { status, timeout, r#type } = condition;
     go_duration::parse(&timeout)?;

@@ -1,6 +1,7 @@
 //! `MachineDeployment`.
 
-use super::{GROUP, machine, rollout_strategy};
+use super::rollout_strategy::{self, SplitStrategy};
+use super::{GROUP, machine};
 use crate::cluster::v1beta1::machine_deployment as old;
 use crate::cluster::v1beta2::machine_deployment as new;
 use crate::cluster::v1beta2::machine_set::MachineSetDeletion;
@@ -32,7 +33,7 @@ impl Convert for MachineDeployment {
             strategy,
             template,
         } = spec;
-        let rollout_strategy::Parts { strategy, order, max_in_flight } = rollout_strategy::up(strategy);
+        let SplitStrategy { strategy, order, max_in_flight } = rollout_strategy::up(strategy);
         new::MachineDeploymentSpec {
             cluster_name,
             deletion: set(MachineSetDeletion { order }),
@@ -72,7 +73,7 @@ impl Convert for MachineDeployment {
             revision_history_limit: None,
             rollout_after: after,
             selector,
-            strategy: rollout_strategy::down(rollout_strategy::Parts { strategy, order, max_in_flight }),
+            strategy: rollout_strategy::down(SplitStrategy { strategy, order, max_in_flight }),
             template,
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// What v1beta2 keeps in three places.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct SplitStrategy {
     /// Goes to `rollout.strategy`.
     pub(super) strategy: Option<new::RolloutStrategy>,
     /// Goes to `deletion.order`.
@@ -17,7 +17,7 @@ pub(super) struct Parts {
     pub(super) max_in_flight: Option<IntOrString>,
 }
 
-pub(super) fn up(strategy: Option<old::MachineDeploymentStrategy>) -> Parts {
+pub(super) fn up(strategy: Option<old::MachineDeploymentStrategy>) -> SplitStrategy {
     let old::MachineDeploymentStrategy { remediation, rolling_update, r#type } = strategy.unwrap_or_default();
     let old::RemediationStrategy { max_in_flight } = remediation.unwrap_or_default();
     let old::RollingUpdate { delete_policy, max_surge, max_unavailable } = rolling_update.unwrap_or_default();
@@ -27,11 +27,11 @@ pub(super) fn up(strategy: Option<old::MachineDeploymentStrategy>) -> Parts {
         rolling_update,
         r#type: r#type.unwrap_or(RolloutStrategyType::RollingUpdate),
     });
-    Parts { strategy, order: delete_policy, max_in_flight }
+    SplitStrategy { strategy, order: delete_policy, max_in_flight }
 }
 
-pub(super) fn down(parts: Parts) -> Option<old::MachineDeploymentStrategy> {
-    let Parts { strategy, order, max_in_flight } = parts;
+pub(super) fn down(split: SplitStrategy) -> Option<old::MachineDeploymentStrategy> {
+    let SplitStrategy { strategy, order, max_in_flight } = split;
     let (rolling_update, r#type) = match strategy {
         Some(new::RolloutStrategy { rolling_update, r#type }) => (rolling_update, Some(r#type)),
         None => (None, None),

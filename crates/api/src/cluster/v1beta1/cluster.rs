@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use std::collections::BTreeMap;
 
-/// What a cluster is to be.
+/// Spec of a cluster.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -60,9 +60,9 @@ pub struct ClusterSpec {
     pub cluster_network: Option<ClusterNetwork>,
     /// Where the API server is reached.
     pub control_plane_endpoint: Option<ApiEndpoint>,
-    /// The object that makes the control plane.
+    /// Object that creates the control plane.
     pub control_plane_ref: Option<ObjectReference>,
-    /// The object that makes the infrastructure.
+    /// Object that creates the infrastructure.
     pub infrastructure_ref: Option<ObjectReference>,
     /// Stops all controllers for this Cluster.
     pub paused: Option<bool>,
@@ -102,7 +102,7 @@ pub struct ApiEndpoint {
     pub port: Option<i32>,
 }
 
-/// What is known about a cluster.
+/// Observed state of a cluster.
 #[wire(lenient)]
 pub struct ClusterStatus {
     /// Conditions of this version.
@@ -111,16 +111,16 @@ pub struct ClusterStatus {
     pub control_plane_ready: Option<bool>,
     /// Failure domains by name.
     pub failure_domains: Option<BTreeMap<String, FailureDomain>>,
-    /// A failure that nobody can repair, for people; no longer written.
+    /// Message of a terminal failure; no longer written.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word; no longer written.
+    /// Reason of a terminal failure, in one word; no longer written.
     pub failure_reason: Option<String>,
-    /// Whether the infrastructure is there.
+    /// Whether the infrastructure exists.
     pub infrastructure_ready: Option<bool>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<ClusterPhase>,
     /// Status fields of the newer version.
     pub v1beta2: Option<ClusterStatusV1Beta2>,
@@ -129,7 +129,7 @@ pub struct ClusterStatus {
 /// One failure domain.
 #[wire(lenient)]
 pub struct FailureDomain {
-    /// What the provider says about it.
+    /// Attributes that the provider reports.
     pub attributes: Option<BTreeMap<String, String>>,
     /// Whether control plane Machines may be in it.
     pub control_plane: Option<bool>,

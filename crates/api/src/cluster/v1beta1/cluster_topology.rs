@@ -42,12 +42,11 @@ pub struct ControlPlaneTopology {
     pub machine_health_check: Option<HealthCheckTopology>,
     /// Metadata of the control plane and its Machines.
     pub metadata: Option<ObjectMeta>,
-    /// How long to try to delete the Node of a Machine that is deleted, as a duration such as 10s; 0 is
-    /// without end.
+    /// Time to try to delete the Node of a deleted Machine, as a duration such as 10s; no limit when 0.
     pub node_deletion_timeout: Option<String>,
-    /// How long to drain a Node before its Machine is deleted anyway, as a duration; 0 is without end.
+    /// Time to drain a Node before its Machine is deleted anyway, as a duration; no limit when 0.
     pub node_drain_timeout: Option<String>,
-    /// How long to wait for volumes to be detached from a Node, as a duration; 0 is without end.
+    /// Time to wait for volumes to be detached from a Node, as a duration; no limit when 0.
     pub node_volume_detach_timeout: Option<String>,
     /// More conditions that must hold before a Machine is ready.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
@@ -87,17 +86,16 @@ pub struct MachineDeploymentTopology {
     /// Name of this part of the topology, unique in it.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// How long to try to delete the Node of a Machine that is deleted, as a duration such as 10s; 0 is
-    /// without end.
+    /// Time to try to delete the Node of a deleted Machine, as a duration such as 10s; no limit when 0.
     pub node_deletion_timeout: Option<String>,
-    /// How long to drain a Node before its Machine is deleted anyway, as a duration; 0 is without end.
+    /// Time to drain a Node before its Machine is deleted anyway, as a duration; no limit when 0.
     pub node_drain_timeout: Option<String>,
-    /// How long to wait for volumes to be detached from a Node, as a duration; 0 is without end.
+    /// Time to wait for volumes to be detached from a Node, as a duration; no limit when 0.
     pub node_volume_detach_timeout: Option<String>,
     /// More conditions that must hold before a Machine is ready.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Option<Vec<ConditionGate>>,
-    /// Number of Machines; left alone if not given.
+    /// Number of Machines; not managed when empty.
     pub replicas: Option<i32>,
     /// How Machines are replaced.
     pub strategy: Option<MachineDeploymentStrategy>,
@@ -121,14 +119,13 @@ pub struct MachinePoolTopology {
     /// Name of this part of the topology, unique in it.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// How long to try to delete the Node of a Machine that is deleted, as a duration such as 10s; 0 is
-    /// without end.
+    /// Time to try to delete the Node of a deleted Machine, as a duration such as 10s; no limit when 0.
     pub node_deletion_timeout: Option<String>,
-    /// How long to drain a Node before its Machine is deleted anyway, as a duration; 0 is without end.
+    /// Time to drain a Node before its Machine is deleted anyway, as a duration; no limit when 0.
     pub node_drain_timeout: Option<String>,
-    /// How long to wait for volumes to be detached from a Node, as a duration; 0 is without end.
+    /// Time to wait for volumes to be detached from a Node, as a duration; no limit when 0.
     pub node_volume_detach_timeout: Option<String>,
-    /// Number of machines; left alone if not given.
+    /// Number of machines; not managed when empty.
     pub replicas: Option<i32>,
     /// Values that differ from those of the cluster.
     pub variables: Option<VariableOverrides>,
@@ -145,7 +142,7 @@ pub struct VariableOverrides {
 /// The value of one variable.
 #[wire(lenient)]
 pub struct ClusterVariable {
-    /// Which definition is meant if several have this name; no longer used.
+    /// Definition of the variable if several have this name; no longer used.
     #[schemars(length(max = 256))]
     pub definition_from: Option<String>,
     /// Name of the variable.
@@ -159,13 +156,13 @@ pub struct ClusterVariable {
 /// Health checks of Machines of a topology.
 #[wire(lenient)]
 pub struct HealthCheckTopology {
-    /// Switches the checks on or off, whatever the class says.
+    /// Switches the checks on or off; overrides the class.
     pub enable: Option<bool>,
-    /// Remediates only while at most so many Machines are unhealthy.
+    /// Remediates only while at most this many Machines are unhealthy.
     pub max_unhealthy: Option<IntOrString>,
     /// How long a Machine may take to get its Node, as a duration; 0 switches this check off.
     pub node_startup_timeout: Option<String>,
-    /// Template of the object that remediates, if not the owner does it.
+    /// Template of the object that remediates a Machine; its owner remediates it when empty.
     pub remediation_template: Option<ObjectReference>,
     /// Node conditions that make a Machine unhealthy.
     #[schemars(length(max = 100))]

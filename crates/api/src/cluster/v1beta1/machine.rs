@@ -12,7 +12,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a machine is to be.
+/// Spec of a machine.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -66,7 +66,7 @@ use serde::{Deserialize, Serialize};
     )
 )]
 pub struct MachineSpec {
-    /// Where the machine gets its first instructions.
+    /// Source of the machine's bootstrap data.
     pub bootstrap: Bootstrap,
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
@@ -74,14 +74,13 @@ pub struct MachineSpec {
     /// Failure domain of the machine.
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// The object that makes the machine.
+    /// Object that creates the machine.
     pub infrastructure_ref: ObjectReference,
-    /// How long to try to delete the Node of a Machine that is deleted, as a duration such as 10s; 0 is
-    /// without end.
+    /// Time to try to delete the Node of a deleted Machine, as a duration such as 10s; no limit when 0.
     pub node_deletion_timeout: Option<String>,
-    /// How long to drain a Node before its Machine is deleted anyway, as a duration; 0 is without end.
+    /// Time to drain a Node before its Machine is deleted anyway, as a duration; no limit when 0.
     pub node_drain_timeout: Option<String>,
-    /// How long to wait for volumes to be detached from a Node, as a duration; 0 is without end.
+    /// Time to wait for volumes to be detached from a Node, as a duration; no limit when 0.
     pub node_volume_detach_timeout: Option<String>,
     /// Identity of the machine at its provider, equal to that of its Node.
     #[serde(rename = "providerID")]
@@ -98,42 +97,42 @@ pub struct MachineSpec {
 /// Where a machine gets its first instructions.
 #[wire(lenient)]
 pub struct Bootstrap {
-    /// The object that writes the instructions.
+    /// Object that creates the bootstrap data.
     pub config_ref: Option<ObjectReference>,
-    /// Secret with the instructions.
+    /// Secret with the bootstrap data.
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
 
-/// What is known about a machine.
+/// Observed state of a machine.
 #[wire(lenient)]
 pub struct MachineStatus {
     /// Addresses of the machine.
     pub addresses: Option<Vec<MachineAddress>>,
-    /// Whether the first instructions are there.
+    /// Whether the bootstrap data exists.
     pub bootstrap_ready: Option<bool>,
     /// When the certificates of a control plane machine expire.
     pub certificates_expiry_date: Option<Time>,
     /// Conditions of this version.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// How far the deletion is.
+    /// Progress of the deletion.
     pub deletion: Option<MachineDeletionStatus>,
-    /// A failure that nobody can repair, for people; no longer written.
+    /// Message of a terminal failure; no longer written.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word; no longer written.
+    /// Reason of a terminal failure, in one word; no longer written.
     pub failure_reason: Option<String>,
-    /// Whether the infrastructure is there.
+    /// Whether the infrastructure exists.
     pub infrastructure_ready: Option<bool>,
     /// When the phase changed last.
     pub last_updated: Option<Time>,
-    /// What the Node says about itself.
+    /// Information that the Node reports about itself.
     pub node_info: Option<NodeSystemInfo>,
     /// The Node.
     pub node_ref: Option<ObjectReference>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<MachinePhase>,
     /// Status fields of the newer version.
     pub v1beta2: Option<MachineStatusV1Beta2>,
@@ -174,6 +173,6 @@ pub enum MachinePhase {
 pub struct MachineTemplateSpec {
     /// Metadata of the Machines.
     pub metadata: Option<ObjectMeta>,
-    /// What the Machines are to be.
+    /// Spec of the Machines.
     pub spec: Option<MachineSpec>,
 }

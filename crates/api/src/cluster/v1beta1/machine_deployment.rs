@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
 
-/// Which Machines there are to be and how they are replaced.
+/// Number and template of the Machines, and how they are replaced.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -126,7 +126,7 @@ pub struct MachineDeploymentStrategy {
 /// How unhealthy Machines are replaced.
 #[wire(lenient)]
 pub struct RemediationStrategy {
-    /// How many are replaced at once, as a number or a share of all.
+    /// Maximum number of Machines that are replaced at once, as a number or a percentage of all.
     pub max_in_flight: Option<IntOrString>,
 }
 
@@ -135,13 +135,13 @@ pub struct RemediationStrategy {
 pub struct RollingUpdate {
     /// Which Machine goes first.
     pub delete_policy: Option<DeletionOrder>,
-    /// How many Machines there may be above the wanted number, as a number or a share; 1 if not given.
+    /// Maximum number of Machines above the wanted number, as a number or a percentage; 1 when empty.
     pub max_surge: Option<IntOrString>,
-    /// How many Machines may be missing, as a number or a share; 0 if not given.
+    /// Maximum number of missing Machines, as a number or a percentage; 0 when empty.
     pub max_unavailable: Option<IntOrString>,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 pub struct MachineDeploymentStatus {
     /// Machines that are available.
@@ -150,7 +150,7 @@ pub struct MachineDeploymentStatus {
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<MachineDeploymentPhase>,
     /// Machines that are ready.
     pub ready_replicas: Option<i32>,

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
 
-/// Which Machines are checked, for what, and what happens to unhealthy ones.
+/// Machines that are checked, the checks, and the remediation of unhealthy Machines.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -60,11 +60,11 @@ pub struct MachineHealthCheckSpec {
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// Remediates only while at most so many Machines are unhealthy, as a number or a share.
+    /// Remediates only while at most this many Machines are unhealthy, as a number or a percentage.
     pub max_unhealthy: Option<IntOrString>,
     /// How long a Machine may take to get its Node, as a duration; 0 switches this check off.
     pub node_startup_timeout: Option<String>,
-    /// Template of the object that remediates, if not the owner does it.
+    /// Template of the object that remediates a Machine; its owner remediates it when empty.
     pub remediation_template: Option<ObjectReference>,
     /// Which Machines are checked.
     pub selector: LabelSelector,
@@ -82,14 +82,14 @@ pub struct UnhealthyCondition {
     /// Status of the condition.
     #[schemars(length(min = 1))]
     pub status: String,
-    /// How long it must last, as a duration such as 5m.
+    /// Time that the condition must last, as a duration such as 5m.
     pub timeout: String,
     /// Type of the condition.
     #[schemars(length(min = 1))]
     pub r#type: String,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 pub struct MachineHealthCheckStatus {
     /// Conditions of this version.
@@ -102,7 +102,7 @@ pub struct MachineHealthCheckStatus {
     pub expected_machines: Option<i32>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// How many more Machines may be remediated now.
+    /// Number of Machines that may still be remediated now.
     #[schemars(range(min = 0))]
     pub remediations_allowed: Option<i32>,
     /// Names of the Machines that are checked.

@@ -7,7 +7,7 @@ use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
 
-/// Which Machines of one template there are to be.
+/// Number and template of the Machines.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -76,7 +76,7 @@ pub struct MachineSetSpec {
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// Which Machine goes first when there are too many.
+    /// Which Machines are deleted first when there are too many.
     pub delete_policy: Option<DeletionOrder>,
     /// How Machines are named.
     pub machine_naming_strategy: Option<MachineNaming>,
@@ -90,17 +90,17 @@ pub struct MachineSetSpec {
     pub template: Option<MachineTemplateSpec>,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 pub struct MachineSetStatus {
     /// Machines that are available.
     pub available_replicas: Option<i32>,
     /// Conditions of this version.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// A failure that nobody can repair, for people; no longer written.
+    /// Message of a terminal failure; no longer written.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word; no longer written.
+    /// Reason of a terminal failure, in one word; no longer written.
     pub failure_reason: Option<String>,
     /// Machines that have all labels of the template.
     pub fully_labeled_replicas: Option<i32>,

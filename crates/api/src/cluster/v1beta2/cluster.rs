@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a cluster is to be.
+/// Spec of a cluster.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -137,9 +137,9 @@ pub struct ClusterSpec {
     pub cluster_network: Option<ClusterNetwork>,
     /// Where the API server is reached. Filled in from the control plane or the infrastructure.
     pub control_plane_endpoint: Option<ApiEndpoint>,
-    /// The object that makes the control plane.
+    /// Object that creates the control plane.
     pub control_plane_ref: Option<ContractVersionedObjectReference>,
-    /// The object that makes the infrastructure.
+    /// Object that creates the infrastructure.
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
     /// Stops all controllers for this Cluster.
     pub paused: Option<bool>,
@@ -183,7 +183,7 @@ pub struct ApiEndpoint {
     pub port: Option<i32>,
 }
 
-/// What is known about a cluster.
+/// Observed state of a cluster.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterStatus {
@@ -197,12 +197,12 @@ pub struct ClusterStatus {
     /// Failure domains of the infrastructure.
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Option<Vec<FailureDomain>>,
-    /// What has been reached once and stays reached.
+    /// Milestones of the initialization; each stays true once it is reached.
     pub initialization: Option<ClusterInitialization>,
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<ClusterPhase>,
     /// Counts of worker Machines.
     pub workers: Option<ReplicaCounts>,
@@ -211,7 +211,7 @@ pub struct ClusterStatus {
 /// One failure domain.
 #[wire(lenient)]
 pub struct FailureDomain {
-    /// What the provider says about it.
+    /// Attributes that the provider reports.
     pub attributes: Option<BTreeMap<String, String>>,
     /// Whether control plane Machines may be in it.
     pub control_plane: Option<bool>,
@@ -220,13 +220,13 @@ pub struct FailureDomain {
     pub name: String,
 }
 
-/// What has been reached once and stays reached.
+/// Milestones of the initialization; each stays true once it is reached.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterInitialization {
     /// Whether the control plane has answered; workers may then join.
     pub control_plane_initialized: Option<bool>,
-    /// Whether the infrastructure is there; Machines may then be made.
+    /// Whether the infrastructure exists, so that Machines can be created.
     pub infrastructure_provisioned: Option<bool>,
 }
 
@@ -260,9 +260,9 @@ pub struct ClusterDeprecatedStatus {
 pub struct ClusterStatusV1Beta1 {
     /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// A failure that nobody can repair, for people.
+    /// Message of a terminal failure.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word.
+    /// Reason of a terminal failure, in one word.
     pub failure_reason: Option<String>,
 }

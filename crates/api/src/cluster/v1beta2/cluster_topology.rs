@@ -66,11 +66,11 @@ pub struct ControlPlaneTopology {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneHealthCheck {
-    /// What makes a Machine unhealthy.
+    /// Checks that make a Machine unhealthy.
     pub checks: Option<HealthChecks>,
-    /// Switches the checks on or off, whatever the class says.
+    /// Switches the checks on or off; overrides the class.
     pub enabled: Option<bool>,
-    /// What happens to unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     pub remediation: Option<Remediation>,
 }
 
@@ -111,7 +111,7 @@ pub struct MachineDeploymentTopology {
     /// More conditions that must hold before a Machine is ready.
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Option<Vec<ConditionGate>>,
-    /// Number of Machines; left alone if not given.
+    /// Number of Machines; not managed when empty.
     pub replicas: Option<i32>,
     /// How Machines are replaced.
     pub rollout: Option<MachineDeploymentTopologyRollout>,
@@ -123,16 +123,16 @@ pub struct MachineDeploymentTopology {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentTopologyDeletion {
-    /// How long to try to delete the Node of a Machine that is deleted; 0 is without end, 10 if not given.
+    /// Seconds to try to delete the Node of a deleted Machine; 10 when empty, no limit when 0.
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// How long to drain a Node before its Machine is deleted anyway; 0 or nothing is without end.
+    /// Seconds to drain a Node before its Machine is deleted anyway; no limit when 0 or empty.
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// How long to wait for volumes to be detached from a Node; 0 or nothing is without end.
+    /// Seconds to wait for volumes to be detached from a Node; no limit when 0 or empty.
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
-    /// Which Machine goes first when there are too many.
+    /// Which Machines are deleted first when there are too many.
     pub order: Option<DeletionOrder>,
 }
 
@@ -140,23 +140,23 @@ pub struct MachineDeploymentTopologyDeletion {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentHealthCheck {
-    /// What makes a Machine unhealthy.
+    /// Checks that make a Machine unhealthy.
     pub checks: Option<HealthChecks>,
-    /// Switches the checks on or off, whatever the class says.
+    /// Switches the checks on or off; overrides the class.
     pub enabled: Option<bool>,
-    /// What happens to unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     pub remediation: Option<MachineDeploymentRemediation>,
 }
 
-/// What happens to unhealthy Machines.
+/// Remediation of unhealthy Machines.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRemediation {
-    /// How many are replaced at once, as a number or a share of all.
+    /// Maximum number of Machines that are replaced at once, as a number or a percentage of all.
     pub max_in_flight: Option<IntOrString>,
-    /// Template of the object that remediates, if not the owner does it.
+    /// Template of the object that remediates a Machine; its owner remediates it when empty.
     pub template_ref: Option<RemediationTemplateReference>,
-    /// When unhealthy Machines are left alone.
+    /// When unhealthy Machines are remediated; always when empty.
     pub trigger_if: Option<RemediationTrigger>,
 }
 
@@ -188,7 +188,7 @@ pub struct MachinePoolTopology {
     /// Name of this part of the topology, unique in it.
     #[schemars(length(min = 1, max = 63), regex(pattern = pattern::DNS_SUBDOMAIN))]
     pub name: String,
-    /// Number of machines; left alone if not given.
+    /// Number of machines; not managed when empty.
     pub replicas: Option<i32>,
     /// Values that differ from those of the cluster.
     pub variables: Option<VariableOverrides>,

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What makes a Machine unhealthy.
+/// Checks that make a Machine unhealthy.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct HealthChecks {
@@ -27,7 +27,7 @@ pub struct UnhealthyNodeCondition {
     /// Status of the condition.
     #[schemars(length(min = 1))]
     pub status: String,
-    /// How long it must last.
+    /// Seconds that the condition must last.
     #[schemars(range(min = 0))]
     pub timeout_seconds: i32,
     /// Type of the condition.
@@ -40,7 +40,7 @@ pub struct UnhealthyNodeCondition {
 pub struct UnhealthyMachineCondition {
     /// Status of the condition.
     pub status: ConditionStatus,
-    /// How long it must last.
+    /// Seconds that the condition must last.
     #[schemars(range(min = 0))]
     pub timeout_seconds: i32,
     /// Type of the condition; not one that health checks set or summarise themselves.
@@ -61,13 +61,13 @@ pub enum ConditionStatus {
     Unknown,
 }
 
-/// What happens to unhealthy Machines.
+/// Remediation of unhealthy Machines.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Remediation {
-    /// Template of the object that remediates, if not the owner does it.
+    /// Template of the object that remediates a Machine; its owner remediates it when empty.
     pub template_ref: Option<RemediationTemplateReference>,
-    /// When unhealthy Machines are left alone.
+    /// When unhealthy Machines are remediated; always when empty.
     pub trigger_if: Option<RemediationTrigger>,
 }
 
@@ -78,7 +78,7 @@ pub struct RemediationTrigger {
     /// The number of unhealthy Machines is in this range, such as [3-5].
     #[schemars(length(min = 1, max = 32), regex(pattern = pattern::COUNT_RANGE))]
     pub unhealthy_in_range: Option<String>,
-    /// At most so many Machines are unhealthy, as a number or a share of all.
+    /// At most this many Machines are unhealthy, as a number or a percentage of all.
     pub unhealthy_less_than_or_equal_to: Option<IntOrString>,
 }
 

@@ -13,7 +13,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a machine is to be.
+/// Spec of a machine.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -62,7 +62,7 @@ use serde::{Deserialize, Serialize};
         name = "Up-to-date",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="UpToDate")].status"#,
-        description = "Whether the Machine matches what its owner wants"
+        description = "Whether the Machine is up to date"
     ),
     printcolumn(
         name = "Internal-IP",
@@ -75,7 +75,7 @@ use serde::{Deserialize, Serialize};
         name = "External-IP",
         type_ = "string",
         json_path = r#".status.addresses[?(@.type=="ExternalIP")].address"#,
-        description = "Address that others reach",
+        description = "External address",
         priority = 10
     ),
     printcolumn(
@@ -112,7 +112,7 @@ use serde::{Deserialize, Serialize};
     )
 )]
 pub struct MachineSpec {
-    /// Where the machine gets its first instructions.
+    /// Source of the machine's bootstrap data.
     pub bootstrap: Bootstrap,
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
@@ -122,7 +122,7 @@ pub struct MachineSpec {
     /// Failure domain of the machine.
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// The object that makes the machine.
+    /// Object that creates the machine.
     pub infrastructure_ref: ContractVersionedObjectReference,
     /// How long it must be ready to be available.
     #[schemars(range(min = 0))]
@@ -145,9 +145,9 @@ pub struct MachineSpec {
 /// Where a machine gets its first instructions.
 #[wire(lenient)]
 pub struct Bootstrap {
-    /// The object that writes the instructions.
+    /// Object that creates the bootstrap data.
     pub config_ref: Option<ContractVersionedObjectReference>,
-    /// Secret with the instructions; filled in from the object above.
+    /// Secret with the bootstrap data; filled in from the object above.
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
@@ -156,13 +156,13 @@ pub struct Bootstrap {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeletion {
-    /// How long to try to delete the Node of a Machine that is deleted; 0 is without end, 10 if not given.
+    /// Seconds to try to delete the Node of a deleted Machine; 10 when empty, no limit when 0.
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// How long to drain a Node before its Machine is deleted anyway; 0 or nothing is without end.
+    /// Seconds to drain a Node before its Machine is deleted anyway; no limit when 0 or empty.
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// How long to wait for volumes to be detached from a Node; 0 or nothing is without end.
+    /// Seconds to wait for volumes to be detached from a Node; no limit when 0 or empty.
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
 }
@@ -170,13 +170,13 @@ pub struct MachineDeletion {
 /// A taint of a Node that its Machine cares for.
 #[wire(lenient)]
 pub struct MachineTaint {
-    /// What it does to pods.
+    /// Effect of the taint on pods.
     pub effect: TaintEffect,
     /// Its key.
     #[schemars(length(min = 1, max = 317), regex(pattern = pattern::TAINT_KEY))]
     #[schemars(extend("x-kubernetes-validations" = [{ "rule": "self.contains('/') ? ( self.split('/') [0].size() <= 253 && self.split('/') [1].size() <= 63 && self.split('/').size() == 2 ) : self.size() <= 63", "message": "key must be a valid qualified name of max size 63 characters with an optional subdomain prefix of max size 253 characters" }]))]
     pub key: String,
-    /// Whether it is kept on the Node or only set once.
+    /// `Always` keeps the taint on the Node, `OnInitialization` sets it once.
     pub propagation: TaintPropagation,
     /// Its value.
     #[schemars(length(min = 1, max = 63), regex(pattern = pattern::TAINT_VALUE))]
@@ -205,7 +205,7 @@ pub enum TaintPropagation {
     OnInitialization,
 }
 
-/// What is known about a machine.
+/// Observed state of a machine.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineStatus {
@@ -217,32 +217,32 @@ pub struct MachineStatus {
     /// Conditions.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
-    /// How far the deletion is.
+    /// Progress of the deletion.
     pub deletion: Option<MachineDeletionStatus>,
     /// Status fields of earlier versions.
     pub deprecated: Option<MachineDeprecatedStatus>,
-    /// What has been reached once and stays reached.
+    /// Milestones of the initialization; each stays true once it is reached.
     pub initialization: Option<MachineInitialization>,
     /// When the phase changed last.
     pub last_updated: Option<Time>,
-    /// What the Node says about itself.
+    /// Information that the Node reports about itself.
     pub node_info: Option<NodeSystemInfo>,
     /// The Node.
     pub node_ref: Option<NodeReference>,
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<MachinePhase>,
 }
 
-/// What has been reached once and stays reached.
+/// Milestones of the initialization; each stays true once it is reached.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineInitialization {
-    /// Whether the first instructions are there.
+    /// Whether the bootstrap data exists.
     pub bootstrap_data_secret_created: Option<bool>,
-    /// Whether the infrastructure is there.
+    /// Whether the infrastructure exists.
     pub infrastructure_provisioned: Option<bool>,
 }
 
@@ -290,10 +290,10 @@ pub struct MachineDeprecatedStatus {
 pub struct MachineStatusV1Beta1 {
     /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// A failure that nobody can repair, for people.
+    /// Message of a terminal failure.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word.
+    /// Reason of a terminal failure, in one word.
     pub failure_reason: Option<String>,
 }
 
@@ -303,6 +303,6 @@ pub struct MachineTemplateSpec {
     /// Metadata of the Machines.
     #[schemars(extend("minProperties" = 1))]
     pub metadata: Option<ObjectMeta>,
-    /// What the Machines are to be.
+    /// Spec of the Machines.
     pub spec: MachineSpec,
 }

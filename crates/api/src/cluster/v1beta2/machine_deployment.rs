@@ -11,7 +11,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which Machines there are to be and how they are replaced.
+/// Number and template of the Machines, and how they are replaced.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -125,7 +125,7 @@ pub struct MachineDeploymentSpec {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRemediation {
-    /// How many are replaced at once, as a number or a share of all.
+    /// Maximum number of Machines that are replaced at once, as a number or a percentage of all.
     pub max_in_flight: Option<IntOrString>,
 }
 
@@ -153,13 +153,13 @@ pub struct RolloutStrategy {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct RollingUpdate {
-    /// How many Machines there may be above the wanted number, as a number or a share; 1 if not given.
+    /// Maximum number of Machines above the wanted number, as a number or a percentage; 1 when empty.
     pub max_surge: Option<IntOrString>,
-    /// How many Machines may be missing, as a number or a share; 0 if not given.
+    /// Maximum number of missing Machines, as a number or a percentage; 0 when empty.
     pub max_unavailable: Option<IntOrString>,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentStatus {
@@ -173,7 +173,7 @@ pub struct MachineDeploymentStatus {
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for people.
+    /// Summary for users.
     pub phase: Option<MachineDeploymentPhase>,
     /// Machines that are ready.
     pub ready_replicas: Option<i32>,

@@ -6,7 +6,7 @@ use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
 
-/// Which Machines are checked, for what, and what happens to unhealthy ones.
+/// Machines that are checked, the checks, and the remediation of unhealthy Machines.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -54,18 +54,18 @@ use kube::CustomResource;
     )
 )]
 pub struct MachineHealthCheckSpec {
-    /// What makes a Machine unhealthy.
+    /// Checks that make a Machine unhealthy.
     pub checks: Option<HealthChecks>,
     /// Name of the Cluster it belongs to.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// What happens to unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     pub remediation: Option<Remediation>,
     /// Which Machines are checked.
     pub selector: LabelSelector,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckStatus {
@@ -83,7 +83,7 @@ pub struct MachineHealthCheckStatus {
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// How many more Machines may be remediated now.
+    /// Number of Machines that may still be remediated now.
     #[schemars(range(min = 0))]
     pub remediations_allowed: Option<i32>,
     /// Names of the Machines that are checked.

@@ -7,7 +7,7 @@ use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
 
-/// Which Machines of one template there are to be.
+/// Number and template of the Machines.
 #[wire(lenient)]
 #[derive(CustomResource)]
 #[kube(
@@ -103,11 +103,11 @@ pub struct MachineSetSpec {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetDeletion {
-    /// Which Machine goes first when there are too many; any if not given.
+    /// Which Machines are deleted first when there are too many; `Random` when empty.
     pub order: Option<DeletionOrder>,
 }
 
-/// What is known about the Machines.
+/// Observed state of the Machines.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetStatus {
@@ -146,10 +146,10 @@ pub struct MachineSetStatusV1Beta1 {
     pub available_replicas: Option<i32>,
     /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// A failure that nobody can repair, for people.
+    /// Message of a terminal failure.
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that nobody can repair, in one word.
+    /// Reason of a terminal failure, in one word.
     pub failure_reason: Option<String>,
     /// Machines that have all labels of the template.
     pub fully_labeled_replicas: Option<i32>,

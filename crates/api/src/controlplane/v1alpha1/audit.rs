@@ -9,7 +9,7 @@ use super::{AuditPolicy, Container};
 /// Auditing of the API server.
 #[wire]
 pub struct Audit {
-    /// Which requests are recorded, and how much of them.
+    /// Policy: which requests are recorded, and in which detail.
     pub policy: AuditPolicy,
     /// Whether requests wait for their record to be sent.
     #[serde(default)]
@@ -37,7 +37,7 @@ pub struct AuditWebhook {
     /// The proxy.
     #[serde(flatten)]
     pub container: Container,
-    /// Every target gets every record.
+    /// Targets of the records; every target gets every record.
     #[schemars(length(min = 1, max = 16))]
     pub targets: Vec<AuditTarget>,
 }

@@ -6,14 +6,14 @@ use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which requests are recorded, and how much of them. The first rule that matches a request counts.
+/// Policy: which requests are recorded, and in which detail. The first rule that matches a request counts.
 #[wire]
 pub struct AuditPolicy {
-    /// `audit.k8s.io/v1`, where the policy was pasted as a whole.
+    /// `audit.k8s.io/v1`; accepted so that a whole policy can be pasted.
     pub api_version: Option<String>,
-    /// `Policy`, where the policy was pasted as a whole.
+    /// `Policy`; accepted so that a whole policy can be pasted.
     pub kind: Option<String>,
-    /// Accepted, where the policy was pasted as a whole, and not used.
+    /// Accepted and ignored, so that a whole policy can be pasted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub metadata: BTreeMap<String, serde_json::Value>,
@@ -22,7 +22,7 @@ pub struct AuditPolicy {
     /// Stages for which nothing is recorded, in all rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omit_stages: Vec<AuditStage>,
-    /// Leaves managed fields out of recorded bodies, unless a rule says otherwise.
+    /// Omits managed fields from recorded bodies, unless a rule sets another value.
     pub omit_managed_fields: Option<bool>,
 }
 
@@ -33,7 +33,7 @@ fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// One rule. Empty lists match everything.
 #[wire]
 pub struct AuditRule {
-    /// How much is recorded.
+    /// Level of detail of a record.
     pub level: AuditLevel,
     /// Users whose requests match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub struct AuditRule {
     /// Stages for which nothing is recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omit_stages: Vec<AuditStage>,
-    /// Leaves managed fields out of recorded bodies.
+    /// Omits managed fields from recorded bodies.
     pub omit_managed_fields: Option<bool>,
 }
 

@@ -10,13 +10,13 @@ pub const RESERVED_ISSUER: &str = "https://kubernetes.default.svc.cluster.local"
 pub struct OidcProvider {
     /// Certificate authorities in PEM for the issuer; the system's when empty.
     pub certificate_authority: Option<String>,
-    /// A token must be meant for one of these.
+    /// Accepted audiences; a token must be issued for one of them.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "set"))]
     pub audiences: Vec<String>,
     /// Further checks of a token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim_validation_rules: Vec<ClaimValidationRule>,
-    /// Which user and groups a token stands for.
+    /// User and groups of a token.
     pub claim_mappings: ClaimMappings,
 }
 
@@ -26,11 +26,11 @@ pub struct ClaimValidationRule {
     /// CEL expression over `claims` that must be true.
     #[schemars(length(min = 1))]
     pub expression: String,
-    /// What is said when it is not.
+    /// Message when the expression is not true.
     pub message: Option<String>,
 }
 
-/// Which user and groups a token stands for.
+/// User and groups of a token.
 #[wire]
 pub struct ClaimMappings {
     /// CEL expression over `claims` that gives the user's name.

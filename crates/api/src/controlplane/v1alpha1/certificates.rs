@@ -1,4 +1,4 @@
-//! How long certificates live.
+//! Lifetimes of certificates.
 
 use hangar_wire::wire;
 use kube::core::Duration;
@@ -29,7 +29,7 @@ pub struct GoDuration(pub Duration);
     },
     {
         "rule": "[has(self.rootCaCertificateDuration) ? self.rootCaCertificateDuration : '1h', has(self.caCertificateDuration) ? self.caCertificateDuration : '1h', has(self.leafCertificateDuration) ? self.leafCertificateDuration : '1h'].all(given, duration(given) >= duration('10m'))",
-        "message": "certificates must live for ten minutes at least, or renewing them is all that happens",
+        "message": "certificates must live for at least ten minutes, or they would be renewed all the time",
     },
 ]))]
 pub struct Certificates {

@@ -34,7 +34,7 @@ pub struct ApiServerPod {
     pub mounts: BTreeMap<String, Mount>,
     /// The tunnel's server, in the same pod.
     pub konnectivity: Option<Container>,
-    /// What is recorded of the requests, and where it goes.
+    /// Audit: which requests are recorded, and where the records are sent.
     pub audit: Option<Audit>,
 }
 

@@ -39,6 +39,6 @@ pub struct Etcd {
     pub volume_size: Option<Quantity>,
     /// Lets volumes grow when they fill up; true unless a size is given.
     pub auto_grow: Option<bool>,
-    /// Backups. Accepted, but no backup is made yet; a condition says so.
+    /// Backups. Accepted, but no backup is made yet; a condition reports it.
     pub backup: Option<EtcdBackup>,
 }

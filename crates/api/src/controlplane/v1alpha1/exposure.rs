@@ -20,8 +20,8 @@ pub struct Exposure {
     /// The way; `Gateway` when a gateway is given, else `LoadBalancer`.
     #[serde(rename = "type")]
     pub type_: Option<ExposureType>,
-    /// The name or address that nodes connect to, where it is not the one that people do: it must lead to the same API
-    /// servers, at the same port. It cannot change once the control plane has an endpoint: nodes hold on to it.
+    /// Name or address that nodes connect to; the endpoint's host when empty. It must lead to the same API servers,
+    /// at the same port. It cannot change once the control plane has an endpoint, because nodes keep it.
     #[schemars(length(min = 1, max = 253))]
     pub node_host: Option<String>,
     /// Details of the Services. With a Gateway they still serve pods of the cluster.
@@ -53,7 +53,7 @@ pub struct LoadBalancerExposure {
     /// shares one among Services and these annotations ask for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Address ranges that may connect; everyone when empty.
+    /// Address ranges that may connect; all when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "set"))]
     pub source_ranges: Vec<String>,

@@ -1,4 +1,4 @@
-//! The Gateway that people reach the API server through.
+//! The Gateway through which users reach the API server.
 
 use hangar_wire::wire;
 
@@ -14,7 +14,7 @@ pub struct GatewayReference {
     /// The listener to use; the first that fits when empty.
     #[schemars(length(min = 1, max = 253))]
     pub section_name: Option<String>,
-    /// The port people reach, where it differs from the listener's.
+    /// Port that users connect to; the listener's when empty.
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
 }

@@ -5,10 +5,10 @@ use kube::CustomResource;
 
 use super::{HostedControlPlaneSettings, HostedControlPlaneStatus, settings};
 
-/// API server pods when nobody says how many: one may fail or be replaced without anyone noticing.
+/// API server pods by default: one may fail or be replaced without an interruption.
 pub const DEFAULT_REPLICAS: i32 = 2;
 
-/// What a hosted control plane looks like.
+/// Spec of a hosted control plane.
 #[wire]
 #[derive(CustomResource)]
 #[kube(
@@ -55,7 +55,7 @@ pub const DEFAULT_REPLICAS: i32 = 2;
         name = "Updated",
         type_ = "integer",
         json_path = ".status.upToDateReplicas",
-        description = "API server pods as they should be"
+        description = "API server pods that are up to date"
     ),
     printcolumn(
         name = "ETCD Size",
@@ -67,7 +67,7 @@ pub const DEFAULT_REPLICAS: i32 = 2;
         name = "Max ETCD Space Usage",
         type_ = "string",
         json_path = ".status.etcdVolumeUsage",
-        description = "What the fullest of etcd's volumes holds"
+        description = "Used space of the fullest of etcd's volumes"
     ),
     printcolumn(
         name = "Paused",

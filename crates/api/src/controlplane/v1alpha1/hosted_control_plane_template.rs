@@ -32,7 +32,7 @@ pub struct HostedControlPlaneTemplateSpec {
     pub template: HostedControlPlaneTemplateResource,
 }
 
-/// What a control plane made from the template looks like. Version and replicas come from the Cluster.
+/// Spec of a control plane from this template. Version and replicas come from the Cluster.
 #[wire]
 pub struct HostedControlPlaneTemplateResource {
     /// Labels and annotations of the control plane.

@@ -42,7 +42,7 @@ pub struct Container {
     pub image: Option<Image>,
     /// When the image is pulled; `IfNotPresent` when empty.
     pub image_pull_policy: Option<ImagePullPolicy>,
-    /// Flags of the program, by name without dashes. What the control plane needs to work wins over them.
+    /// Flags of the program, by name without dashes. Flags that the control plane needs override them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
     /// Requests and limits of the container.

@@ -39,7 +39,7 @@ pub struct HostedControlPlaneSettings {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "x-kubernetes-validations" = issuer_rules()))]
     pub oidc_providers: BTreeMap<String, OidcProvider>,
-    /// How long certificates live.
+    /// Lifetimes of certificates.
     pub certificates: Option<Certificates>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn rules() -> Value {
         },
         {
             "rule": "!has(oldSelf.controlPlaneEndpoint) || !has(oldSelf.controlPlaneEndpoint.host) || oldSelf.controlPlaneEndpoint.host == '' || (has(self.exposure) && has(self.exposure.nodeHost) ? self.exposure.nodeHost : '') == (has(oldSelf.exposure) && has(oldSelf.exposure.nodeHost) ? oldSelf.exposure.nodeHost : '')",
-            "message": "exposure.nodeHost cannot change once there is an endpoint: nodes hold on to it",
+            "message": "exposure.nodeHost cannot change once the control plane has an endpoint: nodes keep it",
         },
     ])
 }

@@ -8,14 +8,14 @@ use k8s_openapi::apimachinery::pkg::{
 
 use crate::crd::schema::QUANTITY_PATTERN;
 
-/// What is known about a control plane.
+/// Observed state of a control plane.
 ///
 /// Counters, version and the external mark are always written, even when zero: readers take an absent one for "not
 /// supported".
 #[wire]
 #[serde(default)]
 pub struct HostedControlPlaneStatus {
-    /// First-time steps that are done.
+    /// Milestones of the initialization; each stays true once it is reached.
     pub initialization: Option<HostedControlPlaneInitialization>,
     /// Whether the API server has ever served, for readers of the v1beta1 contract. Once true, it stays true.
     pub initialized: Option<bool>,
@@ -23,7 +23,7 @@ pub struct HostedControlPlaneStatus {
     pub ready: Option<bool>,
     /// Lowest Kubernetes version that any API server runs.
     pub version: Option<String>,
-    /// True: the control plane has no machines. Readers keep draining and deleting worker nodes because of it.
+    /// True: the control plane has no machines. Readers therefore keep draining and deleting worker nodes.
     pub external_managed_control_plane: Option<bool>,
     /// Selects the API server's pods.
     pub selector: Option<String>,
@@ -33,7 +33,7 @@ pub struct HostedControlPlaneStatus {
     pub ready_replicas: Option<i32>,
     /// API server pods that have been ready for a while.
     pub available_replicas: Option<i32>,
-    /// API server pods as they should be.
+    /// API server pods that are up to date.
     pub up_to_date_replicas: Option<i32>,
     /// The same as `upToDateReplicas`, for readers of the v1beta1 contract.
     pub updated_replicas: Option<i32>,
@@ -45,7 +45,7 @@ pub struct HostedControlPlaneStatus {
     /// Size of etcd's volumes.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub etcd_volume_size: Option<Quantity>,
-    /// What the fullest of etcd's volumes holds.
+    /// Used space of the fullest of etcd's volumes.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub etcd_volume_usage: Option<Quantity>,
     /// When etcd was last backed up.
@@ -63,7 +63,7 @@ pub struct HostedControlPlaneStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// First-time steps that are done; once true, they stay true.
+/// Milestones of the initialization; each stays true once it is reached.
 #[wire]
 #[serde(default)]
 pub struct HostedControlPlaneInitialization {

@@ -49,11 +49,11 @@ pub struct BastionStatus {
     /// Its address in the cluster's network.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ip: String,
-    /// Its address outside.
+    /// Floating IP of the bastion.
     #[serde(rename = "floatingIP", skip_serializing_if = "String::is_empty")]
     pub floating_ip: String,
     /// Its parameters, resolved into ids.
     pub resolved: Option<ResolvedServer>,
-    /// What was created for it.
+    /// Resources that were created for the bastion.
     pub resources: Option<MachineResources>,
 }

@@ -21,7 +21,7 @@ pub enum IdentityType {
     "message": "region cannot be changed, added or removed: provider ids contain it",
 }]))]
 pub struct IdentityReference {
-    /// What kind of object `name` is.
+    /// Kind of the object that `name` refers to.
     #[serde(rename = "type", default)]
     pub type_: IdentityType,
     /// Name of the Secret or cluster identity.

@@ -8,13 +8,13 @@ use super::{NetworkParam, NetworkStatusWithSubnets, SubnetParam};
 #[wire(without_default)]
 #[serde(default)]
 pub struct ApiServerLoadBalancer {
-    /// Whether the load balancer exists.
+    /// Whether the load balancer is created.
     pub enabled: bool,
     /// Further TCP ports that it passes on to the control plane machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub additional_ports: Vec<i64>,
-    /// Address ranges that may use it; everyone when empty. May be changed later.
+    /// Address ranges that may use it; all when empty. May be changed later.
     #[serde(rename = "allowedCIDRs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub allowed_cidrs: Vec<String>,
@@ -30,12 +30,12 @@ pub struct ApiServerLoadBalancer {
     pub availability_zone: Option<String>,
     /// Name of its flavor.
     pub flavor: Option<String>,
-    /// How it checks its members. May be changed later.
+    /// Health checks of the members. May be changed later.
     pub monitor: Option<LoadBalancerMonitor>,
 }
 
 impl Default for ApiServerLoadBalancer {
-    /// Enabled: somebody who writes the object without the field wants a load balancer.
+    /// Enabled: an object without the field wants a load balancer.
     fn default() -> Self {
         Self {
             enabled: true,

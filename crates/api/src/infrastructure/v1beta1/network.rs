@@ -98,7 +98,7 @@ pub struct NetworkStatusWithSubnets {
     /// Tags of the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its subnets that machines get addresses from.
+    /// Subnets from which machines get their addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<SubnetStatus>,
 }

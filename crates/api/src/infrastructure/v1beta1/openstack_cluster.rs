@@ -36,7 +36,7 @@ use crate::{cluster::legacy_condition::LegacyCondition, contract::endpoint::Endp
         name = "Ready",
         type_ = "string",
         json_path = ".status.ready",
-        description = "Whether machines can be made"
+        description = "Whether machines can be created"
     ),
     printcolumn(
         name = "Network",
@@ -96,7 +96,7 @@ pub struct OpenStackClusterSpec {
     #[serde(rename = "externalRouterIPs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub external_router_ips: Vec<ExternalRouterIp>,
-    /// The external network; the only one there is when empty.
+    /// External network; the cloud's only external network when empty.
     pub external_network: Option<NetworkParam>,
     /// Uses no external network: no router gateway, no floating IPs.
     pub disable_external_network: Option<bool>,
@@ -118,7 +118,7 @@ pub struct OpenStackClusterSpec {
     pub managed_security_groups: Option<ManagedSecurityGroups>,
     /// Switches off anti-spoofing and security groups in the created network.
     pub disable_port_security: Option<bool>,
-    /// Tags of everything that is created for the cluster.
+    /// Tags of all resources that are created for the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
@@ -134,13 +134,13 @@ pub struct OpenStackClusterSpec {
     pub bastion: Option<Bastion>,
 }
 
-/// What was found and created for the cluster.
+/// Resources that were found and created for the cluster.
 #[wire]
 #[serde(default)]
 pub struct OpenStackClusterStatus {
-    /// Whether machines can be made.
+    /// Whether machines can be created.
     pub ready: bool,
-    /// First-time steps that are done.
+    /// Milestones of the initialization; each stays true once it is reached.
     pub initialization: Option<Initialization>,
     /// The cluster's network.
     pub network: Option<NetworkStatusWithSubnets>,
@@ -161,16 +161,16 @@ pub struct OpenStackClusterStatus {
     pub bastion_security_group: Option<SecurityGroupStatus>,
     /// The bastion.
     pub bastion: Option<BastionStatus>,
-    /// Not written by Hangar: errors are conditions, and nothing is terminal.
+    /// Not written by Hangar: errors are conditions, and no error is terminal.
     pub failure_reason: Option<String>,
-    /// Not written by Hangar: errors are conditions, and nothing is terminal.
+    /// Not written by Hangar: errors are conditions, and no error is terminal.
     pub failure_message: Option<String>,
     /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<LegacyCondition>,
 }
 
-/// First-time steps that are done; once true, they stay true.
+/// Milestones of the initialization; each stays true once it is reached.
 #[wire]
 #[serde(default)]
 pub struct Initialization {

@@ -24,7 +24,7 @@ pub struct OpenStackClusterTemplateSpec {
     pub template: OpenStackClusterTemplateResource,
 }
 
-/// What a cluster made from the template looks like.
+/// Spec of a cluster from this template.
 #[wire(without_default)]
 pub struct OpenStackClusterTemplateResource {
     /// Spec of the cluster.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::cluster::legacy_condition::LegacyCondition;
 
-/// What an OpenStack server of a cluster looks like.
+/// Properties of an OpenStack server of a cluster.
 #[wire(without_default)]
 #[derive(CustomResource)]
 #[kube(
@@ -66,7 +66,7 @@ pub struct OpenStackMachineSpec {
     /// Name of the flavor.
     #[schemars(length(min = 1))]
     pub flavor: Option<String>,
-    /// Id of the flavor; it wins over the name.
+    /// Id of the flavor; overrides the name.
     #[serde(rename = "flavorID")]
     #[schemars(length(min = 1))]
     pub flavor_id: Option<String>,
@@ -82,7 +82,7 @@ pub struct OpenStackMachineSpec {
     pub security_groups: Vec<SecurityGroupParam>,
     /// Makes the ports trunks.
     pub trunk: Option<bool>,
-    /// Tags of everything that is created for the machine.
+    /// Tags of all resources that are created for the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
@@ -90,7 +90,7 @@ pub struct OpenStackMachineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub server_metadata: Vec<ServerMetadata>,
-    /// Gives the server its data on a disk, besides the metadata service.
+    /// Attaches a config drive with the server's metadata, besides the metadata service.
     pub config_drive: Option<bool>,
     /// Boots from a volume instead of local disk.
     pub root_volume: Option<RootVolume>,
@@ -112,13 +112,13 @@ pub struct OpenStackMachineSpec {
     pub scheduler_hint_additional_properties: Vec<SchedulerHint>,
 }
 
-/// What is known about the server.
+/// Observed state of the server.
 #[wire]
 #[serde(default)]
 pub struct OpenStackMachineStatus {
     /// Whether the server runs.
     pub ready: Option<bool>,
-    /// First-time steps that are done.
+    /// Milestones of the initialization; each stays true once it is reached.
     pub initialization: Option<Initialization>,
     /// Addresses of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -126,15 +126,15 @@ pub struct OpenStackMachineStatus {
     /// UUID of the server.
     #[serde(rename = "instanceID")]
     pub instance_id: Option<String>,
-    /// State of the server as the cloud tells it.
+    /// State of the server that the cloud reports.
     pub instance_state: Option<String>,
     /// Parameters, resolved into ids.
     pub resolved: Option<ResolvedServer>,
-    /// What was created for the machine.
+    /// Resources that were created for the machine.
     pub resources: Option<MachineResources>,
-    /// Not written by Hangar: errors are conditions, and nothing is terminal.
+    /// Not written by Hangar: errors are conditions, and no error is terminal.
     pub failure_reason: Option<String>,
-    /// Not written by Hangar: errors are conditions, and nothing is terminal.
+    /// Not written by Hangar: errors are conditions, and no error is terminal.
     pub failure_message: Option<String>,
     /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -29,14 +29,14 @@ pub struct OpenStackMachineTemplateSpec {
     pub template: OpenStackMachineTemplateResource,
 }
 
-/// What a machine made from the template looks like.
+/// Spec of a machine from this template.
 #[wire(without_default)]
 pub struct OpenStackMachineTemplateResource {
     /// Spec of the machine.
     pub spec: OpenStackMachineSpec,
 }
 
-/// What a machine made from the template will have, for scaling from zero.
+/// Capacity of a machine from this template, for scaling from zero.
 #[wire]
 #[serde(default)]
 pub struct OpenStackMachineTemplateStatus {

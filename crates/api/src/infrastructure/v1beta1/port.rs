@@ -25,7 +25,7 @@ pub struct Port {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
-    /// Whether the port is a trunk, instead of what the machine says.
+    /// Whether the port is a trunk; the machine's setting when empty.
     pub trunk: Option<bool>,
     /// Whether the port is up; true when empty.
     pub admin_state_up: Option<bool>,

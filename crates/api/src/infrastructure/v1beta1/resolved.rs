@@ -47,7 +47,7 @@ pub struct ResolvedPort {
     pub trunk: Option<bool>,
     /// Whether it is up.
     pub admin_state_up: Option<bool>,
-    /// Its MAC address, where one was asked for.
+    /// Requested MAC address.
     pub mac_address: Option<String>,
     /// Further addresses that may send from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +76,7 @@ pub struct ResolvedPort {
 pub struct ResolvedFixedIp {
     /// UUID of the subnet.
     pub subnet: Option<String>,
-    /// The address, where one was asked for.
+    /// Requested address.
     pub ip_address: Option<String>,
 }
 

@@ -45,7 +45,7 @@ pub struct SecurityGroupRule {
     pub name: String,
     /// Description shown in the cloud.
     pub description: Option<String>,
-    /// Whether traffic to or from the machine is meant.
+    /// Direction of the traffic, seen from the machine.
     pub direction: RuleDirection,
     /// Address family; IPv4 when empty.
     pub ether_type: Option<EtherType>,

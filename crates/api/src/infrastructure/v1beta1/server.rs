@@ -29,7 +29,7 @@ pub struct RootVolume {
     "message": "name is needed when from is Name, and not allowed otherwise",
 }]))]
 pub struct VolumeAvailabilityZone {
-    /// Whether the zone is named here or is the machine's.
+    /// Source of the zone: `Name` is the name given here, `Machine` is the machine's zone.
     pub from: VolumeAvailabilityZoneSource,
     /// Name of the zone.
     #[schemars(length(min = 1), extend("pattern" = "^[^ ]+$"))]
@@ -55,7 +55,7 @@ pub struct AdditionalBlockDevice {
     #[serde(rename = "sizeGiB")]
     #[schemars(range(min = 1))]
     pub size_gib: i64,
-    /// What the disk is.
+    /// Storage of the disk.
     pub storage: BlockDeviceStorage,
 }
 

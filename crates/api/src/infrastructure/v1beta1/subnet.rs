@@ -21,19 +21,19 @@ pub struct SubnetFilter {
     /// Project that owns the subnet.
     #[serde(rename = "projectID", skip_serializing_if = "String::is_empty")]
     pub project_id: String,
-    /// 4 or 6.
+    /// IP version of the subnet: 4 or 6.
     #[serde(rename = "ipVersion")]
     pub ip_version: Option<i64>,
-    /// Address of its gateway.
+    /// Address of the subnet's gateway.
     #[serde(rename = "gatewayIP", skip_serializing_if = "String::is_empty")]
     pub gateway_ip: String,
-    /// Its address range.
+    /// Address range of the subnet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cidr: String,
-    /// How its IPv6 addresses are assigned.
+    /// IPv6 address mode of the subnet.
     #[serde(rename = "ipv6AddressMode", skip_serializing_if = "String::is_empty")]
     pub ipv6_address_mode: String,
-    /// How its IPv6 routers announce themselves.
+    /// IPv6 router advertisement mode of the subnet.
     #[serde(rename = "ipv6RAMode", skip_serializing_if = "String::is_empty")]
     pub ipv6_router_advertisement_mode: String,
     /// The subnet has all of these tags.
@@ -70,10 +70,10 @@ pub enum SubnetParam {
 pub struct ManagedSubnet {
     /// Address range of the subnet.
     pub cidr: String,
-    /// Name servers that machines in the subnet are told; may be changed later.
+    /// Name servers of machines in the subnet; may be changed later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dns_nameservers: Vec<String>,
-    /// Parts of the range from which addresses are assigned; all of it when empty.
+    /// Ranges from which addresses are assigned; the whole subnet when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocation_pools: Vec<AllocationPool>,
 }
@@ -104,7 +104,7 @@ pub struct SubnetStatus {
     pub id: String,
     /// Name of the subnet.
     pub name: String,
-    /// Its address range.
+    /// Address range of the subnet.
     pub cidr: String,
     /// Tags of the subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

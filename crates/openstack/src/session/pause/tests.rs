@@ -68,7 +68,7 @@ async fn a_series_without_answers_pauses_that_service_longer_each_time() {
         let length = wait(&pauses, &read).unwrap();
         waited.push(length.as_secs());
         for other in [call(Verb::Create, Service::Network), call(Verb::Get, Service::Compute)] {
-            assert_eq!(wait(&pauses, &other), None, "others have a record of their own");
+            assert_eq!(wait(&pauses, &other), None, "others have a series of their own");
         }
         tokio::time::advance(length).await;
         fail(&pauses, &read, 1);

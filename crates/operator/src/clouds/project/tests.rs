@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use hangar_cloud::driver::Record;
+use hangar_cloud::driver::RecordingDriver;
 use hangar_cloud::model::{Caller, Draw, Model, NewNetwork, NewPort, NewServer, Standard};
 use hangar_cloud::{Cloud, Config, Handle};
 use hangar_openstack::{CloudConfig, PortCreate, ServerId, SessionOptions};
@@ -43,7 +43,7 @@ async fn cloud(machines: usize) -> (Handle, Project) {
     }
     std::fs::write(&path, json!({"format": 1, "model": model}).to_string()).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let cloud = Cloud::serve(listener, config, Record::new()).await.unwrap();
+    let cloud = Cloud::serve(listener, config, RecordingDriver::new()).await.unwrap();
     let auth =
         format!("{{auth_url: '{}', username: demo, password: secret, project_name: demo}}", cloud.auth_url());
     let config = CloudConfig::from_yaml(format!("clouds: {{c: {{auth: {auth}}}}}").as_bytes(), "c").unwrap();
@@ -67,7 +67,7 @@ fn server(model: &Model, name: &str, metadata: BTreeMap<String, String>) -> NewS
         key_name: None,
         zone: None,
         group: None,
-        doom: None,
+        fails_with: None,
     }
 }
 

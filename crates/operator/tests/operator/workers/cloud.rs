@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackClusterStatus};
-use hangar_cloud::driver::Record;
+use hangar_cloud::driver::RecordingDriver;
 use hangar_cloud::{Cloud, Config, Handle};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::world::{Running, World, eventually, owner};
 /// A cloud on loopback with the tests' projects.
 pub(crate) async fn start() -> Handle {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    Cloud::serve(listener, Config::for_tests(), Record::new()).await.unwrap()
+    Cloud::serve(listener, Config::for_tests(), RecordingDriver::new()).await.unwrap()
 }
 
 /// Credentials for it, as people write them.

@@ -1,54 +1,54 @@
 //! A cloud that refuses, fails and forgets to answer: everything converges, nothing is there twice.
 
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
-use hangar_cloud::fault::{Action, Rule};
+use hangar_cloud::fault::{Effect, FaultRule};
 
 use super::cloud::{inventory, start};
 use super::servers::{BOTH, condition, machine_status, ready_cluster, server, worker};
 use super::world::{Running, World, eventually};
 
-fn rule(name: &str, method: &str, path: &str, action: Action) -> Rule {
-    Rule {
+fn rule(name: &str, method: &str, path: &str, effect: Effect) -> FaultRule {
+    FaultRule {
         name: name.to_owned(),
         method: Some(method.to_owned()),
         path: Some(path.to_owned()),
         body: None,
         skip: 0,
         times: Some(1),
-        action,
+        effect,
     }
 }
 
 /// A kind of fault, by name.
-type Kind = (&'static str, fn() -> Action);
+type Kind = (&'static str, fn() -> Effect);
 
 /// Every kind of write is struck once, for each kind of fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_write_goes_wrong_once() {
     let turn = World::new("faults").await;
     let kinds: [Kind; 5] = [
-        ("cut-after", || Action::CutAfter),
-        ("cut-before", || Action::CutBefore),
-        ("too-many", || Action::TooManyRequests { retry_after_seconds: 1 }),
-        ("unavailable", || Action::Fail {
+        ("cut-after", || Effect::CutAfter),
+        ("cut-before", || Effect::CutBefore),
+        ("too-many", || Effect::TooManyRequests { retry_after_seconds: 1 }),
+        ("unavailable", || Effect::Fail {
             status: 503,
             message: "busy".to_owned(),
             retry_after_seconds: None,
         }),
-        ("broken", || Action::Fail { status: 500, message: "oops".to_owned(), retry_after_seconds: None }),
+        ("broken", || Effect::Fail { status: 500, message: "oops".to_owned(), retry_after_seconds: None }),
     ];
     let mut expected = None;
-    for (kind, action) in kinds {
+    for (kind, effect) in kinds {
         let world = World::beside(&format!("faults-{kind}")).await;
         let cloud = start().await;
         let paths = ["networks", "subnets", "routers", "security-groups", "security-group-rules", "ports"];
         for path in paths {
-            cloud.arm(rule(&format!("{kind}-make-{path}"), "POST", &format!("*/{path}"), action()));
-            cloud.arm(rule(&format!("{kind}-delete-{path}"), "DELETE", &format!("*/{path}/*"), action()));
+            cloud.arm(rule(&format!("{kind}-make-{path}"), "POST", &format!("*/{path}"), effect()));
+            cloud.arm(rule(&format!("{kind}-delete-{path}"), "DELETE", &format!("*/{path}/*"), effect()));
         }
-        cloud.arm(rule(&format!("{kind}-interface"), "PUT", "*_router_interface", action()));
-        cloud.arm(rule(&format!("{kind}-make-server"), "POST", "*/servers", action()));
-        cloud.arm(rule(&format!("{kind}-delete-server"), "DELETE", "*/servers/*", action()));
+        cloud.arm(rule(&format!("{kind}-interface"), "PUT", "*_router_interface", effect()));
+        cloud.arm(rule(&format!("{kind}-make-server"), "POST", "*/servers", effect()));
+        cloud.arm(rule(&format!("{kind}-delete-server"), "DELETE", "*/servers/*", effect()));
         let running = Running::start(BOTH, Vec::new());
         ready_cluster(&world, &cloud).await;
         server(&world, "worker-a", worker()).await;
@@ -82,7 +82,7 @@ async fn a_quota_is_a_condition_that_clears_when_there_is_room() {
     let cloud = start().await;
     let _running = Running::start(BOTH, Vec::new());
     ready_cluster(&world, &cloud).await;
-    cloud.arm(Rule { times: None, ..rule("full", "POST", "*/servers", Action::OverQuota) });
+    cloud.arm(FaultRule { times: None, ..rule("full", "POST", "*/servers", Effect::OverQuota) });
     server(&world, "worker-a", worker()).await;
     eventually("it is told", async || {
         condition(&machine_status(&world, "worker-a").await).0 == "InstanceCreateFailed"

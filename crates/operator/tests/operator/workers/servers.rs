@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine, OpenStackMachineStatus};
 use hangar_cloud::Handle;
-use hangar_cloud::fault::{Action, Rule};
+use hangar_cloud::fault::{Effect, FaultRule};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -137,14 +137,14 @@ async fn a_server_that_failed_says_why_in_the_words_of_the_cloud() {
     let cloud = start().await;
     let _running = Running::start(BOTH, Vec::new());
     ready_cluster(&world, &cloud).await;
-    cloud.arm(Rule {
+    cloud.arm(FaultRule {
         name: "no-host".to_owned(),
         method: Some("POST".to_owned()),
         path: Some("*/servers".to_owned()),
         body: None,
         skip: 0,
         times: Some(1),
-        action: Action::FailServer {
+        effect: Effect::FailServer {
             message: "No valid host was found. There are not enough hosts available.".to_owned(),
         },
     });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
-use hangar_cloud::fault::{Action, Rule};
+use hangar_cloud::fault::{Effect, FaultRule};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use serde_json::json;
@@ -164,9 +164,9 @@ fn good_tenant() -> String {
     std::fs::read_to_string(BED.kubeconfig()).unwrap()
 }
 
-fn all_calls(name: &str, method: Option<&str>, action: Action) -> Rule {
+fn all_calls(name: &str, method: Option<&str>, effect: Effect) -> FaultRule {
     let (name, method) = (name.to_owned(), method.map(str::to_owned));
-    Rule { name, method, path: None, body: None, skip: 0, times: None, action }
+    FaultRule { name, method, path: None, body: None, skip: 0, times: None, effect }
 }
 
 /// Clusters whose tenant swallows writes, whose cloud takes 20 s for every answer, and whose cloud refuses everything.
@@ -187,10 +187,10 @@ impl Bad {
     async fn go_wrong(&self) {
         let (hung, good) = (self.tenant.kubeconfig(), good_tenant());
         futures::join!(self.hung.prepare(&hung), self.slow.prepare(&good), self.refused.prepare(&good));
-        self.slow.cloud.arm(all_calls("slow", None, Action::Delay { milliseconds: 20_000 }));
+        self.slow.cloud.arm(all_calls("slow", None, Effect::Delay { milliseconds: 20_000 }));
         for method in ["POST", "PUT", "DELETE"] {
             let (status, message) = (403, "Quota exceeded".to_owned());
-            let refuse = Action::Fail { status, message, retry_after_seconds: None };
+            let refuse = Effect::Fail { status, message, retry_after_seconds: None };
             self.refused.cloud.arm(all_calls(method, Some(method), refuse));
         }
         futures::join!(self.hung.workers(MANY), self.slow.workers(MANY), self.refused.workers(MANY));

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
 use hangar_cloud::Handle;
-use hangar_cloud::fault::{Action, Armed, Rule};
+use hangar_cloud::fault::{Armed, Effect, FaultRule};
 use serde_json::json;
 
 use super::cloud::{inventory, start};
 use super::servers::{BOTH, machine_status, ready_cluster, server, worker};
 use super::world::{Running, Seen, World, eventually};
 
-fn posts(path: &str, times: Option<u32>, action: Action) -> Rule {
+fn posts(path: &str, times: Option<u32>, effect: Effect) -> FaultRule {
     let (name, method) = (path.to_owned(), Some("POST".to_owned()));
-    Rule { name, method, path: Some(format!("*/{path}")), body: None, skip: 0, times, action }
+    FaultRule { name, method, path: Some(format!("*/{path}")), body: None, skip: 0, times, effect }
 }
 
 /// Tries of a step that fit into a time: 1, 2, 4 ... 60 s apart, each wait a fifth shorter at most.
@@ -35,7 +35,7 @@ async fn refusals_are_tried_rarely_and_leave_nothing() {
     ready_cluster(&world, &cloud).await;
     let mut expected = inventory(&cloud);
     let began = Instant::now();
-    cloud.arm(posts("servers", None, Action::OverQuota));
+    cloud.arm(posts("servers", None, Effect::OverQuota));
     server(&world, "worker-a", worker()).await;
     eventually("it is refused", async || cloud.faults()[0].fired > 0).await;
     let before = seen.passes("openstack-machine");
@@ -73,7 +73,7 @@ fn held(world: &World, cloud: &Handle) -> BTreeMap<String, Vec<String>> {
 }
 
 /// What a way to be slow is called, which calls it is about, how often, and what it does.
-type Slowness = (&'static str, &'static [&'static str], Option<u32>, Option<Action>);
+type Slowness = (&'static str, &'static [&'static str], Option<u32>, Option<Effect>);
 
 /// A network has 15 s and the others have 30 s: after 20 s some callers have given up, after 35 s all have, and what they
 /// asked for is there or comes nevertheless.
@@ -81,15 +81,15 @@ type Slowness = (&'static str, &'static [&'static str], Option<u32>, Option<Acti
 async fn a_slow_cloud_leaves_no_duplicates() {
     let all = &["networks", "routers", "servers"];
     leaves_what_a_quick_one_does(&[
-        ("before", all, None, Some(Action::Delay { milliseconds: 20_000 })),
+        ("before", all, None, Some(Effect::Delay { milliseconds: 20_000 })),
         (
             "after",
             &["networks", "routers", "ports", "servers"],
             None,
-            Some(Action::DelayAfter { milliseconds: 20_000 }),
+            Some(Effect::DelayAfter { milliseconds: 20_000 }),
         ),
-        ("late", &["networks", "servers"], Some(1), Some(Action::Delay { milliseconds: 35_000 })),
-        ("unheard", all, Some(1), Some(Action::DelayAfter { milliseconds: 35_000 })),
+        ("late", &["networks", "servers"], Some(1), Some(Effect::Delay { milliseconds: 35_000 })),
+        ("unheard", all, Some(1), Some(Effect::DelayAfter { milliseconds: 35_000 })),
     ])
     .await;
 }
@@ -97,7 +97,7 @@ async fn a_slow_cloud_leaves_no_duplicates() {
 /// A port that comes after another was made in its place and has a server: nobody needs it, and it costs an address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_comes_late_is_taken_away_while_the_server_runs() {
-    let late = Action::Delay { milliseconds: 35_000 };
+    let late = Effect::Delay { milliseconds: 35_000 };
     leaves_what_a_quick_one_does(&[("port", &["ports"], Some(1), Some(late))]).await;
 }
 
@@ -105,10 +105,10 @@ async fn a_port_that_comes_late_is_taken_away_while_the_server_runs() {
 async fn leaves_what_a_quick_one_does(ways: &[Slowness]) {
     let turn = World::new("slow").await;
     let mut sites = Vec::new();
-    for (name, paths, times, action) in [("quick", &[][..], None, None)].iter().chain(ways) {
+    for (name, paths, times, effect) in [("quick", &[][..], None, None)].iter().chain(ways) {
         let (world, cloud) = (World::beside(&format!("slow-{name}")).await, start().await);
         for path in *paths {
-            cloud.arm(posts(path, *times, action.clone().unwrap()));
+            cloud.arm(posts(path, *times, effect.clone().unwrap()));
         }
         sites.push((*name, world, cloud));
     }

@@ -1,6 +1,6 @@
 //! What a server's machine is made of, as data.
 //!
-//! The cloud does not know where programs come from; whoever starts it does, and says so here. An image of the API
+//! The cloud does not know where programs come from; its configuration names them here. An image of the API
 //! names one of these by its property [`KUBERNETES_VERSION`].
 //!
 //! What a machine may count on: its links are up with their addresses before its first service starts; the config

@@ -34,7 +34,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-use self::work::{Kept, Work};
+use self::work::{DriverMemory, Work};
 use super::{Driver, Event};
 use crate::topology::Topology;
 
@@ -42,7 +42,7 @@ pub use self::image::{KUBERNETES_VERSION, MachineImage, Seed};
 pub use self::process::{ProcessConfig, ProcessError, serve};
 pub use self::settings::{Settings, Tool};
 
-/// As much of a console as people look at.
+/// The part of a console that is returned.
 const CONSOLE: u64 = 256 << 10;
 /// What makes up a console, in order.
 const CONSOLE_LOGS: [&str; 2] = ["supervisor", "cloud-init-output"];
@@ -58,15 +58,15 @@ struct Inner {
     environment: Environment,
     nft: Nft,
     conntrack: Conntrack,
-    kept: Mutex<Kept>,
+    memory: Mutex<DriverMemory>,
 }
 
 impl Namespaces {
     /// A driver; nothing is made yet.
     pub fn new(settings: Settings) -> hangar_machine::Result<Self> {
         let (environment, nft, conntrack) = (settings.environment()?, settings.nft(), settings.conntrack());
-        let kept = Mutex::new(Kept::new());
-        Ok(Self { inner: Arc::new(Inner { settings, environment, nft, conntrack, kept }) })
+        let memory = Mutex::new(DriverMemory::new());
+        Ok(Self { inner: Arc::new(Inner { settings, environment, nft, conntrack, memory }) })
     }
 
     /// The machine of a server, whether it exists or not.
@@ -87,7 +87,7 @@ impl Inner {
             .fabric(&self.settings.fabric)
             .map_err(|error| format!("external network: {error}"))?;
         // Whoever panicked left nothing that the next pass would not see.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         Work {
             topology,
             settings: &self.settings,
@@ -97,7 +97,7 @@ impl Inner {
             conntrack: &self.conntrack,
             runtime,
             events,
-            kept: &mut kept,
+            memory: &mut memory,
         }
         .run()
     }

@@ -57,10 +57,10 @@ impl Work<'_> {
         let text = rules::network(self.topology, id, link_of);
         self.apply(&netns, text)?;
         let empty = Topology::default();
-        let before = self.kept.before.as_ref().unwrap_or(&empty);
+        let before = self.memory.before.as_ref().unwrap_or(&empty);
         self.forget(&netns, rules::revoked(before, self.topology, id))?;
         let namespace = identity(&netns);
-        self.kept.services.ensure(id, &netns, namespace, self.runtime)
+        self.memory.services.ensure(id, &netns, namespace, self.runtime)
     }
 
     /// The bridge's end of the link of a port that a server has.
@@ -75,19 +75,19 @@ impl Work<'_> {
 
     /// Removes a network that is no longer wanted.
     pub(super) fn remove_network(&mut self, id: Uuid) -> Result<()> {
-        self.kept.services.end(id, self.runtime);
+        self.memory.services.end(id, self.runtime);
         self.environment.delete_netns(&names::network(id)?).map(drop)
     }
 
     /// Applies rules, unless this very namespace has them.
     pub(super) fn apply(&mut self, netns: &Netns, text: String) -> Result<()> {
         let applied = (identity(netns), text);
-        if self.kept.rules.get(netns.path()) == Some(&applied) {
+        if self.memory.rules.get(netns.path()) == Some(&applied) {
             return Ok(());
         }
-        self.kept.rules.remove(netns.path());
+        self.memory.rules.remove(netns.path());
         self.nft.apply(netns, &applied.1)?;
-        self.kept.rules.insert(netns.path().to_owned(), applied);
+        self.memory.rules.insert(netns.path().to_owned(), applied);
         Ok(())
     }
 

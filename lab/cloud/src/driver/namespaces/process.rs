@@ -1,8 +1,8 @@
 //! The cloud as a process of the host: what it is started with, and its life.
 //!
 //! One process per record: it holds a lock beside its record for as long as it lives, and the kernel lets go of it
-//! however the process ends. It ends by itself when the record is gone or names another, so that whoever removed an
-//! environment's files has also ended its cloud.
+//! however the process ends. It ends by itself when the record is gone or names another, so that removing an
+//! environment's files also ends its cloud.
 
 use std::fs::{self, File};
 use std::io;
@@ -82,8 +82,8 @@ pub async fn serve(config: ProcessConfig, stop: CancellationToken) -> Result<(),
     let mut handle = Cloud::serve(listener, config.cloud, driver).await?;
     tokio::select! {
         () = stop.cancelled() => {}
-        () = handle.ended() => tracing::error!("the cloud ended by itself"),
-        () = disowned(&config.record, own.as_ref()) => tracing::warn!("the cloud's record is gone"),
+        () = handle.ended() => tracing::error!("the cloud ended unexpectedly"),
+        () = disowned(&config.record, own.as_ref()) => tracing::warn!("the cloud's record was removed: stopping"),
     }
     handle.shutdown().await;
     Ok(())

@@ -44,7 +44,7 @@ impl Work<'_> {
             netns.network(|inside| inside.add_route(&gateway))?;
         }
         self.apply(&netns, rules::router(router))?;
-        let before = self.kept.before.as_ref().and_then(|before| before.routers.get(&id));
+        let before = self.memory.before.as_ref().and_then(|before| before.routers.get(&id));
         let before = before.map(|router| router.floating.clone()).unwrap_or_default();
         self.forget(&netns, rules::dropped_floating(&before, &router.floating))
     }

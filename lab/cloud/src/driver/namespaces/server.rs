@@ -27,10 +27,10 @@ pub(super) fn link_name(index: usize) -> String {
 }
 
 impl Work<'_> {
-    /// Makes, starts, stops or repairs a server's machine. Fails where it cannot be seen how that machine is: what
-    /// fails then is said of nobody's server.
+    /// Makes, starts, stops or repairs a server's machine. Fails when that machine's state is unknown: such an error
+    /// is not attributed to the server.
     pub(super) fn ensure_server(&mut self, id: Uuid, server: &Server) -> Result<()> {
-        if self.kept.failed.contains(&id) {
+        if self.memory.failed.contains(&id) {
             return Ok(());
         }
         let machine = self.environment.machine(&names::server(id)?);
@@ -71,14 +71,14 @@ impl Work<'_> {
     fn create(&mut self, id: Uuid, server: &Server) -> Result<()> {
         let made = self.spec(id, server).and_then(|spec| self.environment.create_machine(spec));
         if made.is_err() {
-            self.kept.failed.insert(id);
+            self.memory.failed.insert(id);
         }
         made.map(drop)
     }
 
     /// Gives a machine what must be there before its services go on: images and the config drive.
     fn prepare(&mut self, id: Uuid, server: &Server, machine: &Machine) -> Result<()> {
-        if self.kept.prepared.contains(&id) {
+        if self.memory.prepared.contains(&id) {
             return Ok(());
         }
         if machine.read_file(Path::new(READY)).is_err() {
@@ -94,7 +94,7 @@ impl Work<'_> {
             // Last: whoever reads the others waits for it.
             machine.write_file(Path::new(READY), b"", 0o600)?;
         }
-        self.kept.prepared.insert(id);
+        self.memory.prepared.insert(id);
         Ok(())
     }
 
@@ -117,9 +117,9 @@ impl Work<'_> {
     pub(super) fn remove_server(&mut self, id: Uuid) -> Result<()> {
         self.environment.machine(&names::server(id)?).delete()?;
         self.say(id, Event::Gone(id));
-        self.kept.said.remove(&id);
-        self.kept.prepared.remove(&id);
-        self.kept.failed.remove(&id);
+        self.memory.said.remove(&id);
+        self.memory.prepared.remove(&id);
+        self.memory.failed.remove(&id);
         Ok(())
     }
 
@@ -208,7 +208,7 @@ fn is_default(route: &Route) -> bool {
     route.destination.prefix_len() == 0
 }
 
-/// What a machine is doing, once nobody is changing it.
+/// The state of a machine, once no process changes it.
 fn settled(machine: &Machine) -> Result<Option<MachineState>> {
     let deadline = Instant::now() + PATIENCE;
     loop {

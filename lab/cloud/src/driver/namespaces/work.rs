@@ -1,4 +1,4 @@
-//! One pass: from what should be to what is.
+//! One pass: brings the host to the topology.
 //!
 //! Everything is compared with what exists, by names that follow from ids; nothing that an earlier pass remembers is
 //! needed, it only saves work. One failing thing does not keep the others from being made or removed: failures are
@@ -23,14 +23,14 @@ use super::settings::Settings;
 use crate::driver::Event;
 use crate::topology::Topology;
 
-/// What is kept between passes.
-pub(super) struct Kept {
+/// What is memory between passes.
+pub(super) struct DriverMemory {
     pub(super) services: Services,
     /// Rules by namespace: the kernel's number of the namespace, and the text.
     pub(super) rules: BTreeMap<PathBuf, (u64, String)>,
-    /// What should have been the last time.
+    /// The topology of the last pass.
     pub(super) before: Option<Topology>,
-    /// What was last said of each server.
+    /// The last event of each server.
     pub(super) said: BTreeMap<Uuid, Event>,
     /// Servers whose machines have all they need.
     pub(super) prepared: BTreeSet<Uuid>,
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     pub(super) failed: BTreeSet<Uuid>,
 }
 
-impl Kept {
+impl DriverMemory {
     pub(super) fn new() -> Self {
         Self {
             services: Services::new(),
@@ -61,7 +61,7 @@ pub(super) struct Work<'a> {
     pub(super) conntrack: &'a Conntrack,
     pub(super) runtime: &'a Handle,
     pub(super) events: &'a UnboundedSender<Event>,
-    pub(super) kept: &'a mut Kept,
+    pub(super) memory: &'a mut DriverMemory,
 }
 
 impl Work<'_> {
@@ -69,7 +69,7 @@ impl Work<'_> {
     pub(super) fn run(&mut self) -> std::result::Result<(), String> {
         let topology = self.topology;
         let mut failures = Failures::default();
-        self.kept.services.tell(topology);
+        self.memory.services.tell(topology);
         self.remove_servers(&mut failures);
         let mut broken = BTreeSet::new();
         for (id, network) in &topology.networks {
@@ -88,13 +88,13 @@ impl Work<'_> {
                 failures.note(&format!("server {id}"), self.ensure_server(*id, server));
             }
         }
-        self.kept.before = Some(topology.clone());
+        self.memory.before = Some(topology.clone());
         failures.result()
     }
 
-    /// Removes machines of servers that are not wanted, and says of every such server that it is gone.
+    /// Removes machines of servers that are not wanted, and sends `Gone` for every such server.
     fn remove_servers(&mut self, failures: &mut Failures) {
-        let mut unwanted: BTreeSet<Uuid> = self.kept.said.keys().copied().collect();
+        let mut unwanted: BTreeSet<Uuid> = self.memory.said.keys().copied().collect();
         match self.environment.machines() {
             Ok(machines) => {
                 unwanted.extend(machines.iter().filter_map(|status| match names::meaning(&status.name) {
@@ -113,7 +113,7 @@ impl Work<'_> {
     }
 
     fn remove_namespaces(&mut self, failures: &mut Failures) {
-        let mut unwanted: BTreeSet<Uuid> = self.kept.services.networks().into_iter().collect();
+        let mut unwanted: BTreeSet<Uuid> = self.memory.services.networks().into_iter().collect();
         let names = self.environment.netns_names().unwrap_or_else(|error| {
             failures.note("namespaces", Err(error));
             Vec::new()
@@ -135,12 +135,12 @@ impl Work<'_> {
         }
     }
 
-    /// Says something that was not said before.
+    /// Sends an event that was not sent before.
     pub(super) fn say(&mut self, id: Uuid, event: Event) {
-        if self.kept.said.get(&id) != Some(&event) {
+        if self.memory.said.get(&id) != Some(&event) {
             // Nobody listens any more: then nobody misses it.
             let _ = self.events.send(event.clone());
-            self.kept.said.insert(id, event);
+            self.memory.said.insert(id, event);
         }
     }
 }

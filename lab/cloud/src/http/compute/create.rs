@@ -43,7 +43,7 @@ pub(super) fn read(call: &Call<'_>, version: Version) -> Result<NewServer, Refus
         key_name: attributes.text("key_name")?,
         zone: attributes.text("availability_zone")?,
         group: hints.as_ref().and_then(|hints| hints["group"].as_str()).map(ToOwned::to_owned),
-        doom: call.doom.clone(),
+        fails_with: call.fail_server.clone(),
     };
     let count = attributes.number::<u32>("min_count")?.max(attributes.number::<u32>("max_count")?);
     if count.is_some_and(|count| count > 1) {

@@ -1,4 +1,4 @@
-//! What a server is told about itself: on its config drive and by the metadata service, in OpenStack's words.
+//! A server's metadata, on its config drive and from the metadata service, in OpenStack's format.
 
 mod answer;
 mod service;

@@ -1,7 +1,6 @@
 //! The metadata service at 169.254.169.254: one socket in each network's namespace, served by our process.
 //!
-//! The socket and its connections keep the namespace alive, so whoever removes a network first ends its service and
-//! waits for that.
+//! The socket and its connections keep the namespace alive, so a network is removed only after its service has ended.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,7 +25,7 @@ use crate::topology::Topology;
 
 /// Where every machine of every cloud looks.
 pub(in super::super) const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
-/// Nobody takes longer to ask or to read an answer.
+/// Time limit of a request and of reading an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An earlier driver's socket is closed a moment after the driver is gone.
 const ATTEMPTS: u32 = 40;

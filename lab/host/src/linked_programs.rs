@@ -15,12 +15,12 @@ use crate::link;
 
 /// Where an environment keeps them.
 #[derive(Debug, Clone)]
-pub struct Programs<'a> {
+pub struct LinkedPrograms<'a> {
     cache: &'a Cache,
     directory: PathBuf,
 }
 
-impl<'a> Programs<'a> {
+impl<'a> LinkedPrograms<'a> {
     /// Those of the cache, kept in this directory.
     pub fn new(cache: &'a Cache, directory: impl Into<PathBuf>) -> Self {
         Self { cache, directory: directory.into() }
@@ -81,7 +81,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("cache"));
         let program = program(&cache, "set-v1-0123456789ab/bin/kubelet");
-        let programs = Programs::new(&cache, directory.path().join("cloud/programs"));
+        let programs = LinkedPrograms::new(&cache, directory.path().join("cloud/programs"));
         let kept = programs.keep(&program).unwrap();
         assert_eq!(kept, programs.directory.join("set-v1-0123456789ab/bin/kubelet"));
         fs::remove_dir_all(cache.root()).unwrap();
@@ -95,7 +95,7 @@ mod tests {
     fn sets_that_nobody_uses_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("cache"));
-        let programs = Programs::new(&cache, directory.path().join("kept"));
+        let programs = LinkedPrograms::new(&cache, directory.path().join("kept"));
         programs.forget_others(std::iter::empty()).unwrap();
         let old = programs.keep(&program(&cache, "set-v1-0123456789ab/bin/kubelet")).unwrap();
         let bridge = program(&cache, "plugins-v1-0123456789ab/bin/bridge");

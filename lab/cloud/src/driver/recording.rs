@@ -1,4 +1,4 @@
-//! A driver without machines: it says what a real one would say. For tests and for trying the API.
+//! A driver without machines: it sends the events that a real one would send. For tests and for trying the API.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,21 +9,21 @@ use uuid::Uuid;
 use super::{Driver, Event};
 use crate::topology::Topology;
 
-/// Says that servers run as soon as it hears of them.
+/// Reports servers as running as soon as they are in the topology.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct RecordingDriver {
     /// Whether each server that was seen should run.
     seen: Mutex<BTreeMap<Uuid, bool>>,
 }
 
-impl Record {
+impl RecordingDriver {
     /// Servers run at once.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Driver for Record {
+impl Driver for RecordingDriver {
     async fn realise(&self, topology: &Topology, events: &UnboundedSender<Event>) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed channel means that nobody listens any more.

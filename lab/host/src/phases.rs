@@ -1,4 +1,4 @@
-//! Running steps: telling who listens, and turning a failure into one that says where it happened and what helps.
+//! Runs phases: reports their progress, and adds the phase, the log and the likely fix to an error.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result, StepError};
+use crate::error::{Error, PhaseError, Result};
 use crate::lock;
 use crate::one_host::OneHost;
-use crate::progress::{Progress, Step};
+use crate::progress::{Phase, Progress};
 
-/// What came of a step.
+/// What came of a phase.
 pub(crate) struct Done<T> {
     pub(crate) value: T,
-    /// A few words for people.
+    /// A short message for users.
     pub(crate) outcome: String,
     /// Whether anything was made or changed.
     pub(crate) changed: bool,
@@ -26,42 +26,46 @@ impl<T> Done<T> {
     }
 }
 
-/// Runs steps and remembers whether one changed something.
+/// Runs phases and remembers whether one changed something.
 pub(crate) struct Runner {
     progress: Arc<dyn Progress>,
-    /// Where to read more, by step.
-    log: Box<dyn Fn(Step) -> Option<PathBuf> + Send + Sync>,
+    /// Where to read more, by phase.
+    log: Box<dyn Fn(Phase) -> Option<PathBuf> + Send + Sync>,
     changed: AtomicBool,
 }
 
 impl Runner {
     pub(crate) fn new(
         progress: Arc<dyn Progress>,
-        log: impl Fn(Step) -> Option<PathBuf> + Send + Sync + 'static,
+        log: impl Fn(Phase) -> Option<PathBuf> + Send + Sync + 'static,
     ) -> Self {
         Self { progress, log: Box::new(log), changed: AtomicBool::new(false) }
     }
 
-    /// Whether a step so far changed something.
+    /// Whether a phase so far changed something.
     pub(crate) fn has_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Runs a step. Several may run side by side.
-    pub(crate) async fn run<T>(&self, step: Step, work: impl Future<Output = Result<Done<T>>>) -> Result<T> {
+    /// Runs a phase. Several may run side by side.
+    pub(crate) async fn run<T>(
+        &self,
+        phase: Phase,
+        work: impl Future<Output = Result<Done<T>>>,
+    ) -> Result<T> {
         let started = Instant::now();
-        self.progress.started(step);
+        self.progress.started(phase);
         match work.await {
             Ok(done) => {
                 self.changed.fetch_or(done.changed, Ordering::Relaxed);
-                self.progress.done(step, started.elapsed(), &done.outcome);
+                self.progress.done(phase, started.elapsed(), &done.outcome);
                 Ok(done.value)
             }
             Err(cause) => {
                 let fix = cause.likely_fix();
-                let log = (self.log)(step).filter(|path| path.exists());
-                let error = Error::Step(Box::new(StepError { step, cause, log, fix }));
-                self.progress.failed(step, started.elapsed(), &error);
+                let log = (self.log)(phase).filter(|path| path.exists());
+                let error = Error::Phase(Box::new(PhaseError { phase, cause, log, fix }));
+                self.progress.failed(phase, started.elapsed(), &error);
                 Err(error)
             }
         }
@@ -72,7 +76,7 @@ impl Runner {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl OneHost {
-    /// Makes sure that nobody else changes the environment, as long as the value lives.
+    /// Makes sure that no other process changes the environment, as long as the value lives.
     pub(crate) async fn lock(&self) -> Result<Done<File>> {
         let directory = self.layout.directory().to_owned();
         let lock = blocking(move || lock::acquire(&directory, PATIENCE)).await?;
@@ -88,7 +92,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Error::Program { program: "a step".to_owned(), message: error.to_string() }),
+            Err(error) => Err(Error::Program { program: "a phase".to_owned(), message: error.to_string() }),
         },
     }
 }

@@ -50,7 +50,7 @@ impl Default for RenewalPolicy {
 
 /// The content of the Secret, read and checked.
 #[derive(Clone, Debug)]
-pub(super) struct Material {
+pub(super) struct WebhookCertificates {
     /// Newest first; the first one belongs to `authority`.
     trusted: Vec<Certificate>,
     authority: KeyPairPem,
@@ -58,9 +58,9 @@ pub(super) struct Material {
     serving_certificate: Certificate,
 }
 
-/// What to do about the material.
+/// What to do about the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RenewalStep {
     /// Nothing before that moment.
     WaitUntil(Timestamp),
     /// Go on when the trusted authorities have arrived everywhere.
@@ -71,7 +71,7 @@ pub(super) enum Step {
     SignServing,
 }
 
-impl Material {
+impl WebhookCertificates {
     /// Everything new. `also_trusted` are authorities that may still be in use somewhere.
     pub(super) fn create(
         intent: &Intent,
@@ -160,43 +160,47 @@ impl Material {
     }
 
     /// What comes next. `trusted` says that the authorities have arrived everywhere.
-    pub(super) fn next(&self, intent: &Intent, now: Timestamp, trusted: bool) -> Step {
+    pub(super) fn next(&self, intent: &Intent, now: Timestamp, trusted: bool) -> RenewalStep {
         let Some(newest) = self.newest() else {
-            return Step::AddAuthority;
+            return RenewalStep::AddAuthority;
         };
         let serving = &self.serving_certificate;
         let serving_is_useless = !serving.is_valid_at(now) || serving.difference_from(intent).is_some();
         if !serving.is_signed_by(newest) {
             // A certificate that nobody accepts has nothing to lose by an early change.
-            return if trusted || serving_is_useless { Step::SignServing } else { Step::AwaitTrust };
+            return if trusted || serving_is_useless {
+                RenewalStep::SignServing
+            } else {
+                RenewalStep::AwaitTrust
+            };
         }
         if newest.renew_at() <= now {
-            return Step::AddAuthority;
+            return RenewalStep::AddAuthority;
         }
         if serving_is_useless || serving.renew_at() <= now {
-            return Step::SignServing;
+            return RenewalStep::SignServing;
         }
-        Step::WaitUntil(newest.renew_at().min(serving.renew_at()))
+        RenewalStep::WaitUntil(newest.renew_at().min(serving.renew_at()))
     }
 
-    /// The material after a step; waiting changes nothing.
+    /// The certificates after a step; waiting changes nothing.
     pub(super) fn after(
         &self,
-        step: Step,
+        step: RenewalStep,
         intent: &Intent,
         policy: &RenewalPolicy,
         now: Timestamp,
     ) -> Result<Self, Error> {
         let mut next = self.clone();
         match step {
-            Step::WaitUntil(_) | Step::AwaitTrust => {}
-            Step::AddAuthority => {
+            RenewalStep::WaitUntil(_) | RenewalStep::AwaitTrust => {}
+            RenewalStep::AddAuthority => {
                 let authority = new_authority(policy, now)?;
                 next.trusted.retain(|old| old.is_valid_at(now) && self.serving_certificate.is_signed_by(old));
                 next.trusted.insert(0, authority.certificate().clone());
                 next.authority = authority.pair().clone();
             }
-            Step::SignServing => {
+            RenewalStep::SignServing => {
                 let authority = Authority::from_pem(&self.authority.certificate, &self.authority.key)?;
                 next.serving = issue(&authority, intent, now)?;
                 next.serving_certificate = Certificate::parse(&next.serving.certificate)?;
@@ -215,5 +219,5 @@ fn new_authority(policy: &RenewalPolicy, now: Timestamp) -> Result<Authority, Er
 }
 
 #[cfg(test)]
-#[path = "material_tests.rs"]
+#[path = "certificates_tests.rs"]
 mod tests;
