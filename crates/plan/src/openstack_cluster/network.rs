@@ -72,7 +72,13 @@ fn managed(draft: &mut Draft<'_>, facts: &CloudFacts, external: Option<&Network>
     let Some(given) = draft.observed.object.spec.managed_subnets.first() else { return };
     let wanted = match wanted_subnet(given) {
         Ok(wanted) => wanted,
-        Err(why) => return draft.broken(cloud::INVALID_SPECIFICATION.about(network_ready::TYPE), "spec.managedSubnets", why),
+        Err(why) => {
+            return draft.broken(
+                cloud::INVALID_SPECIFICATION.about(network_ready::TYPE),
+                "spec.managedSubnets",
+                why,
+            );
+        }
     };
     let Some(network) = managed_network(draft, facts) else { return };
     let Some(subnet) = managed_subnet(draft, facts, &network, wanted) else { return };
@@ -238,7 +244,11 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkSte
         match given.map(|text| read(&field, text)).transpose() {
             Ok(fixed) => gateway_addresses.push((subnet.0.clone(), fixed)),
             Err(why) => {
-                draft.broken(cloud::INVALID_SPECIFICATION.about(router_ready::TYPE), "spec.externalRouterIPs", why);
+                draft.broken(
+                    cloud::INVALID_SPECIFICATION.about(router_ready::TYPE),
+                    "spec.externalRouterIPs",
+                    why,
+                );
                 return None;
             }
         }
