@@ -21,6 +21,9 @@ use crate::{Algorithm, Error, Intent, PrivateKeyPem, Usage};
 /// PEM bodies are broken after this many characters (RFC 7468).
 const PEM_LINE_LENGTH: usize = 64;
 
+/// A certificate is renewed in this last part of its validity: the last third.
+const RENEWED_IN_LAST: i32 = 3;
+
 /// Who a certificate speaks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
@@ -184,7 +187,7 @@ impl Certificate {
     pub fn renew_at(&self) -> Timestamp {
         let validity = self.not_before.duration_until(self.not_after);
         // The end is representable and the renewal lies before it.
-        self.not_after.checked_sub(validity / 3).unwrap_or(self.not_before)
+        self.not_after.checked_sub(validity / RENEWED_IN_LAST).unwrap_or(self.not_before)
     }
 
     /// Time left until it expires; negative after that.

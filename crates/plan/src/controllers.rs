@@ -196,6 +196,26 @@ fn by_name(name: &str) -> Result<Controller, SelectionError> {
 mod tests {
     use super::*;
 
+    /// The compiler knows the variants, but not whether the list has all of them.
+    #[test]
+    fn every_controller_is_in_the_list() {
+        let next = |controller| match controller {
+            Controller::HostedControlPlane => Some(Controller::Cluster),
+            Controller::Cluster => Some(Controller::Machine),
+            Controller::Machine => Some(Controller::MachineSet),
+            Controller::MachineSet => Some(Controller::MachineDeployment),
+            Controller::MachineDeployment => Some(Controller::MachineHealthCheck),
+            Controller::MachineHealthCheck => Some(Controller::ClusterResourceSet),
+            Controller::ClusterResourceSet => Some(Controller::KubeadmBootstrap),
+            Controller::KubeadmBootstrap => Some(Controller::OpenStackCluster),
+            Controller::OpenStackCluster => Some(Controller::OpenStackMachine),
+            Controller::OpenStackMachine => None,
+        };
+        let all: Vec<_> =
+            std::iter::successors(Some(Controller::HostedControlPlane), |last| next(*last)).collect();
+        assert_eq!(all, Controller::ALL);
+    }
+
     #[test]
     fn a_selection_is_read_as_people_write_it() {
         let read = |text: &str| text.parse::<Selection>().map(|selection| selection.to_string());

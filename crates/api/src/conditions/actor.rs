@@ -36,7 +36,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Hangar => "Hangar",
-            Self::ClusterOwner => "the owner of the cluster",
+            Self::ClusterOwner => "the cluster owner",
             Self::Operator => "the operator of the management cluster",
             Self::Cloud => "the cloud",
             Self::Controller(name) => name,

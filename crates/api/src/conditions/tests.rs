@@ -69,7 +69,7 @@ fn messages_name_the_actor_and_what_is_waited_for() {
         ),
         (
             Waiting::new(Actor::ClusterOwner, "a lower version"),
-            "waiting for a lower version (the owner of the cluster must act)",
+            "waiting for a lower version (the cluster owner must act)",
         ),
         (waiting(), "waiting for an address (the load balancer controller must act)"),
     ];

@@ -328,6 +328,14 @@ mod tests {
         assert!(facts.annotations().values().all(|note| !note.contains("PRIVATE")));
     }
 
+    /// Plans cannot import the crate of certificates, so the rule is written in both.
+    #[test]
+    fn plans_renew_when_certificates_say_that_renewal_is_due() {
+        let (data, facts) = made(&Content::Authority(asked(Usage::Authority)), None);
+        let certificate = Certificate::parse(&data[keys::CERTIFICATE]).unwrap();
+        assert_eq!(facts.renew_at(), Some(certificate.renew_at()));
+    }
+
     #[test]
     fn a_certificate_is_what_was_asked_for_and_names_its_issuer() {
         let (authority, issuer) = authority();

@@ -8,10 +8,10 @@ use super::{catalogue, shared};
 
 const HEAD: &str = "# Conditions
 
-What conditions the controllers write, and with which reasons. What to do about them:
+The conditions that the controllers write, with their reasons. What to do about them:
 [Troubleshooting](../troubleshooting.md). Generated from `crates/plan/src/*/conditions.rs`.
 
-Of several who may act the message of the condition names the one who must.
+Where several are listed, the message of the condition names the one who must act.
 ";
 
 /// The page.
@@ -29,15 +29,14 @@ fn section<'a>(page: &mut String, title: &str, types: impl Iterator<Item = &'a C
     let _ = writeln!(page, "\n## {title}");
     for condition in types {
         let good = if condition.polarity == Polarity::Positive { "True" } else { "False" };
-        let origin = match condition.origin {
-            Origin::Own => String::new(),
-            Origin::Merged => {
-                let name = condition.name;
-                format!(" Besides the reasons below it has `{name}`, `Not{name}` and `{name}Unknown`.")
-            }
-            Origin::Mirrored => " Besides the reasons below it has those of what it repeats.".to_owned(),
-        };
         let (name, means) = (condition.name, condition.means.trim());
+        let others = match condition.origin {
+            Origin::Own => None,
+            Origin::Merged => Some(format!("the reasons `{name}`, `Not{name}` and `{name}Unknown`")),
+            Origin::Mirrored => Some("the reasons of the condition that it mirrors".to_owned()),
+        };
+        let has = if condition.declared().next().is_some() { "can also have" } else { "has" };
+        let origin = others.map(|others| format!(" It {has} {others}.")).unwrap_or_default();
         let _ = writeln!(page, "\n### {name}\n\n{means} {good} is good.{origin}");
         let reasons: Vec<String> = condition
             .declared()

@@ -18,10 +18,10 @@ use crate::referred::Referred;
 const SHOWN: usize = 3;
 
 conditions! {
-    /// Whether somebody stopped reconciliation.
+    /// Whether reconciliation is paused.
     paused = "Paused", Negative, Own {
-        good NOT_PAUSED = "NotPaused": "It is reconciled.";
-        bad PAUSED = "Paused" [OWNER]: "The Cluster or the object is paused: nothing is changed, deletion waits as well.";
+        good NOT_PAUSED = "NotPaused": "The object is reconciled.";
+        bad PAUSED = "Paused" [OWNER]: "The Cluster or the object is paused: nothing is changed or deleted.";
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) mod reads {
     super::super::reasons! {
         "", Positive;
         unknown NOT_READABLE = "NotReadable" [OPERATOR, HANGAR]:
-            "An object, a list or a CRD could not be read; the message says why. Nothing is created or deleted from it.";
+            "An object, a list or a CRD could not be read; the message says why. Until it can be read, nothing is created or deleted.";
     }
 }
 
@@ -38,12 +38,12 @@ pub(crate) mod reads {
 pub(crate) mod references {
     super::super::reasons! {
         "", Positive;
-        good READY = "Ready": "The object says that it is ready.";
-        bad NOT_READY = "NotReady" [ITS_CONTROLLER]: "The object is not ready and does not say why.";
-        bad DOES_NOT_EXIST = "DoesNotExist" [OWNER, HANGAR]: "The reference leads to no object.";
-        bad DELETED = "Deleted" [OWNER, HANGAR]: "The object was there and is gone.";
+        good READY = "Ready": "The object reports that it is ready.";
+        bad NOT_READY = "NotReady" [ITS_CONTROLLER]: "The object is not ready and does not report why.";
+        bad DOES_NOT_EXIST = "DoesNotExist" [OWNER, HANGAR]: "The referenced object does not exist.";
+        bad DELETED = "Deleted" [OWNER, HANGAR]: "The referenced object existed and was deleted.";
         bad OWNED_BY_ANOTHER = "OwnedByAnother" [OWNER]:
-            "Another owner has that object; it is neither used nor deleted.";
+            "Another owner, such as another Cluster or Machine, has the object; it is neither used nor deleted.";
     }
 }
 

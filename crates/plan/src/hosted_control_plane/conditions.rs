@@ -3,12 +3,12 @@
 use crate::conditions::{conditions, shared};
 
 conditions! {
-    /// Whether the API server serves.
+    /// Whether the control plane can be used.
     available = "Available", Positive, Own {
         good AVAILABLE = "Available": "An API server is ready, etcd has a quorum, and the endpoint is known.";
         bad NO_API_SERVER = "NoAPIServer" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer etcd members are ready than half plus one.";
-        bad NO_ENDPOINT = "NoEndpoint" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "It serves, but nobody knows where.";
+        bad NO_ENDPOINT = "NoEndpoint" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "API servers are ready, but no endpoint is known.";
         ..nothing_done;
         ..not_rendered;
         ..shared::reads;
@@ -17,74 +17,74 @@ conditions! {
     /// Whether the control plane is complete: a summary of CertificatesValid, EtcdClusterHealthy, APIServerReady,
     /// ControllersReady and EndpointReady.
     ready = "Ready", Positive, Merged {
-        bad OBJECT_REFUSED = "ObjectRefused" [OPERATOR]: "The management cluster refused an object; its message follows.";
+        bad OBJECT_REFUSED = "ObjectRefused" [OPERATOR]: "The management cluster refused an object; the condition repeats its message.";
         ..nothing_done;
         ..not_rendered;
     }
 
     /// Whether the specification can be rendered.
     specification_valid = "SpecificationValid", Positive, Own {
-        good VALID = "Valid": "It can be rendered.";
+        good VALID = "Valid": "The specification can be rendered.";
         ..not_rendered;
     }
 
-    /// Whether every setting has an effect. Only there where one has none.
+    /// Whether every setting has an effect. Exists only if a setting has none.
     settings_effective = "SettingsEffective", Positive, Own {
-        bad NOT_BUILT = "NotBuilt" [OWNER]: "Fields are accepted and do nothing yet; they are named.";
+        bad NOT_BUILT = "NotBuilt" [OWNER]: "Some fields are accepted but have no effect yet; the message names them.";
     }
 
-    /// Whether all keys and certificates are there and valid.
+    /// Whether all keys and certificates exist and are valid.
     certificates_valid = "CertificatesValid", Positive, Own {
-        good VALID = "Valid": "They are there and valid.";
-        bad NAME_TAKEN = "NameTaken" [OWNER]: "A Secret of that name belongs to something else.";
-        bad UNUSABLE = "Unusable" [OWNER]: "A Secret that was brought cannot be used; it is named, with what is wrong.";
-        bad EXPIRED = "Expired" [OPERATOR]: "An authority has ended, and everything that it signed.";
-        bad MINTING = "Minting" [HANGAR]: "Keys are being made; what failed last is added.";
+        good VALID = "Valid": "All keys and certificates exist and are valid.";
+        bad NAME_TAKEN = "NameTaken" [OWNER]: "A Secret with a required name belongs to another owner.";
+        bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created cannot be used; the message names it and the error.";
+        bad EXPIRED = "Expired" [OPERATOR]: "A certificate authority has expired, and with it every certificate that it signed.";
+        bad MINTING = "Minting" [HANGAR]: "Hangar is creating keys. The message includes the last failure, if any.";
         ..shared::reads;
     }
 
     /// Whether etcd has a quorum.
     etcd_cluster_healthy = "EtcdClusterHealthy", Positive, Own {
         good ALL_READY = "AllReady": "All members are ready.";
-        good QUORUM = "Quorum": "It serves, but a member is not ready.";
-        bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet is not there yet.";
+        good QUORUM = "Quorum": "etcd has a quorum, but a member is not ready.";
+        bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer members are ready than half plus one.";
         ..shared::reads;
     }
 
-    /// Whether API servers serve.
+    /// Whether API servers are ready.
     api_server_ready = "APIServerReady", Positive, Own {
-        good ALL_READY = "AllReady": "All API servers are ready and of the current template.";
-        good SOME_READY = "SomeReady": "Some serve, but not all are as they should be.";
-        bad NOT_CREATED = "NotCreated" [HANGAR, MANAGEMENT_CLUSTER]: "The Deployment waits for keys, or for the first etcd pod to start.";
+        good ALL_READY = "AllReady": "All API servers are ready and have the current template.";
+        good SOME_READY = "SomeReady": "At least one API server is ready, but some are not ready or have an older template.";
+        bad NOT_CREATED = "NotCreated" [HANGAR, MANAGEMENT_CLUSTER]: "The Deployment does not exist yet: Hangar waits for keys, or for the first etcd pod to start.";
         bad NONE_READY = "NoneReady" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         ..shared::reads;
     }
 
-    /// Whether the controller manager and the scheduler are at work.
+    /// Whether the controller manager and the scheduler are ready.
     controllers_ready = "ControllersReady", Positive, Own {
         good READY = "Ready": "Both are ready.";
         bad NOT_READY = "NotReady" [MANAGEMENT_CLUSTER, HANGAR]: "The controller manager or the scheduler is not ready.";
         ..shared::reads;
     }
 
-    /// Whether the API server has an endpoint that everybody agrees on.
+    /// Whether the API server has one endpoint, on which all objects agree.
     endpoint_ready = "EndpointReady", Positive, Own {
-        good PUBLISHED = "Published": "The endpoint is known and written.";
-        bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "There is no address yet.";
+        good PUBLISHED = "Published": "The endpoint is known and was written to the objects that need it.";
+        bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "The endpoint has no address yet.";
         bad EXPOSURE_NOT_BUILT = "ExposureNotBuilt" [OWNER, HANGAR]: "exposure.type is Gateway, which is not built yet.";
-        bad NOT_PUBLISHED = "NotPublished" [OPERATOR]: "The infrastructure object did not take the endpoint; the message follows.";
+        bad NOT_PUBLISHED = "NotPublished" [OPERATOR]: "The infrastructure object refused the endpoint; the condition repeats its message.";
         bad CONFLICT = "Conflict" [OWNER]: "The infrastructure or the Cluster names another endpoint.";
         bad ADDRESS_CHANGED = "AddressChanged" [OPERATOR]: "The load balancer lost the published address.";
     }
 
     /// Whether the tenant has everything that nodes need.
     workload_ready = "WorkloadReady", Positive, Own {
-        good APPLIED = "Applied": "Everything is there.";
+        good APPLIED = "Applied": "All objects exist in the tenant.";
         unknown NOT_REACHED = "NotReached" [HANGAR]: "The tenant's API server does not answer to Hangar.";
-        bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "Objects of the tenant need an address that is not known yet.";
-        bad NAME_TAKEN = "NameTaken" [OWNER]: "An object of that name in the tenant belongs to something else.";
-        bad APPLYING = "Applying" [HANGAR]: "Objects are being written; what failed last is added.";
+        bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "Objects in the tenant need an address that is not known yet.";
+        bad NAME_TAKEN = "NameTaken" [OWNER]: "An object with a required name in the tenant belongs to another owner.";
+        bad APPLYING = "Applying" [HANGAR]: "Hangar is writing objects. The message includes the last failure, if any.";
     }
 
     /// Whether API servers are being replaced.
@@ -95,22 +95,22 @@ conditions! {
 
     /// Whether there are fewer API servers than wanted.
     scaling_up = "ScalingUp", Negative, Own {
-        good NOT_SCALING_UP = "NotScalingUp": "None is missing.";
+        good NOT_SCALING_UP = "NotScalingUp": "There are enough API servers.";
         bad SCALING_UP = "ScalingUp" [MANAGEMENT_CLUSTER]: "API servers are being added.";
     }
 
     /// Whether there are more API servers than wanted.
     scaling_down = "ScalingDown", Negative, Own {
-        good NOT_SCALING_DOWN = "NotScalingDown": "There are not too many.";
+        good NOT_SCALING_DOWN = "NotScalingDown": "There are no surplus API servers.";
         bad SCALING_DOWN = "ScalingDown" [MANAGEMENT_CLUSTER]: "API servers are being removed.";
     }
 
     /// Whether the control plane is being deleted.
     deleting = "Deleting", Negative, Own {
-        good NOT_DELETING = "NotDeleting": "It stays.";
-        bad DELETING = "Deleting" [MANAGEMENT_CLUSTER, HANGAR, OPERATOR]: "It waits for the object that the message names.";
-        bad RELEASING = "Releasing" [HANGAR]: "Only Hangar's finalizer is left.";
-        bad RELEASED = "Released" [MANAGEMENT_CLUSTER]: "Finalizers of others are left.";
+        good NOT_DELETING = "NotDeleting": "The control plane is not being deleted.";
+        bad DELETING = "Deleting" [MANAGEMENT_CLUSTER, HANGAR, OPERATOR]: "Hangar waits until the object that the message names is deleted.";
+        bad RELEASING = "Releasing" [HANGAR]: "Everything else is deleted; Hangar is about to remove its finalizer.";
+        bad RELEASED = "Released" [MANAGEMENT_CLUSTER]: "Hangar has removed its finalizer; other finalizers remain.";
     }
 }
 
@@ -118,8 +118,8 @@ conditions! {
 pub(crate) mod not_rendered {
     crate::conditions::reasons! {
         "", Positive;
-        bad INVALID = "Invalid" [OWNER]: "The specification, or ranges of the Cluster, cannot be rendered; every field is named. What runs already is left alone.";
-        bad NEWER_EPOCH = "NewerEpoch" [OPERATOR]: "A newer Hangar rendered it.";
+        bad INVALID = "Invalid" [OWNER]: "The specification, or an address range of the Cluster, is invalid; the message names every such field. What runs already is not changed.";
+        bad NEWER_EPOCH = "NewerEpoch" [OPERATOR]: "A newer version of Hangar rendered this control plane.";
     }
 }
 
@@ -127,9 +127,9 @@ pub(crate) mod not_rendered {
 pub(crate) mod nothing_done {
     crate::conditions::reasons! {
         "", Positive;
-        bad NO_OWNER = "NoOwner" [OWNER]: "No Cluster refers to it.";
-        bad NOT_REFERENCED = "NotReferenced" [OWNER]: "The Cluster refers to another object: this is a copy, and does nothing.";
-        bad NOT_CLAIMED = "NotClaimed" [HANGAR]: "Finalizer and epoch are being written.";
-        bad DELETING = "Deleting" [HANGAR]: "It is being deleted.";
+        bad NO_OWNER = "NoOwner" [OWNER]: "No Cluster refers to this object.";
+        bad NOT_REFERENCED = "NotReferenced" [OWNER]: "The Cluster refers to another object: this one is a copy, and nothing is done for it.";
+        bad NOT_CLAIMED = "NotClaimed" [HANGAR]: "Hangar is about to write the finalizer and the epoch.";
+        bad DELETING = "Deleting" [HANGAR]: "The control plane is being deleted.";
     }
 }

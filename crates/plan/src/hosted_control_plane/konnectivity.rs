@@ -59,6 +59,9 @@ pub(super) fn egress(Epoch::One: Epoch) -> Value {
     })
 }
 
+/// Their default is 4, at which an agent logs every packet: thousands of lines a minute under load.
+const LOG_LEVEL: (&str, &str) = ("v", "1");
+
 pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
     let files = Files::new()
         .authority(validated, Material::ClusterAuthority, "ca.crt")
@@ -91,7 +94,7 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
             ("server-port", text("0")),
             ("uds-name", text(SOCKET)),
         ],
-        [],
+        [LOG_LEVEL],
     );
     let repository = "kas-network-proxy/proxy-server";
     let sleep = SleepAction { seconds: SLEEP_SECONDS };
@@ -202,6 +205,7 @@ fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Con
             ("keepalive-time", "35s"),
             ("sync-interval", "500ms"),
             ("sync-interval-cap", "2s"),
+            LOG_LEVEL,
         ],
     );
     let repository = "kas-network-proxy/proxy-agent";

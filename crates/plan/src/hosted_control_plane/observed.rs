@@ -21,6 +21,9 @@ use crate::flow::{Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
 use crate::referred;
 
+/// A certificate is renewed in this last part of its validity: the last third.
+const RENEWED_IN_LAST: i32 = 3;
+
 /// Everything one plan of a hosted control plane is made from. What another owner manages counts as absent: it has one
 /// of our names, is never changed and never deleted.
 #[derive(Clone, Debug)]
@@ -203,10 +206,11 @@ impl SecretFacts {
         .collect()
     }
 
-    /// When it should be replaced: after two thirds of its validity, which leaves the last third for retries.
+    /// When it should be replaced: after two thirds of its validity, which leaves the last third for retries. As
+    /// `hangar_pki::Certificate::renew_at`, which this crate cannot import; a test of `operator` compares them.
     pub fn renew_at(&self) -> Option<Timestamp> {
         let (start, end) = (self.not_before?, self.not_after?);
-        end.checked_sub(start.duration_until(end) / 3).ok()
+        end.checked_sub(start.duration_until(end) / RENEWED_IN_LAST).ok()
     }
 
     /// Whether it is past its validity.

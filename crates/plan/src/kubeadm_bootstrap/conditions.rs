@@ -3,30 +3,30 @@
 use crate::conditions::{conditions, shared};
 
 conditions! {
-    /// Whether the data can be used: a summary of the conditions below.
+    /// Whether the bootstrap data can be used: a summary of the conditions below.
     ready = "Ready", Positive, Merged {}
 
-    /// Whether the Secret with the data is there.
+    /// Whether the Secret with the bootstrap data exists.
     data_secret_available = "DataSecretAvailable", Positive, Own {
-        good AVAILABLE = "Available": "The Secret is there.";
+        good AVAILABLE = "Available": "The Secret exists.";
         bad WAITING_FOR_MACHINE = "WaitingForMachine" [MACHINES]: "No Machine uses this configuration.";
         bad WAITING_FOR_CLUSTER = "WaitingForCluster" [OWNER]: "The Cluster that the label names does not exist.";
         bad WAITING_FOR_INFRASTRUCTURE = "WaitingForClusterInfrastructure" [INFRASTRUCTURE]: "The infrastructure of the Cluster is not provisioned.";
-        bad WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized" [CONTROL_PLANE]: "No API server has served yet.";
+        bad WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized" [CONTROL_PLANE]: "The control plane has not accepted requests yet.";
         bad WAITING_FOR_ENDPOINT = "WaitingForControlPlaneEndpoint" [CONTROL_PLANE]: "The Cluster has no endpoint yet.";
-        bad WAITING_FOR_SECRET = "WaitingForSecret" [OWNER]: "A Secret that files or users name has no such key.";
-        bad SECRET_NAME_TAKEN = "SecretNameTaken" [OWNER]: "The Secret with the name of the KubeadmConfig belongs to something else.";
-        bad UNSUPPORTED_CONFIGURATION = "UnsupportedConfiguration" [OWNER]: "Fields cannot be honoured; they are named.";
-        bad CONTROL_PLANE_UNREACHABLE = "ControlPlaneUnreachable" [CONTROL_PLANE]: "The API server does not answer, so that no token can be made.";
-        bad CREATING_TOKEN = "CreatingToken" [HANGAR]: "The bootstrap token is being made; what failed last is added.";
-        bad CREATING_DATA_SECRET = "CreatingDataSecret" [HANGAR]: "The Secret is being made; what failed last is added.";
+        bad WAITING_FOR_SECRET = "WaitingForSecret" [OWNER]: "A Secret that files or users refer to does not exist, or lacks the key.";
+        bad SECRET_NAME_TAKEN = "SecretNameTaken" [OWNER]: "The Secret with the name of the KubeadmConfig belongs to another owner.";
+        bad UNSUPPORTED_CONFIGURATION = "UnsupportedConfiguration" [OWNER]: "Some fields are not supported; the message names them.";
+        bad CONTROL_PLANE_UNREACHABLE = "ControlPlaneUnreachable" [CONTROL_PLANE]: "The API server does not answer, so no token can be created.";
+        bad CREATING_TOKEN = "CreatingToken" [HANGAR]: "Hangar is creating the bootstrap token. The message includes the last failure, if any.";
+        bad CREATING_DATA_SECRET = "CreatingDataSecret" [HANGAR]: "Hangar is creating the Secret. The message includes the last failure, if any.";
         ..authority;
         ..shared::reads;
     }
 
-    /// Whether the certificate authority of the cluster is there.
+    /// Whether the certificate authority of the cluster exists.
     certificates_available = "CertificatesAvailable", Positive, Own {
-        good AVAILABLE = "Available": "The authority is there.";
+        good AVAILABLE = "Available": "The certificate authority exists.";
         ..authority;
     }
 }

@@ -6,33 +6,33 @@ conditions! {
     /// Whether Machines are missing.
     scaling_up = "ScalingUp", Negative, Own {
         good NOT_SCALING_UP = "NotScalingUp": "No Machine is missing.";
-        bad SCALING_UP = "ScalingUp" [HANGAR, OWNER]: "Machines are missing; the message says why none is made, where none is.";
+        bad SCALING_UP = "ScalingUp" [HANGAR, OWNER]: "Machines are missing. If none can be created, the message says why.";
         ..shared::reads;
     }
 
     /// Whether there are more Machines than wanted.
     scaling_down = "ScalingDown", Negative, Own {
-        good NOT_SCALING_DOWN = "NotScalingDown": "There are not too many Machines.";
-        bad SCALING_DOWN = "ScalingDown" [HANGAR]: "Surplus Machines are on their way out.";
+        good NOT_SCALING_DOWN = "NotScalingDown": "There are no surplus Machines.";
+        bad SCALING_DOWN = "ScalingDown" [HANGAR]: "Surplus Machines are being deleted.";
         ..shared::reads;
     }
 
-    /// Whether the Machines are ready: collected from them.
+    /// Whether the Machines are ready: merged from their Ready conditions.
     machines_ready = "MachinesReady", Positive, Merged {
         ..replicas;
         ..shared::reads;
     }
 
-    /// Whether the Machines have the current template: collected from them.
+    /// Whether the Machines have the current template: merged from their UpToDate conditions.
     machines_up_to_date = "MachinesUpToDate", Positive, Merged {
         ..replicas;
         ..shared::reads;
     }
 
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     deleting = "Deleting", Negative, Own {
-        good NOT_DELETING = "NotDeleting": "It stays.";
-        bad DELETING = "Deleting" [HANGAR]: "It waits for what it owns, then for its finalizer.";
+        good NOT_DELETING = "NotDeleting": "The object is not being deleted.";
+        bad DELETING = "Deleting" [HANGAR]: "Hangar waits until everything that the object owns is deleted, and then removes its finalizer.";
     }
 }
 

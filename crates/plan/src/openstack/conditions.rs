@@ -6,28 +6,28 @@ pub mod cloud {
 
     reasons! {
         "", Positive;
-        bad CREDENTIALS_NOT_FOUND = "CredentialsNotFound" [OWNER]: "The Secret with the credentials does not exist, or none is named.";
+        bad CREDENTIALS_NOT_FOUND = "CredentialsNotFound" [OWNER]: "The Secret with the credentials does not exist, or identityRef is not set.";
         bad CREDENTIALS_UNREADABLE = "CredentialsUnreadable" [OPERATOR]: "The Secret with the credentials cannot be read.";
-        bad CREDENTIALS_INVALID = "CredentialsInvalid" [OWNER]: "The Secret has no usable clouds.yaml, or no such cloud in it.";
+        bad CREDENTIALS_INVALID = "CredentialsInvalid" [OWNER]: "The Secret has no key clouds.yaml, the file has no such cloud, or it cannot be parsed.";
         bad INVALID_CLOUDS_YAML = "InvalidCloudsYaml" [OWNER]: "The entry of clouds.yaml cannot be used.";
-        bad UNSUPPORTED = "Unsupported" [OWNER]: "A field is given that is not built yet; it is named.";
+        bad UNSUPPORTED = "Unsupported" [OWNER]: "A field is set that is not supported yet; the message names it.";
         bad UNAUTHORIZED = "Unauthorized" [OWNER]: "Keystone refuses the credentials.";
-        bad FORBIDDEN = "Forbidden" [OWNER]: "The credentials do not allow it.";
+        bad FORBIDDEN = "Forbidden" [OWNER]: "The credentials do not allow the call.";
         bad NO_ENDPOINT = "NoEndpoint" [OWNER]: "The catalogue has no such service in this region.";
         bad CLOUD_UNREACHABLE = "CloudUnreachable" [CLOUD]: "The service cannot be reached.";
         bad CLOUD_TIMEOUT = "CloudTimeout" [CLOUD]: "The service does not answer in time.";
-        bad CLOUD_UNAVAILABLE = "CloudUnavailable" [CLOUD]: "The service says that it is not available.";
-        bad CLOUD_ERROR = "CloudError" [CLOUD]: "The service answers with an error of its own.";
-        bad RATE_LIMITED = "RateLimited" [CLOUD]: "The service wants fewer calls.";
-        bad UNEXPECTED_ANSWER = "UnexpectedAnswer" [CLOUD, OWNER]: "What answers is not the service, or not as it should.";
-        bad UNEXPECTED_STATUS = "UnexpectedStatus" [CLOUD, OWNER]: "The service answers with a status that means nothing here.";
+        bad CLOUD_UNAVAILABLE = "CloudUnavailable" [CLOUD]: "The service answers that it is not available.";
+        bad CLOUD_ERROR = "CloudError" [CLOUD]: "The service answers with an internal error.";
+        bad RATE_LIMITED = "RateLimited" [CLOUD]: "The service asks for fewer calls.";
+        bad UNEXPECTED_ANSWER = "UnexpectedAnswer" [CLOUD, OWNER]: "The answer is not one that the service gives; perhaps another program answers.";
+        bad UNEXPECTED_STATUS = "UnexpectedStatus" [CLOUD, OWNER]: "The service answers with a status that Hangar does not expect for this call.";
         bad NO_SUCH_PATH = "NoSuchPath" [OWNER, CLOUD]: "The service does not know the path: the endpoint is wrong.";
-        bad OPENSTACK_REFUSED = "OpenStackRefused" [OWNER]: "The cloud refused a call: quota, policy, in use. Its message follows.";
-        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address or a range in the specification cannot be read; the field is named.";
-        bad ANSWER_LOST = "AnswerLost" [HANGAR]: "No answer came to a call: everything is read again before the next.";
-        bad OUTDATED = "Outdated" [HANGAR]: "What a call was planned from has changed: everything is read again before the next.";
-        bad STOPPED = "Stopped" [HANGAR]: "A call was not sent: the lease would have ended before it.";
-        bad NOT_SENT = "NotSent" [HANGAR]: "A call was not sent: this manager leads no longer, or the lease would have ended before it.";
+        bad OPENSTACK_REFUSED = "OpenStackRefused" [OWNER]: "The cloud refused a call because of a quota or a policy, or because the object is in use. The condition repeats its message.";
+        bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address or a range in the specification is not valid; the message names the field.";
+        bad ANSWER_LOST = "AnswerLost" [HANGAR]: "No answer came to a call. Everything is read again before the next call.";
+        bad OUTDATED = "Outdated" [HANGAR]: "What a call was planned from has changed. Everything is read again before the next call.";
+        bad STOPPED = "Stopped" [HANGAR]: "A call was not sent: the lease would have ended before the call did.";
+        bad NOT_SENT = "NotSent" [HANGAR]: "A call was not sent: this manager is no longer the leader, or the lease would have ended before the call did.";
         bad CALL_FAILED = "CallFailed" [CLOUD, HANGAR, OWNER]: "A call failed in another way; the message says how.";
     }
 
@@ -43,9 +43,9 @@ pub mod cloud {
 pub(crate) mod ownership {
     crate::conditions::reasons! {
         "", Positive;
-        bad STARTING = "Starting" [HANGAR]: "Owner id and finalizer are being written.";
-        bad OWNER_ID_COPIED = "OwnerIdCopied" [OWNER]: "The object was copied with its owner id: nothing is made or deleted for it.";
-        bad DELETING = "Deleting" [HANGAR, CLOUD]: "It is being deleted; the message names what is left.";
+        bad STARTING = "Starting" [HANGAR]: "Hangar is about to write the owner id and the finalizer.";
+        bad OWNER_ID_COPIED = "OwnerIdCopied" [OWNER]: "The object was copied together with its owner id: nothing is created or deleted for it.";
+        bad DELETING = "Deleting" [HANGAR, CLOUD]: "The object is being deleted; the message names what still exists.";
     }
 }
 
@@ -53,9 +53,9 @@ pub(crate) mod ownership {
 pub(crate) mod server {
     crate::conditions::reasons! {
         "", Positive;
-        bad PORT_CREATE_FAILED = "PortCreateFailed" [OWNER]: "The cloud refused a port; its message follows.";
-        bad INSTANCE_CREATE_FAILED = "InstanceCreateFailed" [OWNER]: "The cloud refused the server; its message follows.";
-        bad INSTANCE_DELETE_FAILED = "InstanceDeleteFailed" [OWNER]: "The cloud refused to delete the server or a port; its message follows.";
-        bad OBJECT_NOT_WRITTEN = "ObjectNotWritten" [OWNER]: "The management cluster refused a change of the object; its message follows.";
+        bad PORT_CREATE_FAILED = "PortCreateFailed" [OWNER]: "The cloud refused to create a port; the condition repeats its message.";
+        bad INSTANCE_CREATE_FAILED = "InstanceCreateFailed" [OWNER]: "The cloud refused to create the server; the condition repeats its message.";
+        bad INSTANCE_DELETE_FAILED = "InstanceDeleteFailed" [OWNER]: "The cloud refused to delete the server or a port; the condition repeats its message.";
+        bad OBJECT_NOT_WRITTEN = "ObjectNotWritten" [OWNER]: "The management cluster refused a change of the object; the condition repeats its message.";
     }
 }

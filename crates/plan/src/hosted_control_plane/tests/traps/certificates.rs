@@ -100,7 +100,7 @@ fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
         plan.status.conditions.iter().find(|one| one.type_ == conditions::certificates_valid::TYPE);
     let message = &condition.unwrap().message;
     assert!(message.contains("demo-ca: it has no key"), "{message}");
-    assert!(message.contains("the owner of the cluster must act"), "{message}");
+    assert!(message.contains("the cluster owner must act"), "{message}");
     assert!(!matches!(observed.secret(Material::ApiServer), Read::One(_)), "nobody signs");
     assert!(kinds(&plan, "StatefulSet").contains(&"demo-etcd".to_owned()), "etcd has its own authority");
     observed.control_plane.metadata.deletion_timestamp =
