@@ -1,4 +1,4 @@
-//! Which cluster a command talks to.
+//! The cluster to which a command connects.
 
 use std::path::{Path, PathBuf};
 

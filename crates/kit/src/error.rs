@@ -1,4 +1,4 @@
-//! What can go wrong here, and how callers tell kinds of failure apart.
+//! Errors, and how callers distinguish them.
 //!
 //! The category is an operational contract: it is the event reason and the metric label, so a variant's category never
 //! changes. Two questions decide what a controller does: can the same call work later ([`Failure::is_retryable`],

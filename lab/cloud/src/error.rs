@@ -1,4 +1,4 @@
-//! What can keep the cloud from starting. Refusals of single calls are answers, not errors.
+//! Errors of the start of a cloud. Refusals of single calls are answers, not errors.
 
 use std::io;
 use std::path::PathBuf;

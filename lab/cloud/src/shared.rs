@@ -1,4 +1,4 @@
-//! What all calls and the engine share: the model behind one lock, held only for pure work.
+//! The state that all calls and the engine share: the model behind one lock, held only for pure work.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

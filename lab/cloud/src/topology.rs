@@ -1,4 +1,4 @@
-//! What the data plane should look like: derived from the model, realised by a driver.
+//! The wanted state of the data plane: derived from the model, realised by a driver.
 //!
 //! This is the seam between the API and the machines. The API changes its model and never waits; whatever changed, a
 //! driver is given the whole of what should be and brings the host there. So a driver that was killed half way, or a

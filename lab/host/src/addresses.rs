@@ -1,4 +1,4 @@
-//! Who has which address on the private network, and which range the network gets.
+//! The addresses on the private network, and the range of the network.
 //!
 //! The range must not overlap Kubernetes' usual ranges (10.96.0.0/12, 10.244.0.0/16), nor anything of the host, nor
 //! another environment's, which shows on the host as that environment's link.

@@ -1,4 +1,4 @@
-//! What is put into the cluster beside what makes it a cluster: Hangar itself, from the crates above this one.
+//! The payload of the management cluster: Hangar itself, from the crates above this one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

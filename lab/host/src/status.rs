@@ -1,4 +1,4 @@
-//! What runs.
+//! The state of an environment: machines, services, pods.
 
 use hangar_machine::{MachineState, MachineStatus, ServiceStatus};
 use jiff::Timestamp;

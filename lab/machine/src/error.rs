@@ -1,4 +1,4 @@
-//! What can go wrong, one line each, with what the reader can do about it where that is known.
+//! Errors, one line each, with the remedy where it is known.
 
 use std::{
     fmt::Display,

@@ -1,4 +1,4 @@
-//! What this host can do, checked before anything is made.
+//! The abilities of this host, checked before anything is created.
 
 use std::{fs, path::Path};
 

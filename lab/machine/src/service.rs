@@ -1,7 +1,7 @@
-//! What a machine's supervisor runs.
+//! The services of a machine.
 //!
 //! A service is data: a command, when to start it, and what to do when it ends. Long-running ones restart,
-//! stages that run once ([`Restart::Never`]) can be waited for by others ([`Service::after`]).
+//! those that run once ([`Restart::Never`]) can be waited for by others ([`Service::after`]).
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What a machine should be. All of it is data, kept in the machine's record, so that a restart (also after a
+//! The spec of a machine. All of it is data, kept in the machine's record, so that a restart (also after a
 //! reboot, also by another process) brings back the same machine.
 
 use std::{

@@ -1,4 +1,4 @@
-//! What can go wrong while a testbed starts.
+//! Errors of the start of a testbed.
 
 use std::path::{Path, PathBuf};
 

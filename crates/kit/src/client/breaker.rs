@@ -1,4 +1,4 @@
-//! Whether a tenant's API server answers, from what real calls saw: one record for reads, one for writes.
+//! Whether a tenant's API server answers, from real calls: one record for reads, one for writes.
 //!
 //! Two records, because the two fail apart: a webhook that never answers holds every write while reads are quick, and
 //! one record would be cleared by each read. Invariants:

@@ -1,4 +1,4 @@
-//! What a controller tells about itself.
+//! The statistics of a controller.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What controllers hold while they lead: a token that is cancelled on loss, and for how long they may write.
+//! The term of a leader: a token that is cancelled on loss, and for how long controllers may write.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;

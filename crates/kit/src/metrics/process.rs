@@ -1,4 +1,4 @@
-//! What the kernel says about this process, under the names every Prometheus client uses.
+//! Metrics of this process, from the kernel, under the names that every Prometheus client uses.
 //!
 //! Read from `/proc` at scrape time. Where `/proc` cannot be read a metric is left out rather than reported as 0.
 

@@ -1,4 +1,4 @@
-//! What the environment says about logs and export.
+//! The settings of logs and export, from the environment.
 
 use std::fmt;
 use std::str::FromStr;

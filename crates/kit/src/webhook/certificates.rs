@@ -1,4 +1,4 @@
-//! What the certificate Secret holds, and which step of its life comes next. Pure but for minting.
+//! The content of the certificate Secret, and the next step of its renewal. Pure but for minting.
 //!
 //! The Secret holds one serving certificate with its key, the newest authority with its key, and the certificates
 //! of all authorities that are trusted at the moment. The state of a change of authority is read from that alone:

@@ -1,4 +1,4 @@
-//! Where API servers find the webhooks.
+//! The address at which API servers reach the webhooks.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Error;
 
-/// Where API servers find the webhooks.
+/// The address at which API servers reach the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookTarget {
     /// A Service in the cluster.

@@ -1,4 +1,4 @@
-//! What the model cannot know by itself: the time, and fresh ids. Passed in, so that its functions stay functions.
+//! The inputs of the model: the time, and fresh ids. Passed in, so that its functions stay functions.
 
 use jiff::Timestamp;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Who uses the cloud. All of them live in the domain `Default`.
+//! Users and projects of the cloud. All of them are in the domain `Default`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the cloud holds, and what each call means for it.
+//! The objects of the cloud, and what each call does to them.
 //!
 //! One file per kind of object, with its rules: what may be created, what is refused and with which message, what
 //! must be deleted before it. Nothing here speaks HTTP or waits; time and fresh ids come from [`Draw`]. A refused

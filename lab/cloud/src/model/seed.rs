@@ -1,4 +1,4 @@
-//! What the configuration brings: put in at each start, over what the state file had.
+//! The objects of the configuration: written at each start, over those of the state file.
 
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;

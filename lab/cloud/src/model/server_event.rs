@@ -1,4 +1,4 @@
-//! What a driver says, folded into the model. Each event may come again; only news changes anything.
+//! Events of a driver, folded into the model. Each event may come again; only a new one changes anything.
 
 use std::collections::BTreeSet;
 

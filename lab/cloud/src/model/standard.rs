@@ -1,4 +1,4 @@
-//! What every object of Neutron has.
+//! The fields that every object of Neutron has.
 
 use std::collections::BTreeSet;
 

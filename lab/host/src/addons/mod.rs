@@ -1,4 +1,4 @@
-//! What runs in the management cluster beside its control plane, as plain objects. Pure: same options, same objects.
+//! The add-ons of the management cluster, as plain objects. Pure: same options, same objects.
 //!
 //! * [`kube_proxy`] and [`core_dns`]: what every Kubernetes cluster has, rendered as for tenants,
 //! * [`storage`]: the classes that our own [`crate::provisioner`] serves, and the rights it needs,

@@ -1,5 +1,5 @@
-//! What the cloud offers: a project with its user, an image for each Kubernetes version, sizes, and the private network
-//! as the external one. Pure: what is random is kept from the configuration that was there.
+//! The objects of the cloud: a project with its user, an image for each Kubernetes version, sizes, and the private
+//! network as the external one. Pure: what is random is kept from the configuration that was there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What a worker's machine is made of: Kubernetes' programs of one version, containerd and cloud-init from unpacked
+//! The content of a worker's machine: Kubernetes' programs of one version, containerd and cloud-init from unpacked
 //! packages, the shared container images.
 //!
 //! A machine of this image is like one from an image builder: containerd runs, kubelet starts once kubeadm has

@@ -1,4 +1,4 @@
-//! What containerd in a machine has.
+//! The images of containerd in a machine.
 //!
 //! A reference, which manifests use, may come to stand for another image; the id that a pod reports, the digest of the
 //! image's configuration, never does. A pod runs a replaced image when its id is not the one that its reference leads to.

@@ -1,4 +1,4 @@
-//! What kubelet and the container runtime's network read.
+//! The configuration files of kubelet and of the container runtime's network.
 //!
 //! Values that differ from the defaults have a reason: the host's disk may look full to thresholds in percent, images
 //! cannot be pulled again, and static pods shall start now rather than in twenty seconds.

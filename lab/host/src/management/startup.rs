@@ -1,5 +1,5 @@
-//! What programs read only when they start, and so who has to start again when a certificate was renewed, a setting
-//! changed or an image was replaced.
+//! What programs read only when they start, and so which programs have to start again when a certificate was renewed, a
+//! setting changed or an image was replaced.
 //!
 //! Everybody has a *seal*: a hash of what it would read now. A static pod carries its seal as an annotation, so that a
 //! manifest with another seal is another pod to kubelet; the seals of services are recorded beside the machine. Equal

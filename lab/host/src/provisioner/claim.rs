@@ -1,4 +1,4 @@
-//! What a claim needs. Pure.
+//! Decides which volume a claim gets. Pure.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! When a volume's directory goes. Pure.
+//! Decides when the directory of a volume is removed. Pure.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 

@@ -1,4 +1,4 @@
-//! What has to be there before a machine can be: programs, packages, images, a network.
+//! The phases before a machine: programs, packages, images, a network.
 
 use std::fs::File;
 use std::path::Path;

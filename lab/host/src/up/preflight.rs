@@ -1,4 +1,4 @@
-//! Whether this host can do it: everything that would be refused later is refused here, before the first file is
+//! Checks of the host: everything that would be refused later is refused here, before the first file is
 //! written, with one reason.
 
 use hangar_machine::net::FabricSpec;

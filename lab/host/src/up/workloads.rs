@@ -1,4 +1,4 @@
-//! What runs in the cluster: the control plane answers, add-ons are applied, the node is Ready, pods run.
+//! The phases inside the cluster: the control plane answers, add-ons are applied, the node is Ready, pods run.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};

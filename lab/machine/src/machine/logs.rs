@@ -1,4 +1,4 @@
-//! What a machine's services wrote. The files are on the host, so a stopped machine still tells.
+//! The logs of a machine's services. The files are on the host, so those of a stopped machine can be read.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What a machine may need after it was made: the content of its data directories, and links that got lost.
+//! Repairs of an existing machine: the content of its data directories, and lost links.
 
 use std::{fs, path::Path};
 

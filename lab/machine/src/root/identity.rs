@@ -1,4 +1,4 @@
-//! Who the machine is: host name, hosts, resolver, machine id; and files the caller wants in it.
+//! The identity files of a machine: host name, hosts, resolver, machine id; and files that the caller adds.
 
 use std::{
     fmt::Write as _,

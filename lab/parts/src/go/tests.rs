@@ -32,7 +32,7 @@ fn a_missing_c_compiler_is_told_before_any_build() {
     let directory = tempfile::tempdir().unwrap();
     let go = fake_go::write(directory.path(), "echo go1.99.1; echo /no/such/cc -m64");
     let text = Go::find(&go, &[Set::Etcd36, Set::Flannel]).unwrap_err().to_string();
-    assert!(text.contains("flannel needs a C compiler, and no `/no/such/cc`"), "{text}");
+    assert!(text.contains("flannel needs a C compiler, but no `/no/such/cc`"), "{text}");
     assert!(Go::find(&go, &[Set::Etcd36]).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! What a sweep found.
+//! The report of a sweep.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a server's machine is made of, as data.
+//! The content of a server's machine, as data.
 //!
 //! The cloud does not know where programs come from; its configuration names them here. An image of the API
 //! names one of these by its property [`KUBERNETES_VERSION`].

@@ -1,4 +1,4 @@
-//! What the driver is started with.
+//! The settings of the driver.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

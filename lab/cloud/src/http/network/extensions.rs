@@ -1,4 +1,4 @@
-//! What this Neutron can do beyond the core.
+//! The extensions of this Neutron.
 
 use serde_json::{Value, json};
 

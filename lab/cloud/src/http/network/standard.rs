@@ -1,4 +1,4 @@
-//! What all objects of Neutron have, read and written.
+//! The common fields of Neutron's objects, read and written.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which answer belongs to which path. Pure: the asker is known by the address it asks from.
+//! The answers by path. Pure: the client is known by its address.
 
 use std::net::IpAddr;
 
