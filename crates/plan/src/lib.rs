@@ -19,6 +19,7 @@ pub mod machine_set;
 pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;
+pub mod preview;
 pub mod quantity;
 pub mod referred;
 

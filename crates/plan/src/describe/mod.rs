@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use objects::Objects;
 pub use render::render;
-pub use wait::Waited;
+pub use wait::{Waited, waits_of};
 
 /// How an object is, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -85,6 +85,12 @@ fn unsummarised(object: &Value) -> Verdict {
     }
 }
 
+/// What an object waits for, for itself.
+pub fn waits_of(object: &Value) -> Vec<Waited> {
+    let (verdict, _) = verdict(object);
+    waits(object, verdict, false)
+}
+
 /// What the object waits for. Its summary is left out where something else says more, and what its children say too.
 pub(super) fn waits(object: &Value, verdict: Verdict, has_waiting_children: bool) -> Vec<Waited> {
     let is_summary = |condition: &&Value| SUMMARIES.contains(&text(condition, "/type"));

@@ -25,7 +25,7 @@ mod write;
 
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};
-pub use planner::{PlanOf, Planner, StepOf};
+pub use planner::{NOT_CALLED, PlanOf, Planner, StepOf};
 pub use read::{Read, Unknown};
 pub use report::{Actor, Decision, Report, Wait};
 pub use rounds::{Ending, Next, ROUNDS, Ran, Rounds, Setbacks};

@@ -31,7 +31,7 @@ pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
 
-use crate::flow::{Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
+use crate::flow::{NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write};
 use crate::referred::{self, Claiming, Referred};
 
 /// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
@@ -56,6 +56,11 @@ impl Planner for Observed {
 
     fn wanted(&self) -> Option<Look> {
         if self.node == NodeView::NotLooked { look(self) } else { None }
+    }
+
+    fn assume(&mut self, _: Look) -> Option<Look> {
+        self.node = NodeView::Unreachable(NOT_CALLED.to_owned());
+        None
     }
 
     fn plan(&self) -> Plan<Step, MachineStatus> {

@@ -27,7 +27,7 @@ use kube::core::DynamicObject;
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
 use crate::flow::{Identified as _, Never, Outcome, Plan, Planner, Wake};
-use crate::openstack::server::{ServerFacts, ServerStep, Step};
+use crate::openstack::server::{Preflight, ServerFacts, ServerStep, Step};
 use crate::openstack::{self, Access, CloudTrouble, Subject};
 
 /// The one that tools look at.
@@ -56,6 +56,21 @@ impl Planner for Observed {
             }
             _ => None,
         }
+    }
+
+    fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
+        let server = self.wanted_server();
+        match (wanted, &mut self.cloud) {
+            (Wanted::Preflight, Access::Facts(facts)) => facts.preflight = Some(Preflight::assumed(&server)),
+            (Wanted::Servers { .. } | Wanted::Preflight, cloud) => {
+                *cloud = Access::Facts(ServerFacts::none(&server));
+            }
+        }
+        None
+    }
+
+    fn recall(&mut self, before: &Self) {
+        self.cloud = before.cloud.clone();
     }
 
     fn plan(&self) -> Plan<Step, OpenStackMachineStatus> {
