@@ -4,7 +4,8 @@
 //!   named, gated and limited in time and size), [`tenant`] (Nodes and objects in tenants)
 //! - deciding when: [`controller`] (the loop), [`long_work`] (beside it), [`queue`], [`backoff`], [`leadership`] and
 //!   [`lease`]
-//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]
+//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]; [`overlay`] (a cluster whose writes
+//!   stay in memory)
 //! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
 //!
 //! Decisions are made in `plan`; the types between the two are `hangar_plan::flow`.
@@ -25,6 +26,7 @@ pub mod leadership;
 pub mod lease;
 pub mod long_work;
 pub mod metrics;
+pub mod overlay;
 pub mod queue;
 pub mod serve;
 pub mod settings;

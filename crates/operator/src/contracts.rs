@@ -5,9 +5,9 @@
 use hangar_api::contract::{self, Choice};
 use hangar_api::conversion::VersionLookup;
 use hangar_api::naming;
-use hangar_kit::ObjectKey;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::watch::{Watch, WatchBuilder};
+use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::PartialObjectMeta;
@@ -38,6 +38,11 @@ impl Contracts {
             Read::Unknown(unknown) => Read::Unknown(unknown),
             Read::Absent | Read::Many(_) => Read::Absent,
         }
+    }
+
+    /// The same, unless they cannot be listed.
+    pub(crate) async fn listed(&self) -> Result<(), Error> {
+        self.watch.listed().await
     }
 
     /// Returns when every CRD was seen once.

@@ -68,6 +68,12 @@ pub enum Error {
     /// The installation could not be written down.
     #[error("cannot render the installation")]
     Render(#[from] hangar_plan::install::Error),
+    /// An object that a preview needs.
+    #[error("an object cannot be read: {0}")]
+    Unreadable(String),
+    /// Objects of a file that an API server would not take.
+    #[error(transparent)]
+    Refused(#[from] crate::preview::Refused),
     /// An object of the installation is none.
     #[error("an object of the installation has no metadata")]
     Malformed(#[source] serde_json::Error),

@@ -19,6 +19,7 @@ mod machine_set;
 pub mod manager;
 mod openstack_cluster;
 mod openstack_machine;
+pub mod preview;
 mod reconcile;
 mod referring;
 

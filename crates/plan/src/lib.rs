@@ -21,6 +21,7 @@ pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;
 pub mod pieces;
+pub mod preview;
 pub mod quantity;
 pub mod referred;
 

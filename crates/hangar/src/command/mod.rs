@@ -7,6 +7,7 @@ mod down;
 pub(crate) mod environment;
 mod install;
 mod manager;
+mod plan;
 mod provision;
 mod status;
 mod up;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Logs(status::Logs),
     /// Show a cluster: what is ready, what is waited for, since when, and who must act
     Describe(describe::Describe),
+    /// Show what Hangar would do with the objects of some files, without doing it
+    Plan(plan::Plan),
     /// Install Hangar in the cluster: CRDs, RBAC, webhooks and the manager
     Install(install::Install),
     /// The embedded cloud, which `hangar up` starts
@@ -47,6 +50,7 @@ impl Command {
         match self {
             Self::Manager(manager) => runtime()?.block_on(manager.run()),
             Self::Describe(describe) => runtime()?.block_on(describe.run()),
+            Self::Plan(plan) => runtime()?.block_on(plan.run()),
             Self::Install(install) => runtime()?.block_on(install.run()),
             Self::Up(up) => runtime()?.block_on(up.run()),
             Self::Down(down) => runtime()?.block_on(down.run()),

@@ -8,3 +8,4 @@ mod command_line;
 mod documents;
 mod installation;
 mod manager;
+mod plan;

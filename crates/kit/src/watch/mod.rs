@@ -39,12 +39,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use store::{Change, Kept, Owner, WatchStats};
 
-use crate::{ObjectKey, backoff::Backoff, queue::WorkQueue};
+use crate::{Error, ObjectKey, Result, backoff::Backoff, queue::WorkQueue};
 use store::Store;
 
 /// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
 /// is back within it, and answering Unknown meanwhile would only make conditions flicker.
 const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// Between two looks at a list that is under way.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Objects in a page of a watch whose server is not trusted: large ones still fit into a small answer.
 const PAGE: u32 = 100;
@@ -194,6 +197,19 @@ where
     pub async fn synced(&self) {
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Waits for the first list, but not beyond its first failure: for whoever looks once and goes.
+    pub async fn listed(&self) -> Result<()> {
+        while !self.is_synced() {
+            let stats = self.stats();
+            if stats.errors > 0 {
+                let unknown = Unknown::new(stats.last_error.unwrap_or_default());
+                return Err(Error::Undecidable { what: self.name().to_owned(), unknown });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// Tries a broken connection again within a second, however long the pause would be: a caller needs it.

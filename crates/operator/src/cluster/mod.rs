@@ -19,7 +19,7 @@ use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 use crate::referring::is_starting;
 use observe::Probed;
 
@@ -32,6 +32,11 @@ struct Clusters {
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     reconcile::spawn(context, running, Clusters::default(), |builder| watch::watched(context, builder));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, Clusters::default())
 }
 
 impl Edge for Clusters {

@@ -11,7 +11,6 @@ use hangar_kit::client::Health;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::cluster::{Connection, Observed};
 use hangar_plan::flow::Read;
-use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
 
@@ -42,7 +41,7 @@ pub(super) fn observe(context: &Context, root: &Kept<Cluster>) -> Observed {
         machines: of_cluster(watches.machines(), root),
         connection: Connection::NotTried,
         refusals: BTreeMap::new(),
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         cluster: cluster.clone(),
     }
 }

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hangar_api::contract::{Choice, Contract};
 use hangar_api::naming;
 use hangar_api::reference::ContractVersionedObjectReference;
-use hangar_kit::ObjectKey;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::queue::WorkQueue;
 use hangar_kit::watch::{Change, Kept, Watch, WatchBuilder};
+use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
 use hangar_plan::referred::Referred;
 use kube::core::{ApiResource, DynamicObject};
@@ -125,6 +125,15 @@ impl Foreign {
         }
         state.kinds.insert(name, watch.clone());
         watch
+    }
+
+    /// Returns when every store that was started is listed, or one cannot be.
+    pub(super) async fn listed(&self) -> Result<(), Error> {
+        let started: Vec<Watch<DynamicObject>> = self.state().kinds.values().cloned().collect();
+        for watch in started {
+            watch.listed().await?;
+        }
+        Ok(())
     }
 
     /// A kind by the contract of its CRD; its store is started.

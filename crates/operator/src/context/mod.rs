@@ -4,6 +4,7 @@
 //! the first controller that asks for them and shared by all, so a manager that runs a subset of the controllers
 //! watches only what that subset needs.
 
+mod ambient;
 mod foreign;
 mod kinds;
 mod kubeconfigs;
@@ -12,6 +13,7 @@ mod watches;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_kit::Error;
 use hangar_kit::call::CallGate;
 use hangar_kit::client::{TenantOptions, Tenants};
 use hangar_kit::controller::ControllerBuilder;
@@ -25,6 +27,7 @@ use hangar_plan::hosted_control_plane::Material;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use ambient::Ambient;
 pub(crate) use foreign::Foreign;
 pub(crate) use kinds::Kind;
 pub(crate) use kubeconfigs::KubeconfigSecrets;
@@ -69,6 +72,8 @@ pub(crate) struct Context {
     pub(crate) nodes: Arc<Nodes<KubeconfigSecrets>>,
     /// Sessions of clouds, from the Secrets that identity references name.
     pub(crate) clouds: Arc<Clouds>,
+    /// Time and chance.
+    pub(crate) ambient: Ambient,
     /// Ends the controllers; the stores outlive them.
     pub(crate) stop: CancellationToken,
 }
@@ -88,7 +93,16 @@ impl Context {
         let tenants = Arc::new(Tenants::new(source, tenant_options(&parts)));
         let nodes = Nodes::new(Arc::clone(&tenants), stop);
         let clouds = Arc::new(Clouds::new(&parts));
-        Self { watches, foreign: Arc::new(foreign), tenants, nodes, clouds, stop: stop.clone(), parts }
+        Self {
+            watches,
+            foreign: Arc::new(foreign),
+            tenants,
+            nodes,
+            clouds,
+            ambient: Ambient::Real,
+            stop: stop.clone(),
+            parts,
+        }
     }
 
     /// Clients of tenants from another Secret, `<cluster>-<suffix>`.
@@ -104,6 +118,12 @@ impl Context {
             Some(known) => Read::One(known.with(self.foreign.started(group, kind))),
             None => self.foreign.kind(group, kind),
         }
+    }
+
+    /// Returns when every store that was started is listed, or one cannot be.
+    pub(crate) async fn listed(&self) -> Result<(), Error> {
+        self.watches.listed().await?;
+        self.foreign.listed().await
     }
 
     /// The client of the management cluster.

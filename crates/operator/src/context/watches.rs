@@ -9,6 +9,7 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineS
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
 use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_kit::Error;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::watch::{Watch, WatchBuilder};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -68,6 +69,23 @@ macro_rules! stores {
                 })*
                 let secrets = self.secrets.get().filter(|_| is::<Secret>(group, kind))?;
                 Some(Kind::new(ApiResource::erase::<Secret>(&()), vec![Box::new(secrets.clone())]))
+            }
+
+            /// Starts every store: for previews, in which nobody subscribes to them.
+            pub(crate) fn start_all(&self) {
+                $(let _ = self.$name();)*
+                let _ = self.secrets();
+            }
+
+            /// Returns when every store that was started is listed, or one cannot be.
+            pub(super) async fn listed(&self) -> Result<(), Error> {
+                $(if let Some(watch) = self.$name.get() {
+                    watch.listed().await?;
+                })*
+                match self.secrets.get() {
+                    Some(secrets) => secrets.listed().await,
+                    None => Ok(()),
+                }
             }
 
             $($(#[$doc])*

@@ -60,6 +60,17 @@ impl RunOwn<ControlPlanes> for Box<Mint> {
             Err(outcome) => outcome,
         }
     }
+
+    /// Puts intents into the Secret, in place of keys.
+    async fn rehearse(&self, subject: &Subject<'_, ControlPlanes>) -> Outcome {
+        let minting = Minting { context: subject.context, authorities: &subject.scratch };
+        let (data, facts) = self.intended(subject.context.ambient.now());
+        let data = data.into_iter().map(|(key, intent)| (key.to_owned(), bytes(&intent)));
+        match minting.put(self, Minted { data: data.collect(), facts }).await {
+            Ok(metadata) => Outcome::Created(serde_json::to_string(&metadata).unwrap_or_default()),
+            Err(outcome) => outcome,
+        }
+    }
 }
 
 struct Minting<'a> {
@@ -69,15 +80,8 @@ struct Minting<'a> {
 
 impl Minting<'_> {
     async fn minted(&self, mint: &Mint) -> Result<ObjectMeta, Outcome> {
-        let name = mint.secret.metadata.name.clone().unwrap_or_default();
-        let namespace = mint.secret.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<Secret> = Api::namespaced(self.context.client(), &namespace);
-        let present = match mint.why {
-            MintReason::Missing => None,
-            _ => Some(self.ours(&api, &name).await?),
-        };
         let issuer = match mint.content.issuer() {
-            Some(issuer) => Some(self.authority(&api, issuer).await?),
+            Some(issuer) => Some(self.authority(&self.api(mint), issuer).await?),
             None => None,
         };
         let (content, intent) = (mint.content.clone(), mint.intent.clone());
@@ -85,14 +89,24 @@ impl Minting<'_> {
         let made =
             tokio::task::spawn_blocking(move || make(&content, intent, issuer.as_deref(), Timestamp::now()));
         let minted = made.await.map_err(|error| Outcome::failed("MintingEnded", error.to_string()))?;
-        let minted = minted.map_err(|error| Outcome::failed("MintingFailed", error.to_string()))?;
-        let written = match present {
-            None => self.create(&api, mint, &minted, &name).await?,
-            Some(present) => replace(&api, &present, &minted, &name).await?,
+        self.put(mint, minted.map_err(|error| Outcome::failed("MintingFailed", error.to_string()))?).await
+    }
+
+    /// Creates the Secret, or replaces the one that is ours.
+    async fn put(&self, mint: &Mint, minted: Minted) -> Result<ObjectMeta, Outcome> {
+        let (api, name) = (self.api(mint), mint.secret.metadata.name.clone().unwrap_or_default());
+        let written = match mint.why {
+            MintReason::Missing => self.create(&api, mint, &minted, &name).await?,
+            _ => replace(&api, &self.ours(&api, &name).await?, &minted, &name).await?,
         };
         let ObjectMeta { uid, annotations, .. } = written.metadata.clone();
         self.context.watches.secrets().written(written.metadata.into_response_partial());
         Ok(ObjectMeta { uid, annotations, ..ObjectMeta::default() })
+    }
+
+    fn api(&self, mint: &Mint) -> Api<Secret> {
+        let namespace = mint.secret.metadata.namespace.clone().unwrap_or_default();
+        Api::namespaced(self.context.client(), &namespace)
     }
 
     async fn create(

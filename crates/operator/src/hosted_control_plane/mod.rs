@@ -39,7 +39,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, KubeconfigSecrets, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 use look::Looks;
 use material::Given;
 use mint::Authorities;
@@ -58,15 +58,22 @@ struct ControlPlanes {
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
-    let tenants = context.tenants_by(Material::OperatorAccess);
-    let nodes = Nodes::new(Arc::clone(&tenants), &context.stop);
-    let edge = ControlPlanes {
-        tenants,
-        nodes: Arc::clone(&nodes),
-        looks: Looks::default(),
-        given: Given::default(),
-    };
+    let edge = ControlPlanes::new(context);
+    let nodes = Arc::clone(&edge.nodes);
     reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, ControlPlanes::new(context))
+}
+
+impl ControlPlanes {
+    fn new(context: &Context) -> Self {
+        let tenants = context.tenants_by(Material::OperatorAccess);
+        let nodes = Nodes::new(Arc::clone(&tenants), &context.stop);
+        Self { tenants, nodes, looks: Looks::default(), given: Given::default() }
+    }
 }
 
 impl Edge for ControlPlanes {

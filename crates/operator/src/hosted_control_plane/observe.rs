@@ -15,7 +15,6 @@ use hangar_plan::hosted_control_plane::{
     ClusterFacts, InfrastructureFacts, NOT_ASKED, Names, Observed, PodFacts,
 };
 use hangar_plan::referred::Referred;
-use jiff::Timestamp;
 
 use super::{watch, workload};
 use crate::context::Context;
@@ -26,7 +25,7 @@ type KeptCluster = Arc<Kept<Cluster>>;
 pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
     let cluster = owner(context, root);
     let mut observed = Observed {
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         control_plane: root.value.clone(),
         cluster: cluster.as_ref().map(|kept| ClusterFacts::of(&kept.value)),
         infrastructure: infrastructure(context, &cluster),

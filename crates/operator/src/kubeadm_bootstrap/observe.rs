@@ -15,7 +15,6 @@ use hangar_plan::kubeadm_bootstrap::{
     ClusterFacts, DataSecret, ID_ANNOTATION, MachineFacts, NOT_READ, Observed, RECORD_KEY, TOKEN_NAMESPACE,
     Token, TokenSecret, Wanted, candidate_ids, keys_of_secrets, secret_name,
 };
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 
@@ -36,7 +35,7 @@ pub(super) fn observe(context: &Context, config: &Kept<KubeadmConfig>) -> Observ
     };
     let uid = config.uid.clone();
     Observed {
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         fresh_secret: random_secret(),
         free_token_id: candidate_ids(&uid).into_iter().next().unwrap_or_default(),
         machine: machine.map(|machine| machine_facts(&machine)),

@@ -11,7 +11,6 @@ use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
 use hangar_plan::machine::{Look, NodeFacts, NodeView, Observed, PodFacts, node};
 use hangar_plan::referred;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -59,7 +58,7 @@ pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
         node: NodeView::NotLooked,
         pods: Read::unknown("the pods were not asked for"),
         refusals: BTreeMap::new(),
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         machine: machine.clone(),
     }
 }

@@ -14,7 +14,7 @@ use hangar_plan::machine_deployment::Observed;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 
 /// It keeps nothing between passes.
 struct MachineDeployments;
@@ -22,6 +22,11 @@ struct MachineDeployments;
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     reconcile::spawn(context, running, MachineDeployments, |builder| watch::watched(context, builder));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, MachineDeployments)
 }
 
 impl Edge for MachineDeployments {

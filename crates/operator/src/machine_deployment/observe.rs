@@ -7,7 +7,6 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_plan::machine_deployment::Observed;
-use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::referring::in_namespace;
@@ -22,7 +21,7 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Obse
         sets: in_namespace(watches.machine_sets().by_label(CLUSTER_NAME_LABEL, name), key),
         machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, name), key),
         refusals: BTreeMap::new(),
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         deployment: root.value.clone(),
     }
 }

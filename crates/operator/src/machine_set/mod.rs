@@ -14,7 +14,7 @@ use hangar_plan::machine_set::Observed;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 
 /// It keeps nothing between passes.
 struct MachineSets;
@@ -22,6 +22,11 @@ struct MachineSets;
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     reconcile::spawn(context, running, MachineSets, |builder| watch::watched(context, builder));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, MachineSets)
 }
 
 impl Edge for MachineSets {

@@ -10,7 +10,6 @@ use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
 use hangar_plan::machine_set::{Clones, Observed, Template, clone_kind};
 use hangar_plan::referred;
-use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::referring::{self, in_namespace};
@@ -43,7 +42,7 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
         infrastructure_template: template(&spec.infrastructure_ref),
         clones: BTreeMap::new(),
         refusals: BTreeMap::new(),
-        now: Timestamp::now(),
+        now: context.ambient.now(),
         set: set.clone(),
     };
     let incomplete: Vec<(String, Clones)> = observed

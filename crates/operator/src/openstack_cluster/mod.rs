@@ -15,7 +15,7 @@ use hangar_plan::openstack_cluster::{AskCloud, Observed};
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 
 /// It keeps nothing between passes.
 struct OpenStackClusters;
@@ -23,6 +23,11 @@ struct OpenStackClusters;
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     reconcile::spawn(context, running, OpenStackClusters, |builder| watch::watched(context, builder));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, OpenStackClusters)
 }
 
 impl Edge for OpenStackClusters {

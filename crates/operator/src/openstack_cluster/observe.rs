@@ -16,7 +16,6 @@ use hangar_openstack::{
 use hangar_plan::flow::Read;
 use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
 use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
-use jiff::Timestamp;
 
 use crate::clouds::{self, Project, find_network, find_router, find_subnet, read_all};
 use crate::context::Context;
@@ -33,8 +32,8 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Obs
         None => Read::Absent,
     };
     let mut observed = Observed {
-        now: Timestamp::now(),
-        fresh_owner_id: uuid::Uuid::new_v4().to_string(),
+        now: context.ambient.now(),
+        fresh_owner_id: context.ambient.owner_id(&object.key.name),
         copied_from: clouds::copied_from(&watches.openstack_clusters().all(), object),
         cluster: cluster.map(|cluster| cluster_facts(context, &cluster)),
         machines: Read::Absent,

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Subject};
+use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 
 /// It keeps nothing between passes.
 struct OpenStackMachines;
@@ -33,6 +33,11 @@ impl Default for Begun {
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     reconcile::spawn(context, running, OpenStackMachines, |builder| watch::watched(context, builder));
+}
+
+/// The same for a preview.
+pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
+    Rehearsal::boxed(context, OpenStackMachines)
 }
 
 impl Edge for OpenStackMachines {

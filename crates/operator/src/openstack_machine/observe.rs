@@ -13,7 +13,6 @@ use hangar_plan::flow::Read;
 use hangar_plan::openstack::server::{Preflight, UserData};
 use hangar_plan::openstack::{Access, CloudTrouble};
 use hangar_plan::openstack_machine::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Wanted};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 
@@ -45,8 +44,8 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
     let is_control_plane = machine.iter().any(|machine| is_control_plane(machine));
     Observed {
         object: object.value.clone(),
-        now: Timestamp::now(),
-        fresh_owner_id: uuid::Uuid::new_v4().to_string(),
+        now: context.ambient.now(),
+        fresh_owner_id: context.ambient.owner_id(&object.key.name),
         settling: context.parts.settling,
         copied_from: clouds::copied_from(&watches.openstack_machines().all(), object),
         machine: machine.map(|machine| MachineFacts {

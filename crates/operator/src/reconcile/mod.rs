@@ -16,6 +16,7 @@
 
 pub(crate) mod answer;
 mod events;
+mod rehearse;
 mod settle;
 mod subject;
 mod write;
@@ -44,6 +45,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
+pub(crate) use rehearse::{Rehearsal, Rehearse, Scene, Taken, Told};
 use settle::Memory;
 pub(crate) use subject::Subject;
 
@@ -149,6 +151,8 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
 /// A step that only one controller's edge can run.
 pub(crate) trait RunOwn<E: Edge> {
     fn run(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
+    /// Makes what it would make, without keys: for previews.
+    fn rehearse(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
 }
 
 /// A step in a tenant.
@@ -169,6 +173,10 @@ pub(crate) trait RunInCloud {
 
 impl<E: Edge> RunOwn<E> for Never {
     async fn run(&self, _: &Subject<'_, E>) -> Outcome {
+        match *self {}
+    }
+
+    async fn rehearse(&self, _: &Subject<'_, E>) -> Outcome {
         match *self {}
     }
 }
@@ -249,7 +257,7 @@ impl<E: Edge> Reconcile for Reconciler<E> {
         let bench = Bench { reconciler: self, subject: &subject };
         let mut pass = execute(&bench, &self.context.parts.leadership, &mut setbacks).await;
         self.edge.remember(&subject, &pass.observed, pass.ending);
-        let unapplied = self.apply(&subject, &mut pass).await;
+        let unapplied = apply(&self.context, &self.applier, &subject, &mut pass).await;
         events::record(&self.recorder, &subject, &pass.ran).await;
         let written = subject.write_status(&self.recorder, &pass.plan.status).await;
         let mut settled = settle::settled(&pass, unapplied);
@@ -266,27 +274,28 @@ impl<E: Edge> Reconcile for Reconciler<E> {
     }
 }
 
-impl<E: Edge> Reconciler<E> {
-    /// Applies the objects of the last plan, in order. One that fails stops no other; the status then tells why.
-    async fn apply(&self, subject: &Subject<'_, E>, pass: &mut Pass<E::Observed>) -> Option<String> {
-        if pass.ending != Ending::AtRest {
-            return None;
-        }
-        let mut first = None;
-        for object in &pass.plan.objects {
-            if let Err((id, outcome)) =
-                write::keep(&self.context, subject.namespace(), &self.applier, object).await
-            {
-                tracing::warn!(%id, %outcome, "an object was not applied");
-                first.get_or_insert_with(|| format!("{id}: {outcome}"));
-                pass.observed.not_applied(id, &outcome);
-            }
-        }
-        if first.is_some() {
-            pass.plan.status = pass.observed.plan().status;
-        }
-        first
+/// Applies the objects of the last plan, in order. One that fails stops no other; the status then tells why.
+async fn apply<E: Edge>(
+    context: &Context,
+    applier: &Applier,
+    subject: &Subject<'_, E>,
+    pass: &mut Pass<E::Observed>,
+) -> Option<String> {
+    if pass.ending != Ending::AtRest {
+        return None;
     }
+    let mut first = None;
+    for object in &pass.plan.objects {
+        if let Err((id, outcome)) = write::keep(context, subject.namespace(), applier, object).await {
+            tracing::warn!(%id, %outcome, "an object was not applied");
+            first.get_or_insert_with(|| format!("{id}: {outcome}"));
+            pass.observed.not_applied(id, &outcome);
+        }
+    }
+    if first.is_some() {
+        pass.plan.status = pass.observed.plan().status;
+    }
+    first
 }
 
 /// One object's reads and effects.

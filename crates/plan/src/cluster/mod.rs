@@ -22,7 +22,7 @@ use serde_json::json;
 
 pub use observed::{Connection, Observed, Part, Probe};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
+use crate::flow::{self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
 use crate::referred::{self, Claiming};
 
 /// A look at the tenant's API server once a minute: it is the only sign of a cluster that nobody uses.
@@ -52,6 +52,11 @@ impl Planner for Observed {
             && self.is_control_plane_initialized()
             && !self.is_deleting();
         is_due.then_some(Probe)
+    }
+
+    fn assume(&mut self, Probe: Probe) -> Option<Probe> {
+        self.connection = Connection::Failing { why: NOT_CALLED.to_owned(), is_lasting: false };
+        None
     }
 
     fn plan(&self) -> Plan<Step, ClusterStatus> {

@@ -27,7 +27,7 @@ mod write;
 pub(crate) use draft::{Draft, Drafted, Subject, subject};
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};
-pub use planner::{PlanOf, Planner, StepOf};
+pub use planner::{NOT_CALLED, PlanOf, Planner, StepOf};
 pub use read::{Read, Unknown};
 pub use report::{Decision, Report};
 pub use rounds::{Ending, Next, ROUNDS, Ran, Rounds, Setbacks};

@@ -11,6 +11,9 @@
 
 use super::{Identified, Outcome, Plan, Step, StepId};
 
+/// Why a tenant says nothing in a preview without one.
+pub const NOT_CALLED: &str = "this preview calls no tenant";
+
 pub type StepOf<P> = Step<<P as Planner>::Own, <P as Planner>::Tenant, <P as Planner>::Cloud>;
 pub type PlanOf<P> = Plan<StepOf<P>, <P as Planner>::Status, <P as Planner>::Object>;
 
@@ -32,6 +35,15 @@ pub trait Planner: Sized + Send + Sync + 'static {
     /// What to read next; none when a plan can be made from what is there.
     fn wanted(&self) -> Option<Self::Wanted> {
         None
+    }
+    /// Answers a read without the call, for a preview without tenant and cloud: nothing exists there but what the
+    /// specification names. What has to be read all the same is given back.
+    fn assume(&mut self, wanted: Self::Wanted) -> Option<Self::Wanted> {
+        Some(wanted)
+    }
+    /// Takes over what an earlier pass of a preview read, with its steps folded in: they happened nowhere else.
+    fn recall(&mut self, before: &Self) {
+        let _ = before;
     }
     fn plan(&self) -> PlanOf<Self>;
     /// Makes the observation what it is after that outcome.

@@ -31,6 +31,7 @@ mod epoch;
 mod etcd;
 mod exposure;
 mod fold;
+mod intended;
 mod join;
 mod konnectivity;
 mod kube_proxy;
@@ -119,6 +120,16 @@ impl Planner for Observed {
             return Some(Wanted::Secrets);
         }
         (self.tenant == Read::unknown(NOT_ASKED)).then_some(Wanted::Tenant)
+    }
+
+    fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
+        match wanted {
+            Wanted::Secrets => Some(Wanted::Secrets),
+            Wanted::Tenant => {
+                self.tenant = Read::unknown(flow::NOT_CALLED);
+                None
+            }
+        }
     }
 
     fn plan(&self) -> Plan {

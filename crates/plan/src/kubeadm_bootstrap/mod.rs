@@ -45,7 +45,7 @@ pub use token::{
 };
 
 use crate::conditions::who::SERVER;
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, Read, Wake, subject};
+use crate::flow::{self, Identified as _, NOT_CALLED, Never, Outcome, Plan, Planner, Read, Wake, subject};
 use conditions::data_secret_available;
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
@@ -85,6 +85,26 @@ impl Planner for Observed {
             }
             Stage::Paused | Stage::Leave | Stage::Wait(_) => None,
         }
+    }
+
+    fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
+        match wanted {
+            Wanted::Inputs | Wanted::Token { .. } => self.token = Read::unknown(NOT_CALLED),
+            Wanted::RecordedToken { .. } => {
+                for data in self.data_secret.iter_mut() {
+                    data.recorded_token = Read::Absent;
+                }
+            }
+        }
+        None
+    }
+
+    fn recall(&mut self, before: &Self) {
+        self.token = before.token.clone();
+        self.free_token_id.clone_from(&before.free_token_id);
+        self.fresh_secret = before.fresh_secret.clone();
+        self.authority_hashes = before.authority_hashes.clone();
+        self.contents.clone_from(&before.contents);
     }
 
     fn plan(&self) -> Plan<Step, KubeadmConfigStatus> {

@@ -32,7 +32,9 @@ pub use node::{NodeFacts, NodePatch, NodeView};
 pub use observed::{Look, Observed, Part, look};
 pub use step::{NodeStep, Step};
 
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
+use crate::flow::{
+    self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject,
+};
 use crate::referred::{self, Claiming, Referred};
 
 /// A change of its Node wakes a Machine; this catches what a watch cannot show, such as a tenant that is away.
@@ -57,6 +59,11 @@ impl Planner for Observed {
 
     fn wanted(&self) -> Option<Look> {
         if self.node == NodeView::NotLooked { look(self) } else { None }
+    }
+
+    fn assume(&mut self, _: Look) -> Option<Look> {
+        self.node = NodeView::Unreachable(NOT_CALLED.to_owned());
+        None
     }
 
     fn plan(&self) -> Plan<Step, MachineStatus> {

@@ -6,6 +6,7 @@
 //! create; unlike a uid it survives a move to another management cluster. Found and deleted is only what carries it.
 //! Names are those that people and tools know; two clusters of one name in one project never touch each other's objects.
 
+mod assumed;
 pub mod conditions;
 mod draft;
 mod facts;
@@ -13,6 +14,7 @@ mod owner;
 mod pick;
 pub mod server;
 
+pub(crate) use assumed::named;
 pub(crate) use draft::InCloud;
 pub use facts::{
     Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,

@@ -11,6 +11,7 @@
 //! - Deleting goes from the outside in: router interface, router, subnet, network, then groups; each waits for the one
 //!   before to be gone in the cloud's own words.
 
+mod assumed;
 pub(crate) mod conditions;
 mod delete;
 mod endpoint;
@@ -65,6 +66,15 @@ impl Planner for Observed {
             (Access::NotAsked, Stage::Delete) => Some(AskCloud { is_deleting: true }),
             _ => None,
         }
+    }
+
+    fn assume(&mut self, _: AskCloud) -> Option<AskCloud> {
+        self.cloud = Access::Facts(CloudFacts::assumed(&self.object.spec));
+        None
+    }
+
+    fn recall(&mut self, before: &Self) {
+        self.cloud = before.cloud.clone();
     }
 
     fn plan(&self) -> Plan<Step, OpenStackClusterStatus> {

@@ -25,7 +25,7 @@ use kube::core::DynamicObject;
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
 use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
-use crate::openstack::server::{ServerFacts, ServerStep, Step};
+use crate::openstack::server::{Preflight, ServerFacts, ServerStep, Step};
 use crate::openstack::{Access, CloudTrouble, InCloud};
 use conditions::{instance_ready, ready};
 
@@ -55,6 +55,21 @@ impl Planner for Observed {
             }
             _ => None,
         }
+    }
+
+    fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
+        let server = self.wanted_server();
+        match (wanted, &mut self.cloud) {
+            (Wanted::Preflight, Access::Facts(facts)) => facts.preflight = Some(Preflight::assumed(&server)),
+            (Wanted::Servers { .. } | Wanted::Preflight, cloud) => {
+                *cloud = Access::Facts(ServerFacts::none(&server));
+            }
+        }
+        None
+    }
+
+    fn recall(&mut self, before: &Self) {
+        self.cloud = before.cloud.clone();
     }
 
     fn plan(&self) -> Plan<Step, OpenStackMachineStatus> {

@@ -4,5 +4,6 @@
 pub(crate) mod actor;
 mod crash;
 mod lifecycle;
+mod preview;
 pub(crate) mod tenant;
 pub(crate) mod world;

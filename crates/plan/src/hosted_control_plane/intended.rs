@@ -1,0 +1,58 @@
+//! What minting would put into a Secret, without a key: for previews.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::material::{CertificateIntent, Content, Issuer, keys};
+use super::observed::SecretFacts;
+use super::step::Mint;
+
+impl Mint {
+    /// The data of the Secret as intents, and the facts that minting would note.
+    pub fn intended(&self, now: Timestamp) -> (BTreeMap<&'static str, String>, SecretFacts) {
+        let name = self.secret.metadata.name.as_deref().unwrap_or_default();
+        let what = format!("<to be minted: {}>", self.content.words());
+        let data = match &self.content {
+            Content::Authority(_) | Content::Certificate { .. } | Content::ServiceAccountKeys => {
+                [keys::CERTIFICATE, keys::PRIVATE_KEY].map(|key| (key, what.clone())).into()
+            }
+            Content::EncryptionConfiguration => [(keys::ENCRYPTION, what)].into(),
+            Content::Kubeconfig { .. } => [(keys::KUBECONFIG, what)].into(),
+        };
+        let is_authority = matches!(self.content, Content::Authority(_));
+        let facts = SecretFacts {
+            intent: Some(self.intent.clone()),
+            fingerprint: format!("<to be minted: {name}>"),
+            issuer: self.content.issuer().map(|issuer| issuer.fingerprint.clone()),
+            certificate: is_authority.then(|| format!("<to be minted: certificate of {name}>\n")),
+            ..SecretFacts::minted(now, self.content.intent().map(|intent| intent.lifetime))
+        };
+        (data, facts)
+    }
+}
+
+impl Content {
+    /// What it is, in one line.
+    fn words(&self) -> String {
+        let days = |intent: &CertificateIntent| intent.lifetime.as_secs() / (24 * 60 * 60);
+        let by = |issuer: &Issuer| format!("signed by {}", issuer.secret);
+        match self {
+            Self::Authority(intent) => format!("authority {:?}, {} days", intent.common_name, days(intent)),
+            Self::Certificate { intent, issuer } => {
+                let names = match intent.dns_names.len() + intent.ip_addresses.len() {
+                    0 => String::new(),
+                    1 => " for 1 name".to_owned(),
+                    names => format!(" for {names} names"),
+                };
+                format!("certificate {:?}{names}, {} days, {}", intent.common_name, days(intent), by(issuer))
+            }
+            Self::ServiceAccountKeys => "RSA key pair for service account tokens".to_owned(),
+            Self::EncryptionConfiguration => "random key that encrypts Secrets in etcd".to_owned(),
+            Self::Kubeconfig { intent, issuer, server, .. } => {
+                let name = &intent.common_name;
+                format!("kubeconfig of {name:?} for {server}, {} days, {}", days(intent), by(issuer))
+            }
+        }
+    }
+}
