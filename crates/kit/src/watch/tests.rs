@@ -33,6 +33,7 @@ fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
     map.metadata.resource_version = Some(version.to_string());
     map.metadata.labels = Some([(LABEL.to_owned(), "blue".to_owned())].into());
     map.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
         kind: "Cluster".to_owned(),
         name: "blue".to_owned(),
         uid: "owner".to_owned(),
