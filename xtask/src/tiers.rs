@@ -26,13 +26,14 @@ pub(crate) enum Tier {
 }
 
 /// The integration tests. Unit tests are in [`Tier::Check`].
-const TARGETS: [(&str, Tier); 15] = [
+const TARGETS: [(&str, Tier); 16] = [
     ("conversion", Tier::Check),
     ("cloud", Tier::Check),
     ("openstack", Tier::Check),
     ("pki", Tier::Check),
     ("plan", Tier::Check),
     ("versions", Tier::Check),
+    ("wire", Tier::Check),
     ("crds", Tier::Test),
     ("testbed", Tier::Test),
     ("kit", Tier::Test),
