@@ -156,6 +156,14 @@ fn is_network(object: &Value) -> bool {
 /// An object of the management cluster.
 fn managed(object: &Value, address: &str) -> Value {
     let mut bare = bare(object);
+    for text in
+        bare.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
+    {
+        // It was recorded from an etcd that has its data; the floor's begins without any.
+        if let Some(document) = text.as_str() {
+            *text = json!(document.replace("initial-cluster-state: existing", "initial-cluster-state: new"));
+        }
+    }
     if bare["kind"] == "Service" {
         let is_headless = bare["spec"]["clusterIP"] == "None";
         if let Some(spec) = bare.get_mut("spec").and_then(Value::as_object_mut) {
@@ -270,6 +278,14 @@ mod tests {
                 "spec": {"type": "LoadBalancer", "ports": [{"port": 6443}]},
             })
         );
+    }
+
+    #[test]
+    fn the_floors_etcd_begins_without_data() {
+        let settings = json!({"kind": "ConfigMap", "metadata": {"name": "etcd"}, "data": {
+            "0.yaml": "name: 0\ninitial-cluster-state: existing\n",
+        }});
+        assert_eq!(managed(&settings, "")["data"]["0.yaml"], "name: 0\ninitial-cluster-state: new\n");
     }
 
     #[test]
