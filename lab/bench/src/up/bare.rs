@@ -290,7 +290,8 @@ fn applied(list: &[Value]) -> Value {
 }
 
 fn kube_proxy(settings: &[Value]) -> anyhow::Result<String> {
-    let mut configuration: Value = serde_json::from_str(data(settings, "kube-proxy", "config.conf")?)?;
+    let text = data(settings, "kube-proxy", "config.conf")?;
+    let mut configuration: Value = serde_saphyr::from_str(text).context("kube-proxy's configuration")?;
     configuration["clientConnection"]["kubeconfig"] = json!("/bench/admin.conf");
     Ok(configuration.to_string())
 }
