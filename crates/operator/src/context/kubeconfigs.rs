@@ -130,6 +130,9 @@ impl KubeconfigSource for KubeconfigSecrets {
         let value = value.ok_or_else(|| malformed(format!("it has no key {SECRET_VALUE_KEY:?}")))?;
         let text = std::str::from_utf8(&value.0).map_err(|error| malformed(error.to_string()))?;
         let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| malformed(error.to_string()))?;
+        if let Some(field) = reaches_out(&kubeconfig) {
+            return Err(malformed(format!("{field} is set; only data in the kubeconfig itself is used")));
+        }
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| malformed(error.to_string()))?;
@@ -138,5 +141,57 @@ impl KubeconfigSource for KubeconfigSecrets {
         let version = metadata.resource_version.unwrap_or_default();
         self.redirect(&mut config, cluster);
         Ok(Connection { config, revision: self.revision_of(cluster, &uid, &version) })
+    }
+}
+
+/// A field by which a kubeconfig would start a program, open a file or lead through another host. It comes from a
+/// namespace, and its author must not act in the place of whoever reads it.
+fn reaches_out(kubeconfig: &Kubeconfig) -> Option<&'static str> {
+    let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref()).flat_map(|user| {
+        [
+            (user.exec.is_some(), "user.exec"),
+            (user.auth_provider.is_some(), "user.auth-provider"),
+            (user.token_file.is_some(), "user.tokenFile"),
+            (user.client_certificate.is_some(), "user.client-certificate"),
+            (user.client_key.is_some(), "user.client-key"),
+        ]
+    });
+    let clusters =
+        kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref()).flat_map(|cluster| {
+            [
+                (cluster.certificate_authority.is_some(), "cluster.certificate-authority"),
+                (cluster.proxy_url.is_some(), "cluster.proxy-url"),
+            ]
+        });
+    users.chain(clusters).find_map(|(is_set, field)| is_set.then_some(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_starts_no_program_and_opens_no_file() {
+        let of = |cluster: &str, user: &str| {
+            let text = format!(
+                "clusters: [{{name: c, cluster: {{server: 'https://192.0.2.1'{cluster}}}}}]\n\
+                 users: [{{name: u, user: {{token: t{user}}}}}]\n\
+                 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
+            );
+            reaches_out(&Kubeconfig::from_yaml(&text).unwrap())
+        };
+        assert_eq!(of(", certificate-authority-data: AA==", ", client-key-data: AA=="), None);
+        let exec = ", exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}";
+        for (cluster, user, field) in [
+            ("", exec, "user.exec"),
+            ("", ", auth-provider: {name: gcp, config: {}}", "user.auth-provider"),
+            ("", ", tokenFile: /var/run/token", "user.tokenFile"),
+            ("", ", client-certificate: /etc/c.crt", "user.client-certificate"),
+            ("", ", client-key: /etc/c.key", "user.client-key"),
+            (", certificate-authority: /etc/ca.crt", "", "cluster.certificate-authority"),
+            (", proxy-url: 'http://192.0.2.9'", "", "cluster.proxy-url"),
+        ] {
+            assert_eq!(of(cluster, user), Some(field));
+        }
     }
 }

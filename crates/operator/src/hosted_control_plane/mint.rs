@@ -66,7 +66,11 @@ impl RunOwn<ControlPlanes> for Box<Mint> {
         let minting = Minting { context: subject.context, authorities: &subject.scratch };
         let (data, facts) = self.intended(subject.context.ambient.now());
         let data = data.into_iter().map(|(key, intent)| (key.to_owned(), bytes(&intent)));
-        match minting.put(self, Minted { data: data.collect(), facts }).await {
+        let put = async {
+            let present = minting.present(self).await?;
+            minting.put(self, present, Minted { data: data.collect(), facts }).await
+        };
+        match put.await {
             Ok(metadata) => Outcome::Created(serde_json::to_string(&metadata).unwrap_or_default()),
             Err(outcome) => outcome,
         }
@@ -80,6 +84,7 @@ struct Minting<'a> {
 
 impl Minting<'_> {
     async fn minted(&self, mint: &Mint) -> Result<ObjectMeta, Outcome> {
+        let present = self.present(mint).await?;
         let issuer = match mint.content.issuer() {
             Some(issuer) => Some(self.authority(&self.api(mint), issuer).await?),
             None => None,
@@ -89,15 +94,25 @@ impl Minting<'_> {
         let made =
             tokio::task::spawn_blocking(move || make(&content, intent, issuer.as_deref(), Timestamp::now()));
         let minted = made.await.map_err(|error| Outcome::failed("MintingEnded", error.to_string()))?;
-        self.put(mint, minted.map_err(|error| Outcome::failed("MintingFailed", error.to_string()))?).await
+        let minted = minted.map_err(|error| Outcome::failed("MintingFailed", error.to_string()))?;
+        self.put(mint, present, minted).await
     }
 
-    /// Creates the Secret, or replaces the one that is ours.
-    async fn put(&self, mint: &Mint, minted: Minted) -> Result<ObjectMeta, Outcome> {
+    /// The Secret that will be replaced, read before anything is minted: only that version of it may be.
+    async fn present(&self, mint: &Mint) -> Result<Option<Secret>, Outcome> {
+        let name = mint.secret.metadata.name.as_deref().unwrap_or_default();
+        match mint.why {
+            MintReason::Missing => Ok(None),
+            _ => self.ours(&self.api(mint), name).await.map(Some),
+        }
+    }
+
+    /// Creates the Secret, or replaces the one that is there.
+    async fn put(&self, mint: &Mint, present: Option<Secret>, minted: Minted) -> Result<ObjectMeta, Outcome> {
         let (api, name) = (self.api(mint), mint.secret.metadata.name.clone().unwrap_or_default());
-        let written = match mint.why {
-            MintReason::Missing => self.create(&api, mint, &minted, &name).await?,
-            _ => replace(&api, &self.ours(&api, &name).await?, &minted, &name).await?,
+        let written = match present {
+            None => self.create(&api, mint, &minted, &name).await?,
+            Some(present) => replace(&api, &present, &minted, &name).await?,
         };
         let ObjectMeta { uid, annotations, .. } = written.metadata.clone();
         self.context.watches.secrets().written(written.metadata.into_response_partial());

@@ -22,8 +22,21 @@ pub(super) fn told(kind: &str, mut differences: Vec<Difference>) -> Vec<Differen
             *value = json!("<not shown>");
         }
     }
-    differences.retain(|difference| !(kind == "Secret" && difference.path.contains(LAST_APPLIED)));
+    if kind == "Secret" {
+        differences.retain(|difference| !difference.path.contains(LAST_APPLIED));
+        for value in differences.iter_mut().flat_map(|found| found.old.iter_mut().chain(&mut found.new)) {
+            strip(value);
+        }
+    }
     differences
+}
+
+/// Takes away what kubectl keeps, also where all annotations are new at once.
+fn strip(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove(LAST_APPLIED);
+        fields.values_mut().for_each(strip);
+    }
 }
 
 /// An object as it may be printed: of Secrets, intents and lengths instead of content.
@@ -74,6 +87,9 @@ mod tests {
                 && !shown.to_string().contains(&STANDARD.encode("hunter2"))
         );
         assert_eq!(shown["data"]["new"], "<to be minted: a key>");
+        let bare = json!({"metadata": {"name": "s"}});
+        let differences = told("Secret", super::super::between(&bare, &secret));
+        assert!(!serde_json::to_string(&differences).unwrap().contains("hunter2"), "{differences:?}");
         assert!(shown["data"]["key"].as_str().unwrap().starts_with("<not shown: 7 bytes"));
     }
 }
