@@ -1,4 +1,6 @@
-//! The rules of `hangar_plan::admission` behind the webhook server, with the manager's stores for those that look further.
+//! Answers the webhook server's admission requests with the rules of `hangar_plan::admission`.
+//!
+//! Rules that need other objects get them from the manager's stores, or by a live read.
 
 use std::sync::Arc;
 use std::time::Duration;

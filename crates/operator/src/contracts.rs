@@ -1,6 +1,6 @@
-//! Which version of a foreign kind implements the contract: read from the labels of the CRDs.
+//! Finds which version of a foreign kind implements the contract, from the labels of the CRDs.
 //!
-//! Metadata only: the schemas of a management cluster's CRDs are tens of megabytes, and nobody here reads them.
+//! Only the metadata of CRDs is watched: their schemas are tens of megabytes, which no controller reads.
 
 use hangar_api::contract::{self, Choice};
 use hangar_api::conversion::VersionLookup;

@@ -1,7 +1,7 @@
 //! Starts the chosen controllers and waits for them.
 //!
-//! All run in every replica: they fill their stores and collect keys, and reconcile only while we lead. That is what
-//! makes a takeover quick.
+//! All of them run in every replica: they fill their stores and collect keys, and reconcile only while this replica
+//! leads. So a new leader can start at once.
 
 use hangar_plan::controllers::{Controller, Selection};
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! What ends a manager or an installation.
+//! The errors that end a manager or an installation.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
-//! `hangar install`: applies what `hangar_plan::install` says, and waits until the API server serves it.
+//! `hangar install`: applies the objects of `hangar_plan::install`, and waits until the API server serves their kinds.
 //!
-//! Idempotent: what is there already is left alone, what differs is changed, and what a failed run left out is made by
-//! the next. CRDs that somebody else installed are never touched; that is checked before anything is written.
+//! It is idempotent: objects that are as desired are left alone, others are changed, and a second run makes what a
+//! failed run did not. CRDs that somebody else installed are never changed; that is checked before the first write.
 
 use std::time::{Duration, Instant};
 

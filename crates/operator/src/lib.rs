@@ -1,7 +1,7 @@
-//! The controllers, the manager that runs them, and the installation that puts the manager into a cluster.
+//! The controllers, the manager that runs them, and the installation of the manager in a cluster.
 //!
-//! A controller is a folder with the same files as every other; this crate reads and writes the world, and decides
-//! nothing: decisions are in `hangar-plan`, the runtime is `hangar-kit`.
+//! Each controller is a folder with the same files. This crate reads and writes; all decisions are in `hangar-plan`,
+//! and the runtime is `hangar-kit`.
 
 mod admission;
 mod clouds;

@@ -1,4 +1,4 @@
-//! Which objects belong together: by reference, by label, by name.
+//! Finds the objects that belong together: by reference, by label, by name.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What every plan of the core kinds must satisfy, and how goldens show them.
+//! For tests: what every plan of the core kinds must satisfy, and how goldens show a plan.
 
 use hangar_api::conditions::{Priority, Status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

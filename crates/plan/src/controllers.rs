@@ -1,7 +1,7 @@
-//! The controllers a manager can run, and how people choose among them.
+//! The controllers that a manager can run, and how users choose among them.
 //!
 //! A choice decides three things together: which controllers run, which CRDs are installed, and which rights the
-//! manager gets. Beside another Cluster API provider only the kinds that are chosen here become ours.
+//! manager gets. So Hangar can run beside another Cluster API provider and own only the chosen kinds.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Short hashes of what is desired. Maps of `serde_json` are sorted: equal values have equal bytes.
+//! Short hashes of what is desired. Equal values have equal hashes, because `serde_json` sorts the keys of maps.
 
 use std::fmt::Write as _;
 

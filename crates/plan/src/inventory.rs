@@ -1,7 +1,8 @@
-//! Objects that we put into a cluster that is not ours to watch: which they are, and what is there of them.
+//! The inventory: which objects in a cluster that we do not watch are ours, and in which state they are.
 //!
-//! Each carries an annotation of its applier with the hash of what was desired. By it an object is known as ours, and an
-//! applied version from a former one. Who no longer wants an object finds it in its [`Inventory`].
+//! Each of our objects carries an annotation of its applier with the hash of what was desired. It shows that the object
+//! is ours, and whether what was applied is still desired. An object that is no longer desired is found in the
+//! [`Inventory`], too.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What Hangar decides: synchronous, deterministic, without I/O.
+//! All decisions of Hangar: synchronous, deterministic, without I/O.
 //!
-//! Clock and randomness are passed in: the same input gives the same bytes, which the golden tests rely on. Everything
-//! that reads or writes the world lives in other crates; everything that decides lives here.
+//! Clock and randomness are passed in: the same input gives the same bytes, which the golden tests rely on. All reading
+//! and writing is in other crates.
 
 pub mod admission;
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! Pieces of Kubernetes objects that all renderers share: what the types spell out at length, in one line.
+//! Short functions for parts of Kubernetes objects that all renderers need.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Kubernetes quantities, compared by value.
+//! Compares Kubernetes quantities by value.
 //!
-//! The API server stores them in its own spelling (`1000m` becomes `1`, `1024Mi` becomes `1Gi`), so text cannot tell
-//! whether a desired object is what is stored. Values are kept exactly, in billionths: that is the finest the API
-//! server keeps, and like it we round away from zero below that.
+//! The API server stores them in its own spelling (`1000m` becomes `1`, `1024Mi` becomes `1Gi`), so comparing the text
+//! does not tell whether a stored object is as desired. Values are kept in billionths, the finest that the API server
+//! keeps; like the API server we round smaller fractions away from zero.
 
 /// A value in billionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Objects behind references, and how Clusters and Machines claim them.
 //!
 //! A Cluster owns its infrastructure and control plane, a Machine its bootstrap configuration and server, whoever made
-//! the objects and whatever their kind. Claiming is two things: an owner reference, by which garbage collection and other
-//! controllers find the owner, and the label that names the cluster. What is claimed already is left alone; an
-//! object that another owner manages is never taken from it.
+//! the objects and whatever their kind. A claim has two parts: an owner reference, by which garbage collection and
+//! other controllers find the owner, and the label with the cluster's name. An object that is already claimed is left
+//! alone; an object that another owner manages is never taken from it.
 
 use std::collections::BTreeMap;
 

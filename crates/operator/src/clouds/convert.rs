@@ -1,4 +1,4 @@
-//! Cloud objects as facts: the part that plans look at.
+//! Converts objects of the cloud's API into the facts that plans decide from.
 
 use hangar_openstack as cloud;
 use hangar_plan::openstack::{

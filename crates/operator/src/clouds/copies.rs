@@ -1,4 +1,7 @@
-//! Copies: people save an object, change its name and apply it again, with all its annotations.
+//! Detects copies of an object: someone saved it, changed its name and applied it again with all its annotations.
+//!
+//! The owner id is one of these annotations, and it belongs to the original. A copy that used it would delete what
+//! belongs to the original.
 
 use std::sync::Arc;
 

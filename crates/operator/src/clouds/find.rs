@@ -1,4 +1,4 @@
-//! Finding what a specification names by id or filter.
+//! Finds the cloud objects that a specification names by id or by filter.
 
 use hangar_api::infrastructure::v1beta1::{
     ImageParam, NetworkParam, ResourceFilter, RouterParam, SecurityGroupParam, ServerGroupParam,

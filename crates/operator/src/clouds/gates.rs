@@ -1,4 +1,4 @@
-//! Who is asked about every call to a cloud.
+//! The gates of every call to a cloud: the fence, which stops writes, and a counter for the metrics.
 
 use std::sync::Arc;
 use std::time::Duration;

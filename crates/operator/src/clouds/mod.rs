@@ -1,14 +1,16 @@
-//! Ways into clouds: one session per credential, found through the Secret that an identity reference names.
+//! Opens sessions with clouds: one session for each credential and region, found through the Secret that an
+//! `identityRef` names.
 //!
-//! The Secret is read live each time, because it carries no label of ours to watch it by, and because credentials that
-//! were replaced must count at once. Reading it costs one call; logging in is what a session saves: it is kept as long as
-//! the Secret's version, and shared by all references that lead to the same credential in the same region. With it goes what
-//! is known of the project ([`Project`]).
+//! The Secret is read live in every pass that needs the cloud: it has no label of ours by which it could be watched,
+//! and replaced credentials must take effect at once. The read costs one call. A session saves the login: it is kept
+//! until the Secret changes, and all references that lead to the same credential and region share it. They also share
+//! the lists of the project ([`Project`]).
 //!
-//! Cloud and region of a reference are free text, so there can be as many ways as somebody likes to invent: those that
-//! nobody takes any more are dropped, and beyond a number the one that was taken longest ago.
+//! The cloud and the region of a reference are free text, so users could fill the memory with references. References
+//! that were not used for [`UNUSED`] are dropped; if there are more than [`MOST_IDENTITIES`], those unused for longest
+//! are.
 //!
-//! Every session is fenced: a write is sent only if it ends, at the latest, while we still lead.
+//! Every session is fenced: a write is sent only if it ends, at the latest, while the lease is certain to last.
 
 mod convert;
 mod copies;

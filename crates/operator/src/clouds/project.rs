@@ -1,18 +1,17 @@
-//! A project as its lists show it.
+//! Reads the servers and ports of a project as two lists, which all objects in that project share.
 //!
-//! Every machine has to know how its server and its ports are, again and again, for years. Asked for one by one that is as
-//! many calls as there are machines; so they are asked for together: one list of all servers and one of all ports of the
-//! project, which everybody shares. At rest a list is read every [`REFRESH`], by the first who finds it older, whatever
-//! the number of machines.
+//! Every OpenStackMachine must know the state of its server and its ports for as long as it exists. Reading them one by
+//! one would cost calls in proportion to the number of OpenStackMachines. Instead, at rest, each list is read every
+//! [`REFRESH`]: the first pass that finds it older reads it, and all others use the result.
 //!
-//! What a list did not show is absent only if the list was begun after the last write that could have made it. So each
-//! write is made under [`Project::writing`], and what was read before does not count for that owner any more; a caller
-//! that knows more (something is being built) says with `fresher_than` how new a list has to be. Lists that are
-//! demanded that way come a few at once, then one every [`BUILDING`]: a project where a thousand servers are built is not
-//! asked more often than one with ten.
+//! An object that is missing from a list counts as absent only if that list was begun after the last write for its
+//! owner. So every write is made under [`Project::writing`], after which older lists no longer count for that owner. A
+//! caller that waits for a change, for example while its server is being built, demands a newer list with
+//! `fresher_than`. Lists that are demanded come a few at once, then one every [`BUILDING`]: a project in which a
+//! thousand servers are built is not called more often than one with ten.
 //!
-//! A list that cannot be read says nothing: for [`STALE`] the one before it still counts, then all is unknown. Everybody is
-//! told at once while that is so; one caller at a time tries again.
+//! When a list cannot be read, the previous one counts for [`STALE`]; after that everything is unknown. Meanwhile one
+//! caller at a time tries again, and the others get the error at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

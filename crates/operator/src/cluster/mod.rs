@@ -1,9 +1,11 @@
 //! The controller of Clusters.
 //!
-//! Owns: the Cluster's finalizer, endpoint and status; owner reference and label on the objects behind its two references.
+//! It owns the Cluster's finalizer, endpoint and status, and, on the two objects that the Cluster refers to, an owner
+//! reference and a label.
 //!
-//! It talks to a tenant only to learn whether its API server answers, once a minute, and remembers the answer for a few
-//! seconds so that a busy Cluster does not ask with every change.
+//! It calls a tenant for one purpose: to learn whether its API server answers. That happens once a minute, and the
+//! answer is remembered for a few seconds, so that a Cluster that changes often does not cause a call with every
+//! change.
 
 mod observe;
 mod watch;

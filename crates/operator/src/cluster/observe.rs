@@ -1,4 +1,4 @@
-//! Reads a Cluster and what belongs to it from the stores, and asks its API server whether it is there.
+//! Reads a Cluster and what belongs to it from the stores, and checks whether its API server answers.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

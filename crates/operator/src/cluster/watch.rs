@@ -1,4 +1,5 @@
-//! What wakes a Cluster: itself, its workers by their label, the kubeconfig of its tenant, what it refers to.
+//! Decides which changes wake a Cluster: those of the Cluster itself, of its workers (found by label), of its tenant's
+//! kubeconfig, and of the objects that it refers to.
 
 use std::sync::Arc;
 

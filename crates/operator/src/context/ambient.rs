@@ -1,5 +1,4 @@
-//! What is different in every run: the time, and new ids. A preview fixes both, so that the same input gives the same
-//! bytes.
+//! Provides the time and new ids. A preview fixes both, so that the same input gives the same bytes.
 
 use jiff::Timestamp;
 

@@ -1,9 +1,9 @@
-//! Objects that a reference names, whoever owns their kind.
+//! Keeps stores of the objects that references name, whatever controller owns their kind.
 //!
-//! A Cluster refers to its infrastructure and control plane, a Machine to its bootstrap configuration and server, by
-//! group and kind alone. Which version to read, and by which contract, stands on the labels of the kind's CRD. A store of
-//! a kind is started when the first reference names it, and from then on its changes wake whoever subscribed to
-//! foreign objects.
+//! A Cluster refers to its infrastructure and control plane, and a Machine to its bootstrap configuration and server,
+//! by group and kind alone. The labels of the kind's CRD say which version to read, and by which contract. The store of
+//! a kind is started when the first reference names it; from then on its changes wake the controllers that subscribed
+//! to foreign objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Kinds of the management cluster, whether their type is known here or not: how to call their API, and which stores
-//! show their objects.
+//! Knows for every kind of the management cluster how to call its API and which stores have its objects. It works for
+//! kinds without a Rust type, too.
 
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::{Kept, Watch};

@@ -1,7 +1,8 @@
-//! Connection data of tenants: the Secret that the contract names after the Cluster, or our own of its control plane.
+//! Finds the kubeconfig of a tenant: in the Secret that the contract names after the Cluster, or in our own Secret of
+//! its control plane.
 //!
-//! A kubeconfig may name a Service of the management cluster, which a manager that runs outside of it cannot resolve. Such
-//! a manager goes by the endpoint that people use instead, and still checks the certificate for the Service's name.
+//! A kubeconfig may name a Service of the management cluster, which a manager outside of that cluster cannot resolve.
+//! Such a manager connects to the endpoint instead, and still checks the certificate for the Service's name.
 
 use std::sync::Arc;
 

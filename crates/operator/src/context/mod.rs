@@ -1,8 +1,7 @@
 //! What every controller is given: clients, shared watches, leadership, metrics.
 //!
-//! A controller takes what it needs from here and holds nothing of its own between two reconciles. Watches are started by
-//! the first controller that asks for them and shared by all, so a manager that runs a subset of the controllers
-//! watches only what that subset needs.
+//! Watches are started by the first controller that asks for them and shared by all, so a manager that runs a subset of
+//! the controllers watches only what that subset needs.
 
 mod ambient;
 mod foreign;

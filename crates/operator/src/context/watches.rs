@@ -1,4 +1,4 @@
-//! One store per kind, started by whoever asks first.
+//! Keeps one store for each kind, started by the first controller that asks for it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,12 +1,12 @@
-//! What is in the tenant: looked at when something is to be learned, remembered until then, changed by own writes.
+//! Reads what is in a tenant, and remembers it until the next read is due. Our own writes update what is remembered.
 //!
-//! The number of Nodes comes from a watch of them, which every tenant with a ready API server keeps, an idle one too: at
-//! rest it costs one call in five minutes, and it is how the first Node of an idle tenant is noticed without reading
-//! anything. It ends some minutes after the API server is no longer ready.
+//! The number of Nodes comes from a watch, which is kept for every tenant with a ready API server, also for an idle
+//! one: at rest it costs one call in five minutes, and it shows the first Node of an idle tenant. The watch ends some
+//! minutes after the API server is no longer ready.
 //!
-//! The other objects are read one by one, some forty of them. While looks find the same again and again they become rare:
-//! every five minutes where Nodes depend on them, once an hour where there are none, which together with the watch is
-//! less than one read per minute.
+//! The other objects, about forty, are read one by one. While these reads find no change they become rare: every five
+//! minutes in a tenant with Nodes, and once an hour in one without. For a tenant without Nodes that is, with the watch,
+//! less than one call per minute.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
-//! Facts of the Secrets that hold keys.
+//! Reads facts about the Secrets that hold keys.
 //!
-//! Minting notes them as annotations, so a watch of metadata is enough. A Secret without those notes was brought by
-//! people; it is read as a whole, once per version.
+//! When Hangar mints a key it notes the facts as annotations, so a watch of metadata is enough. A Secret without these
+//! annotations was provided by a user; it is read as a whole, once per version.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
-//! Mints what a plan asks for, and puts it into its Secret.
+//! Mints the keys and certificates that a plan asks for, and writes each to its Secret.
 //!
-//! Creation is a POST: if a Secret of that name exists, whoever made it, it stays. Replacement names the uid and the
-//! version that were read a moment before. So no key is ever written over one that nobody has looked at.
+//! A Secret is created by POST, so an existing Secret of that name stays, whoever made it. A Secret is replaced only if
+//! it still has the uid and the version that were read just before. So a key is never overwritten unread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

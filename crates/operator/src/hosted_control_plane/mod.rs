@@ -1,17 +1,18 @@
-//! The controller of HostedControlPlanes: from the stores to an observation, from a plan to calls.
+//! The controller of HostedControlPlanes: it makes observations from the stores, and calls from plans. All decisions
+//! are in `hangar_plan::hosted_control_plane`.
 //!
 //! It owns the HostedControlPlane's status, our finalizer on it, and everything that names it as controller: Secrets,
-//! ConfigMaps, Services, workloads, budgets, policies; in the tenant, what carries the hash of what we desired. It decides
-//! nothing: `hangar_plan::hosted_control_plane` does.
+//! ConfigMaps, Services, workloads, budgets, policies. In the tenant it owns the objects that carry the hash of what we
+//! desired.
 //!
 //! Invariants
-//! - A key is created by POST and replaced only where the one that was seen is still there (uid and resourceVersion): two
-//!   managers, or a stale store, can never mint over each other.
-//! - Keys are in memory only while something is signed or written. Facts about them are annotations of their Secrets, and
-//!   a watch of metadata is all that is kept.
-//! - The tenant is called only when something is to be learned or done: what was seen is remembered for some minutes, and
-//!   own writes are folded into it. A tenant that cannot be reached makes its part of the observation Unknown.
-//! - Nothing changed means nothing is sent: objects, status and tenant alike.
+//! - A key is created by POST, and replaced only if the Secret still has the uid and resourceVersion that were read:
+//!   two managers, or a stale store, can never mint over each other.
+//! - Keys are in memory only while something is signed or written. Facts about them are annotations of their Secrets,
+//!   and only metadata is kept in a store.
+//! - The tenant is called only if there is something to learn or to do: what was read is remembered for some minutes,
+//!   and our own writes are folded into it. If a tenant cannot be reached, its part of the observation is Unknown.
+//! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod look;
 mod material;

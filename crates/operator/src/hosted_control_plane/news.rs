@@ -1,4 +1,4 @@
-//! What is worth an event when a control plane's status changes.
+//! Decides which changes of a control plane's status become events.
 
 use hangar_api::conditions::Status;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};

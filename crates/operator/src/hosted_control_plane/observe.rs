@@ -1,4 +1,6 @@
-//! What the stores and the tenant show, as the plan wants to see it.
+//! Makes the observation of a HostedControlPlane from the stores.
+//!
+//! User-provided Secrets and the tenant are read only when the plan asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Steps in the tenant as calls.
+//! Makes the calls of a control plane's steps in its tenant.
 
 use hangar_kit::error::{Error, status_code};
 use hangar_kit::tenant::TenantApplier;

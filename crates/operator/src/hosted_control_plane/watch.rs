@@ -1,4 +1,5 @@
-//! What wakes a control plane: itself, its Cluster, its children, the infrastructure beside it.
+//! Decides which changes wake a HostedControlPlane: its own, and those of its Cluster, its children and the Cluster's
+//! infrastructure object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

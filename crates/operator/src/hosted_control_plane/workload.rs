@@ -1,4 +1,4 @@
-//! Facts of workloads, pods and Services.
+//! Converts workloads, pods and Services into the facts that plans decide from.
 
 use std::collections::BTreeMap;
 

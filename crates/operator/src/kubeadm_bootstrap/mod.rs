@@ -1,11 +1,12 @@
-//! The controller of KubeadmConfigs: bootstrap data of workers.
+//! The controller of KubeadmConfigs: it makes the bootstrap data of workers.
 //!
-//! It owns the data Secret named after the KubeadmConfig and, in the tenant, the bootstrap token of each machine that
+//! It owns the data Secret named after the KubeadmConfig and, in the tenant, the bootstrap token of each worker that
 //! has not joined yet. It watches KubeadmConfigs, the Machines that use them, Clusters (which say when a join can work)
-//! and Secrets of clusters (the data itself, and the certificate authority). What is decided, and when, is in
+//! and Secrets of clusters (the data itself, and the certificate authority). All decisions are in
 //! `hangar_plan::kubeadm_bootstrap`.
 //!
-//! There is no finalizer: the data Secret goes with its owner, and a token that nobody uses any more ends by itself.
+//! It sets no finalizer: the data Secret is garbage collected with its owner, and a token that is no longer used
+//! expires.
 
 mod observe;
 mod run;

@@ -1,4 +1,5 @@
-//! Reads what a plan needs: the stores first, and only from the stage on that asks for it the Secrets and the tenant.
+//! Makes the observation of a KubeadmConfig: from the stores first, then from Secrets and the tenant once its stage
+//! needs them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Steps in the tenant as calls.
+//! Makes the calls about bootstrap tokens in the tenant.
 
 use hangar_plan::flow::Outcome;
 use hangar_plan::kubeadm_bootstrap::{TOKEN_NAMESPACE, TokenStep, object, secret_name};

@@ -1,4 +1,5 @@
-//! What wakes a KubeadmConfig: itself, its Machine, its Cluster, the Secrets it reads.
+//! Decides which changes wake a KubeadmConfig: its own, and those of its Machine, its Cluster and the Secrets that it
+//! reads.
 
 use hangar_api::bootstrap::v1beta2::KubeadmConfig;
 use hangar_api::names::CLUSTER_NAME_LABEL;

@@ -1,8 +1,9 @@
 //! The controller of Machines.
 //!
-//! Owns: the Machine's finalizer, the facts in its spec that come from providers, its status; owner reference and label on
-//! the objects behind its references; labels, annotations and the first taint of its Node. The Node comes from one watch of
-//! the tenant's Nodes, which all its Machines share; pods are read live, while a Node is drained.
+//! It owns the Machine's finalizer, the facts in its spec that come from providers, and its status; on the objects that
+//! the Machine refers to, an owner reference and a label; on its Node, labels, annotations and the removal of the first
+//! taint. One watch of the tenant's Nodes serves all Machines of that tenant. Pods are read live, while a Node is
+//! drained.
 
 mod observe;
 mod run;

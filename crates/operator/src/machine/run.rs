@@ -1,4 +1,4 @@
-//! Steps in the tenant as calls.
+//! Makes the calls about a Machine's Node and its pods in the tenant: patch, cordon and delete the Node, evict pods.
 
 use hangar_plan::flow::Outcome;
 use hangar_plan::machine::{NodePatch, NodeStep, PodKey};

@@ -1,4 +1,5 @@
-//! What wakes a Machine: itself, its Cluster, the templates above it, what it refers to, its Node.
+//! Decides which changes wake a Machine: its own, and those of its Cluster, of the MachineSet and MachineDeployment
+//! above it, of the objects that it refers to, and of its Node.
 
 use std::sync::Arc;
 

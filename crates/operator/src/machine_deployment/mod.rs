@@ -1,7 +1,7 @@
 //! The controller of MachineDeployments.
 //!
-//! Owns: the deployment's finalizer, revision and status; the MachineSets it makes, and the replicas of all that it
-//! manages.
+//! It owns the deployment's finalizer, revision and status, the MachineSets that it creates, and the replicas of every
+//! MachineSet that it manages.
 
 mod observe;
 mod watch;

@@ -1,4 +1,4 @@
-//! Reads a MachineDeployment and what it makes from the stores. Nothing is read live.
+//! Reads a MachineDeployment, its MachineSets and their Machines from the stores. Nothing is read live.
 
 use std::collections::BTreeMap;
 

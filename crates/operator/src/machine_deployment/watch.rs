@@ -1,4 +1,5 @@
-//! What wakes a MachineDeployment: itself, its sets, Machines for what is said about them, its Cluster.
+//! Decides which changes wake a MachineDeployment: its own, and those of its MachineSets, of their Machines (which its
+//! status counts) and of its Cluster.
 
 use hangar_api::cluster::v1beta2::MachineDeployment;
 use hangar_api::names::CLUSTER_NAME_LABEL;

@@ -1,7 +1,7 @@
 //! The controller of MachineSets.
 //!
-//! Owns: the set's finalizer and status; the Machines it makes and what of them follows the template; the clones that
-//! those Machines refer to, until the Machine has taken them over.
+//! It owns the set's finalizer and status; the Machines that it creates, with their fields that follow the template;
+//! and the clones that those Machines refer to, until the Machine claims them.
 
 mod observe;
 mod watch;

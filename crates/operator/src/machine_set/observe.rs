@@ -1,4 +1,4 @@
-//! Reads a MachineSet and what it makes from the stores. Nothing is read live.
+//! Reads a MachineSet, its Machines and the objects that they refer to from the stores. Nothing is read live.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What wakes a MachineSet: itself, its Machines, its deployment, its Cluster, its templates.
+//! Decides which changes wake a MachineSet: its own, and those of its Machines, its MachineDeployment, its Cluster and
+//! its templates.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! Competing for the lease, and what only the leader does beside the controllers.
+//! Competes for the lease, and does the one work of the leader that is not a controller's: it keeps the webhook
+//! certificate.
 //!
-//! The lease outlives the stop: while the controllers end their last reconciles it is still held and renewed, so that
-//! what they write is still theirs to write. It is given back when they have ended.
+//! When the manager stops, it holds and renews the lease until the controllers have ended their last passes, because
+//! they still write. Then it releases the lease.
 
 use std::sync::Arc;
 

@@ -1,13 +1,14 @@
 //! `hangar manager`: the process in which the controllers run.
 //!
-//! It serves health, metrics and webhooks from the start and in every replica; it competes for the lease, and only
-//! while it holds it does it compute and write. It never gives up on an API server that is away: it waits, says so on
-//! `/readyz`, and goes on when it is back.
+//! Every replica serves health, metrics and webhooks from its start and competes for the lease; the controllers compute
+//! and write only in the replica that holds it. If the API server is away the manager waits, reports that on `/readyz`,
+//! and continues when the API server is back.
 //!
-//! Controllers write through a client of their own, which sends a write only while the lease outlasts it.
+//! Controllers write through a client of their own, which sends a write only if the lease outlasts it.
 //!
-//! The order of a stop: the controllers end what they do, the lease is handed over, webhook requests that are under way
-//! are answered, telemetry is flushed. Webhooks come after the lease, because writes of the next leader may need them.
+//! When the manager stops, the controllers end their passes, the lease is released, open webhook requests are answered,
+//! and telemetry is flushed. Webhooks stop after the lease is released, because writes of the next leader may need
+//! them.
 
 mod leading;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! The webhook server of a manager and the certificate behind it.
+//! The webhook server of a manager, and the certificate that it serves with.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The controller of OpenStackClusters: networks, routers and security groups of a cluster.
 //!
-//! It owns the status of the OpenStackCluster, its finalizer and its owner id, and in the cloud everything that carries
-//! that id. The cloud cannot be watched: it is asked at every change, and again after a while. What is decided, and
-//! when, is in `hangar_plan::openstack_cluster`.
+//! It owns the status of the OpenStackCluster, its finalizer and its owner id, and everything in the cloud that carries
+//! that id. The cloud cannot be watched, so it is read at every change, and again after a while. All decisions are in
+//! `hangar_plan::openstack_cluster`.
 
 mod observe;
 mod run;

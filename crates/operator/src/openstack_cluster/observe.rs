@@ -1,4 +1,4 @@
-//! Reads what a plan needs: the stores first, and the cloud when it is time for it.
+//! Makes the observation of an OpenStackCluster: from the stores first, and from the cloud when the plan asks for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

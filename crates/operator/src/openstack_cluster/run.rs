@@ -1,4 +1,4 @@
-//! Steps as calls. The owner id is part of every create.
+//! Makes the calls of an OpenStackCluster's steps in the cloud. Every create carries the owner id.
 
 use hangar_openstack::{
     AllocationPool, ExternalGateway, GatewayAddress, NetworkClient, NetworkCreate, NetworkId, RouterCreate,

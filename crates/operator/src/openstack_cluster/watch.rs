@@ -1,4 +1,5 @@
-//! What wakes an OpenStackCluster: itself, its Cluster, the end of its last machine.
+//! Decides which changes wake an OpenStackCluster: its own, those of its Cluster, and the removal of an
+//! OpenStackMachine of that Cluster, because a deleted OpenStackCluster waits until there are none.
 
 use std::sync::Arc;
 

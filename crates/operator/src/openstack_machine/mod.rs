@@ -1,9 +1,9 @@
 //! The controller of OpenStackMachines: one server each, with its ports.
 //!
-//! It owns the status of the OpenStackMachine, its finalizer, its owner id and its provider id, and in the cloud
-//! everything that carries that owner id. The cloud cannot be watched: a server that is being made or deleted is asked for
-//! every few seconds, one that runs now and then, and always together with all others of its project.
-//! What is decided, and when, is in `hangar_plan::openstack_machine`.
+//! It owns the status of the OpenStackMachine, its finalizer, its owner id and its provider id, and everything in the
+//! cloud that carries the owner id. The cloud cannot be watched, so servers are listed, all of a project together: up
+//! to once a second while some are being created, otherwise every half minute. All decisions are in
+//! `hangar_plan::openstack_machine`.
 
 mod observe;
 mod watch;

@@ -1,4 +1,5 @@
-//! Reads what a plan needs: the stores first, then the cloud; what a new server needs only while there is none.
+//! Makes the observation of an OpenStackMachine: from the stores first, then from the cloud. What a new server needs is
+//! read only while there is no server.
 
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
-//! What wakes an OpenStackMachine: itself, and what its plans read of its Machine, Cluster and OpenStackCluster. Their
-//! statuses change often, some of them because of us, and hundreds of machines need not ask the cloud for that.
+//! Decides which changes wake an OpenStackMachine: its own, and those fields of its Machine, Cluster and
+//! OpenStackCluster that its plans read.
+//!
+//! The statuses of these three change often, some of them through our own writes. If every such change woke hundreds of
+//! OpenStackMachines, each would read the cloud for nothing.
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine};
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};

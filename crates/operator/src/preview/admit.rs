@@ -1,4 +1,5 @@
-//! Objects of files as an API server would take them: defaults, schema, rules; every complaint with its file and field.
+//! Treats the objects of files as an API server would: it applies defaults, schema and admission rules, and reports
+//! each error with file and field.
 
 use std::sync::{Arc, LazyLock};
 

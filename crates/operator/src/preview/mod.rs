@@ -1,12 +1,13 @@
-//! `hangar plan`: what the controllers would do with some objects, without doing it.
+//! `hangar plan`: shows what the controllers would do with some objects, without doing it.
 //!
 //! ```text
 //! files -> admit -> overlay (nothing, or a live cluster) -> the controllers in turn, until nothing is written -> Preview
 //! ```
 //!
-//! The controllers run as they are (`reconcile::rehearse`): one way to observe, one way to plan. Offline the time stands
-//! still, tenants and clouds are assumed ([`hangar_plan::flow::Planner::assume`]) and no connection is opened. Against a
-//! live cluster its stores, Secrets, tenants and clouds are read, and gates stop every write before it is sent.
+//! The controllers that run are the real ones (`reconcile::rehearse`), so a preview observes and plans as the manager
+//! does. Offline the time is fixed, tenants and clouds are assumed ([`hangar_plan::flow::Planner::assume`]) and no
+//! connection is opened. Against a live cluster its stores, Secrets, tenants and clouds are read, and gates stop every
+//! write before it is sent.
 
 mod admit;
 

@@ -1,4 +1,4 @@
-//! What an answer means: the one place where answers of the management cluster, a tenant or a cloud become outcomes.
+//! Converts the answers of the management cluster, a tenant or a cloud into outcomes. No other place does.
 
 use std::time::Duration;
 

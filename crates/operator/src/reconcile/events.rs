@@ -1,4 +1,4 @@
-//! Events about what was done in a pass.
+//! Makes Kubernetes events of the steps that ran in a pass.
 
 use hangar_kit::event::{Event, Recorder, Severity};
 use hangar_plan::flow::{Outcome, Ran};

@@ -1,18 +1,18 @@
-//! One reconcile for every controller.
+//! The reconcile function that all controllers share.
 //!
 //! ```text
 //! store -> observe -> wanted? -> read -> plan -> step -> fold -> plan ... -> objects -> status -> when to come back
 //!          (edge)     (plan)    (edge)  (plan)  (here)  (plan)              (here)     (here)    (here)
 //! ```
 //!
-//! A controller is a planner (`hangar_plan`), which decides, and an [`Edge`], which says what it watches and reads. How
-//! steps become calls follows from the step's type: writes to the management cluster are made here ([`mod@write`]), steps in
-//! a tenant and in a cloud know their one call ([`RunInTenant`], [`RunInCloud`]).
+//! A controller is a planner (`hangar_plan`), which decides, and an [`Edge`], which says what it watches and reads. The
+//! type of a step says how it becomes a call: writes to the management cluster are made here ([`mod@write`]), steps in
+//! a tenant or in a cloud make their own call ([`RunInTenant`], [`RunInCloud`]).
 //!
 //! Invariants
 //! - Every answer becomes an outcome in one place ([`answer`]), every status is written in one place ([`Subject`]).
-//! - A failed step, object or status stops no other: what went wrong is folded, said, and tried again later.
-//! - What did not work is remembered per object until it works or the specification changes ([`Memory`]).
+//! - A failed step, object or status stops no other: the failure is folded, reported, and tried again later.
+//! - A step that did not work is remembered per object until it works or the specification changes ([`Memory`]).
 
 pub(crate) mod answer;
 mod events;

@@ -1,7 +1,7 @@
-//! A reconcile without effects: the real observation and the real plans, over a cluster whose writes stay in memory.
+//! A reconcile without effects: the real observation and the real plans, on a cluster whose writes stay in memory.
 //!
-//! Writes to the management cluster are the real ones; its client is an [`Overlay`]'s. Steps elsewhere are not run: they
-//! count as succeeded. What they made is known from the observation they were folded into, which the next pass recalls.
+//! Writes to the management cluster run the real code with the client of an [`Overlay`]. Steps in a tenant or a cloud
+//! do not run: they count as succeeded. Their results are folded into the observation, which the next pass recalls.
 
 use std::collections::BTreeMap;
 use std::future::Future;

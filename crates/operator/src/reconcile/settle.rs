@@ -1,4 +1,4 @@
-//! When to come back to an object, and what is remembered until then.
+//! Decides after a pass when the next one comes, and remembers until then which steps did not work.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! One object during one pass: as our own writes left it, and the way into its cloud once there is one.
+//! One object during one pass: its latest version after our own writes, and its project in the cloud once that was
+//! read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

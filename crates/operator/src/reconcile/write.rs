@@ -1,7 +1,7 @@
-//! Writes to the management cluster: of every controller, to objects of every kind.
+//! Makes every write to the management cluster, for all controllers and all kinds.
 //!
-//! What a write needs to know of its object, its version, it takes from the stores; what the API server answers is shown
-//! to the stores at once, so that the next plan, of this controller or another, sees it.
+//! The version that a change or a deletion is tied to comes from the stores. The API server's answer goes into the
+//! stores at once, so that the next plan of any controller sees it.
 
 use hangar_kit::ObjectKey;
 use hangar_kit::apply::{Applied, Applier};

@@ -1,4 +1,4 @@
-//! Clusters with providers that only answer.
+//! Clusters with stub providers.
 
 use hangar_api::cluster::v1beta2::{Cluster, ClusterPhase};
 use kube::api::{DeleteParams, Patch, PatchParams};

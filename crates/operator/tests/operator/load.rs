@@ -1,4 +1,4 @@
-//! Many objects at once: what they cost others, in calls.
+//! Many objects at once: how many calls they cost.
 
 use hangar_api::cluster::v1beta2::MachineDeployment;
 use kube::api::DeleteParams;

@@ -1,4 +1,4 @@
-//! MachineDeployments, MachineSets and Machines with providers that only answer, and a tenant with real Nodes.
+//! MachineDeployments, MachineSets and Machines with stub providers, and a tenant with real Nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

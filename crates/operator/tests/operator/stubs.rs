@@ -1,6 +1,6 @@
-//! A management cluster with stub providers: kinds that implement the contracts and do nothing but answer.
+//! A management cluster with stub providers: kinds that implement the contracts and only report success.
 //!
-//! The tenant is the same API server: its Nodes and pods are real objects, only nobody runs them.
+//! The tenant is the same API server. Its Nodes and pods are real objects that no kubelet runs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};

@@ -1,4 +1,5 @@
-//! Cluster: references that cannot go away again, networks that must parse.
+//! Admission of Clusters: a reference that was set cannot be removed, networks must parse, and the name must fit a
+//! label.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A complaint about a field, in the words Kubernetes users know.
+//! The error about one field, in the wording that Kubernetes itself uses.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! HostedControlPlane: settings without effect, and deletions that would take a living cluster's etcd along.
+//! Admission of HostedControlPlanes: it warns of settings without effect, and refuses a deletion that would delete the
+//! etcd of a Cluster that stays.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};

@@ -1,4 +1,4 @@
-//! Machine: the version has a `v`, and the cluster is one that stays.
+//! Admission of Machines: the version gets its `v`, and the cluster's name cannot change.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! MachineSet and MachineDeployment: what selects their Machines.
+//! Admission of MachineSets and MachineDeployments: their selectors.
 //!
-//! Manifests may leave the selector out; then the collection selects exactly what it makes, by its own name. What a
-//! selector asks for must be on the template, or the collection would never see its own Machines.
+//! A manifest without a selector gets one that selects exactly the Machines of this object, by its name. A given
+//! selector must match the template's labels; otherwise the object would never see its own Machines.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
-//! What is changed, refused or warned about when somebody writes or deletes an object.
+//! Decides what is changed, refused or warned about when a user writes or deletes an object.
 //!
-//! The schema and the CEL rules of the CRDs say most of it; here is what they cannot say: defaults that depend on the
-//! object's own name, rules that look at other objects, at who asks or at dry runs, and warnings. The functions see the
-//! raw object in the version it was written in, because defaulting runs before the schema is checked: a
-//! MachineDeployment without a selector is not yet a valid one.
+//! Most rules are in the schema and the CEL rules of the CRDs. Here are those that cannot be expressed there: defaults
+//! that depend on the object's own name, rules that depend on other objects, on the user or on dry runs, and warnings.
+//! The functions get the raw object in the version it was written in, because defaults are set before the schema is
+//! checked: a MachineDeployment without a selector is not valid yet.
 //!
-//! A rule decides by itself what an unknown [`Lookup`] means. Objects that are on their way out are never judged: their
-//! finalizers must be removable whatever else is wrong with them.
+//! Each rule decides what an unknown [`Lookup`] means. An object that is being deleted is never refused: it must be
+//! possible to remove its finalizers, whatever else is wrong with it.
 //!
 //! The transport is the webhook server in `hangar-kit`; it knows nothing about kinds.
 

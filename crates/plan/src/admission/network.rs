@@ -1,4 +1,4 @@
-//! Addresses and networks, as several kinds write them.
+//! Checks addresses and networks for several kinds.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! OpenStackCluster and its template: what the cloud would refuse minutes later is refused now, by field.
+//! Admission of OpenStackClusters and their templates: values that the cloud would refuse later are refused now, by
+//! field.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The table: which kinds have rules, and which.
+//! The table of kinds with admission rules, and the functions that each kind has.
 
 use serde_json::Value;
 

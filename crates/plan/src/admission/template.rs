@@ -1,6 +1,6 @@
-//! Templates of OpenStack objects: what was made from them must stay explainable by them, so they do not change.
+//! Admission of OpenStack templates: a template cannot be changed, so that it still says how its objects were made.
 //!
-//! The topology controller asks by dry run what a change would do, and marks the request; nothing is written then.
+//! Changes are allowed in a dry run of the topology controller, which marks its requests and writes nothing.
 
 use hangar_api::names::TOPOLOGY_DRY_RUN_ANNOTATION;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! One scenario a test; the names say what users are promised.
+//! One scenario per test; the names say what users are promised.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The stages of deletion, each derived from what still exists.
+//! The stages of a Cluster's deletion, each derived from what still exists.
 
 use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet};
 use hangar_api::conditions::{Bad, Finding};

@@ -1,12 +1,13 @@
-//! Where the API server is: whose word counts.
+//! Decides the endpoint of a Cluster: which object's word counts.
 //!
-//! - What the Cluster says stays, whoever wrote it, with one exception below.
-//! - A control plane that declares an endpoint knows where it serves: its word is taken as soon as it is there.
-//! - Infrastructure is asked only where the control plane does not serve by itself (its Machines stand behind the
-//!   infrastructure's load balancer), and only when it is provisioned. Before the control plane was seen nobody can tell.
-//! - The exception: the Cluster has what the infrastructure published, and a control plane without Machines serves
-//!   elsewhere. Then the published endpoint leads nowhere; the Cluster gets the right one, and a condition names the
-//!   conflict as long as the infrastructure still says otherwise.
+//! - An endpoint in the Cluster's spec stays, whoever wrote it, with the one exception below.
+//! - If the control plane declares an endpoint, the Cluster takes it as soon as it is there.
+//! - The endpoint of the infrastructure counts only if the control plane consists of Machines behind the
+//!   infrastructure's load balancer, and only once the infrastructure is provisioned. Before the control plane was
+//!   read, nothing is decided.
+//! - The exception: the Cluster has the endpoint of the infrastructure, but its control plane has no Machines and
+//!   serves elsewhere. Then the published endpoint leads nowhere. The Cluster gets the right one, and a condition names
+//!   the conflict as long as the infrastructure still has the other.
 
 use hangar_api::contract::Endpoint;
 

@@ -1,4 +1,4 @@
-//! What a step made of the observation.
+//! Folds the outcome of a step into the observation of a Cluster.
 
 use super::Observed;
 use crate::flow::Write;

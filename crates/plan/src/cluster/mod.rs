@@ -1,8 +1,8 @@
-//! Cluster: claims its infrastructure and control plane, says where its API server is, and goes away in order.
+//! Plans a Cluster: claims its infrastructure and control plane, records its endpoint, and deletes everything in order.
 //!
-//! Everything is read through contracts, so any provider works. Facts that were reached once stay reached
-//! (`status.initialization`). Deletion is a chain of stages (`delete`), derived anew from what still exists, so
-//! nothing is remembered: workers, then the control plane, then the infrastructure, then the finalizer.
+//! Everything is read through contracts, so any provider works. A fact in `status.initialization` stays once it is
+//! true. Deletion is a chain of stages (`delete`): workers, then the control plane, then the infrastructure, then the
+//! finalizer. The stage is derived in each pass from what still exists, so nothing has to be remembered.
 
 pub(crate) mod conditions;
 mod delete;

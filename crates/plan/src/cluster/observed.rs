@@ -1,4 +1,4 @@
-//! Everything that decides about a Cluster, and what has to be asked for.
+//! Everything that decides about a Cluster, and what has to be read for it.
 
 use std::collections::BTreeMap;
 

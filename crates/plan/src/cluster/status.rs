@@ -1,4 +1,4 @@
-//! What is said about a Cluster: one function per condition, then the summaries that rest on them.
+//! The status of a Cluster: one function per condition, then the summaries of these conditions.
 
 use hangar_api::cluster::replica_counts::ReplicaCounts;
 use hangar_api::cluster::v1beta2::cluster::FailureDomain;

@@ -1,4 +1,4 @@
-//! Clusters by scenario: what is done, what is said.
+//! Scenarios of Clusters: the steps that are planned, and the conditions.
 
 use std::collections::BTreeMap;
 

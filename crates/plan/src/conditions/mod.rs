@@ -1,8 +1,8 @@
 //! Every condition that Hangar writes, with every reason it may have.
 //!
-//! Each controller declares its own in `conditions.rs`, with the macro `conditions!`: what the condition is about, and for
-//! each reason its name, who acts, and what it means. A finding can be made in no other way, so this is complete, and
-//! the reference, the runbook's test and `describe` are made from it.
+//! Each controller declares its own in `conditions.rs`, with the macro `conditions!`: what the condition is about, and
+//! for each reason its name, its actor, and what it means. There is no other way to make a finding, so the declarations
+//! are complete. The reference page, the test of the troubleshooting page and `describe` are made from them.
 
 pub mod reference;
 pub(crate) mod shared;

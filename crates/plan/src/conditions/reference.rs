@@ -1,4 +1,4 @@
-//! The reference page of all conditions, from what is declared.
+//! Renders the reference page of all conditions from their declarations.
 
 use std::fmt::Write as _;
 

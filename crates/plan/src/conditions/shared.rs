@@ -1,5 +1,5 @@
-//! What the controllers say alike: about a pause, a read that failed, an object behind a reference, and the same
-//! condition of several objects.
+//! Findings that several controllers share: about a pause, a read that failed, an object behind a reference, and the
+//! same condition of several objects.
 
 use hangar_api::cluster::condition_gate::{ConditionGate, ConditionPolarity};
 use hangar_api::conditions::{

@@ -1,4 +1,4 @@
-//! What is declared is complete, clear, and in the documentation.
+//! Tests that every declared reason has a clear sentence and one meaning, and is documented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Who acts, by the names that reasons are declared with.
+//! The actors, by the names that the declarations of reasons use.
 
 use hangar_api::conditions::Actor;
 

@@ -1,8 +1,8 @@
-//! One cluster as a tree: what is ready, what is not, what is waited for, since when, and who must act.
+//! Describes one cluster as a tree: what is ready, what is not, what is waited for, since when, and who must act.
 //!
-//! Everything here is read from conditions, because that is where controllers say it; objects of providers that nobody
-//! here wrote take part as long as they have any. A parent repeats what its children say, so a wait is shown once, at
-//! the lowest object that has it.
+//! Everything is read from conditions, because controllers report there. So objects of other providers are included if
+//! they have conditions. A parent repeats the conditions of its children; therefore a wait is shown once, at the lowest
+//! object that has it.
 
 mod objects;
 mod render;

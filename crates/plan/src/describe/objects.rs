@@ -1,4 +1,4 @@
-//! The objects of a cluster, and the ways between them.
+//! The objects of a cluster, and how one leads to the next: by reference or by owner.
 
 use serde_json::Value;
 

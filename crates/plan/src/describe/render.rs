@@ -1,4 +1,4 @@
-//! The tree as text.
+//! Renders the tree as text.
 
 use std::fmt::Write as _;
 

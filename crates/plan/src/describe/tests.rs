@@ -1,4 +1,4 @@
-//! Trees of clusters at moments people ask about.
+//! Trees of clusters in situations in which users call `describe`.
 
 use serde_json::{Value, json};
 

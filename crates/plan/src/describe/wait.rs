@@ -1,4 +1,4 @@
-//! What an object's conditions say.
+//! Reads from an object's conditions whether it is ready, and what it waits for.
 
 use hangar_api::conditions::{Actor, Polarity};
 use jiff::Timestamp;

@@ -1,12 +1,13 @@
 //! The crash sweep over an in-memory world.
 //!
-//! Plans claim that dying at any moment does no harm. This harness tries every moment: a fault-free run counts the
-//! steps, then for each step and each [`Fault`] a fresh run is struck there once, replans, and must reach the same end
-//! state. It is synchronous and generic over a small [`World`], so thousands of points take milliseconds, and property
-//! tests can put it inside their loop. The runtime has the same sweep against the real API server.
+//! A plan promises that a crash at any moment does no harm. The sweep tries every moment: a run without faults counts
+//! the steps; then, for each step and each [`Fault`], a fresh run is interrupted there once, plans again, and must
+//! reach the same end state. The sweep is synchronous and generic over a small [`World`], so thousands of points take
+//! milliseconds, and property tests can call it in their loop. `hangar-operator` has the same sweep against the real
+//! API server.
 //!
-//! What counts as the same end state is the world's business ([`World::end_state`]): leave out ids and times, keep
-//! counts, so that duplicates and leftovers show.
+//! The world decides what counts as the same end state ([`World::end_state`]): it should leave out ids and times, and
+//! keep counts, so that duplicates and leftovers show.
 
 use std::fmt;
 

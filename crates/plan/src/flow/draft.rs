@@ -1,8 +1,8 @@
-//! A plan in the making: whatever a controller decides and says goes through here.
+//! A draft: a plan while it is being made. Everything that a controller decides or reports goes through it.
 //!
-//! A condition is said with [`Draft::say`], at most one of each type; the last word counts. Whatever is not as it should be
-//! is a wait in the report as well. [`Draft::finish`] alone writes: what was said, in the shape and in the older shape
-//! that the status has, and the generation that it is about. A condition of which nothing was said stays as it was.
+//! A condition is set with [`Draft::say`]; each type has at most one, and the last call counts. A condition that is not
+//! good is also a wait in the report. Only [`Draft::finish`] writes to the status: the conditions that were set, in the
+//! current and in the older format, and the generation they are about. A condition that was not set stays as it was.
 
 use std::time::Duration;
 

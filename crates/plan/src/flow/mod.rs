@@ -1,16 +1,16 @@
-//! The words every controller speaks: what was read, what is planned, what came of it.
+//! The types that all controllers share: what was read, what is planned, and what came of it.
 //!
-//! These types are pure data and live in `plan`, not in the controller runtime, so that plans can be written,
-//! tested and interpreted without tokio or a client. The runtime (`kit`) imports them and gives them effect.
+//! These types are pure data and are in `plan`, not in the controller runtime, so that plans can be written, tested and
+//! interpreted without tokio or a client. The runtime (`kit`) and the controllers (`operator`) execute them.
 //!
 //! Invariants
 //! - **Unknown is not absent.** A [`Read`] that failed or is stale is `Unknown`; nothing is created or deleted from it.
-//! - **A plan is a frontier.** It holds only steps whose inputs were observed. There are no references to results of
-//!   other steps: run a step, fold its [`Outcome`] into the observation, plan again.
+//! - **A plan is a frontier.** It contains only steps whose inputs were observed. No step refers to the result of
+//!   another: run a step, fold its [`Outcome`] into the observation, plan again.
 //! - **Refusals and lost answers are data.** An [`Outcome`] is not an error; the next plan decides what it means.
-//! - **Steps have a stable identity** ([`StepId`]): the crash sweep ([`crash`]) names its points by it, the executor runs
-//!   nothing twice in one pass, and what did not work waits longer each time ([`Setbacks`]).
-//! - **Steps say who executes them** ([`Step`]): a controller that does nothing in a cloud cannot write such a step.
+//! - **Steps have a stable identity** ([`StepId`]): the crash sweep ([`crash`]) names its points by it, the executor
+//!   runs nothing twice in one pass, and a step that did not work waits longer each time ([`Setbacks`]).
+//! - **Steps say who executes them** ([`Step`]): a controller that does nothing in a cloud cannot write a step for one.
 
 pub mod crash;
 mod draft;

@@ -1,4 +1,4 @@
-//! What became of a step: every answer of the management cluster, a tenant or a cloud is one of these.
+//! The outcome of a step. Every answer of the management cluster, a tenant or a cloud becomes one.
 
 use std::fmt;
 use std::time::Duration;

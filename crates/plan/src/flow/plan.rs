@@ -1,4 +1,4 @@
-//! A plan: what should exist, what to do next, what to say about it, when to look again.
+//! A plan: which objects should exist, what to do next, what to report, when to plan again.
 
 use kube::core::DynamicObject;
 

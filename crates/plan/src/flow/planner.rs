@@ -1,4 +1,4 @@
-//! What a controller decides, apart from how it reads and writes.
+//! The planner: the pure half of a controller, apart from how it reads and writes.
 //!
 //! ```text
 //! stores -> Observed -> wanted? -> read -> Observed -> plan -> step -> Outcome -> fold -> Observed -> plan ...
@@ -6,8 +6,8 @@
 //!                         +-------------------+   until nothing more is wanted
 //! ```
 //!
-//! Reading happens in turns: what the stores show costs nothing and is always there; what costs a call (a tenant, a
-//! cloud, the content of a Secret) is read only when the planner, looking at what it has so far, asks for it.
+//! Reading happens in turns. What the stores have costs nothing and is always there. What costs a call (a tenant, a
+//! cloud, the content of a Secret) is read only if the planner asks for it, after it has seen the rest.
 
 use super::{Identified, Outcome, Plan, Step, StepId};
 

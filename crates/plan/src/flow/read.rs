@@ -1,7 +1,7 @@
-//! What reading the world can yield.
+//! The result of a read.
 //!
-//! Four answers, because three are too few: a failed or stale read says nothing about existence, and duplicates are a
-//! state that a plan has to handle (a create whose answer was lost may have happened twice).
+//! There are four results, because three are too few: a failed or stale read says nothing about existence, and
+//! duplicates are a state that a plan has to handle (a create whose answer was lost may have happened twice).
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! What a plan decided and waits for. The manager logs it; goldens show it. Whatever a condition waits for is in it.
+//! The report of a plan: its decisions, and everything that its conditions wait for. The manager logs it, and goldens
+//! show it.
 
 use hangar_api::conditions::Waiting;
 use serde::Serialize;

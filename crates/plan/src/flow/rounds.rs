@@ -1,13 +1,14 @@
 //! One pass over one object, without I/O: which step comes next, and when the pass ends.
 //!
 //! Invariants
-//! - A step is tried once per pass, by identity: what did not work waits, and other steps of the frontier go on,
-//!   because concerns progress independently.
-//! - What did not work before ([`Setbacks`]) is not tried before its time: its last outcome is recalled instead, so
-//!   that conditions keep saying why. A wake, whatever its cause, never shortens that wait; a changed specification does.
-//! - Among steps that may run, those that never failed come first: a step that never works starves nobody.
-//! - Rounds are bounded: one object never keeps a worker.
-//! - After a stale or lost answer the observation is no longer true: only reading again helps, so the pass ends.
+//! - A step is tried once per pass, by identity. If it does not work, the other steps of the frontier go on, because
+//!   concerns are independent.
+//! - A step that did not work in an earlier pass ([`Setbacks`]) is not tried before its time. Its last outcome is
+//!   recalled instead, so that conditions keep saying why. A wake never shortens that wait; a changed specification
+//!   does.
+//! - Among steps that may run, those that never failed come first, so a step that never works holds up no other.
+//! - The number of rounds is limited, so one object never keeps a worker.
+//! - After a stale or lost answer the observation is no longer true, and only a new read helps; so the pass ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

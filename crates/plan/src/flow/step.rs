@@ -1,8 +1,8 @@
-//! One call, by who executes it.
+//! A step: one call, and who executes it (the runtime, the controller's own edge, a tenant or a cloud).
 //!
-//! A planner names only the executors it has: where it does nothing in a cloud, its step for clouds is [`Never`], which
-//! has no values, so an arm for it cannot be written. Writes to the management cluster are data that the runtime
-//! executes for every controller in the same way ([`Write`]).
+//! A planner names only the executors that it has. If it does nothing in a cloud, its step for clouds is [`Never`], a
+//! type without values, so such a step cannot be written. Writes to the management cluster are data ([`Write`]), which
+//! the runtime executes in the same way for every controller.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! When to look again.
+//! When to plan again, if no change comes first.
 
 use std::{borrow::Cow, fmt, time::Duration};
 

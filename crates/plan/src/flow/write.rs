@@ -1,7 +1,8 @@
-//! Writes to the management cluster, as data: the runtime makes the call, and planners fold what it did.
+//! Writes to the management cluster, as data: the runtime makes the call, and planners fold its outcome.
 //!
 //! Every write is tied to what was seen: a change carries the uid of its object, and the runtime adds the version it
-//! knows; whatever happened in between makes it [`Outcome::Stale`](super::Outcome::Stale), never an overwrite.
+//! knows. If the object changed in between, the outcome is [`Outcome::Stale`](super::Outcome::Stale), and nothing is
+//! overwritten.
 
 use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::Timestamp;

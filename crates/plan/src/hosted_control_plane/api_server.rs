@@ -1,11 +1,12 @@
-//! The API server, with the tunnel's server beside it.
+//! Plans the API server, with the tunnel's server beside it in the same pod.
 //!
-//! Its Deployment is made once etcd's first pod may start its containers: started long before etcd it gives up after
-//! twenty seconds, and is slower for it. It stays in the plan from then on, whatever becomes of that pod.
+//! The Deployment is created once etcd's first pod may start its containers: an API server that starts long before etcd
+//! gives up after twenty seconds, and its restart makes it later. Once created, the Deployment stays in the plan
+//! whatever becomes of that pod.
 //!
-//! No flag depends on the address that people reach: `kubernetes` endpoints are written by us, not by it. When its
-//! certificate changes, the running pods get an annotation, which makes kubelet bring the new files at once; it rereads
-//! them by itself.
+//! No flag depends on the endpoint's address; the API server does not write the endpoints of the `kubernetes` Service,
+//! Hangar does. When its certificate changes, the running pods get an annotation, which makes kubelet update their
+//! files at once; the API server rereads them by itself.
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::{ApiServerPod, Mount};

@@ -1,11 +1,11 @@
-//! Keys and certificates: what must be there, and what has to be minted now.
+//! Plans keys and certificates: which must exist, and which have to be minted now.
 //!
-//! - Authorities, token keys and the encryption key are minted when there is none, and never again by themselves: what
-//!   depends on them would be lost. People may bring their own.
-//! - Everything else follows its intent: it is minted again when something else is needed, when another authority is in
-//!   place, and after two thirds of its validity. Programs notice changed files; the one that does not is restarted by
-//!   its own concern.
-//! - A certificate that already ends with its authority is not renewed: it would only become shorter and shorter.
+//! - Authorities, token keys and the encryption key are minted if there is none. They are never replaced by Hangar,
+//!   because what depends on them would be lost. Users may provide their own.
+//! - Every other certificate follows its intent: it is minted again when its intent changes, when its authority is
+//!   another, and after two thirds of its validity. Programs reread changed files; the concern of a program that does
+//!   not restarts it.
+//! - A certificate that already ends with its authority is not renewed: its lifetime would only become shorter.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,5 +1,7 @@
-//! kube-controller-manager. Given both authorities it waits for the API server for as long as it takes; with one of them
-//! missing it would exit, and start again later and later.
+//! Plans kube-controller-manager.
+//!
+//! It gets both authorities before it starts. Then it waits for the API server as long as necessary; if one were
+//! missing it would exit and restart with growing delays.
 
 use hangar_api::controlplane::v1alpha1::ScalablePod;
 use k8s_openapi::api::apps::v1::Deployment;

@@ -1,8 +1,8 @@
-//! The controller manager and the scheduler.
+//! Plans what the controller manager and the scheduler have in common.
 //!
-//! Both wait for the API server by themselves, and both are made only when the first one is ready: started beside it they
-//! slow it down. Leader election is always on: for a moment in every rollout there are two of them. Neither is ever newer
-//! than the oldest API server.
+//! Both could wait for the API server by themselves. They are created only when the first API server is ready, because
+//! they would slow its start down. Leader election is always on, because each rollout runs two of them for a moment.
+//! Neither is ever newer than the oldest API server.
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::ScalablePod;

@@ -1,4 +1,5 @@
-//! CoreDNS: names of a cluster's Services and pods; everything else goes to its upstream.
+//! Plans CoreDNS in the tenant: it resolves the names of Services and pods, and sends all other queries to its
+//! upstream.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,12 +1,12 @@
-//! The end of a control plane, in the order in which nothing hangs.
+//! Plans the deletion of a control plane, in an order in which nothing hangs.
 //!
-//! The tenant is left alone: whoever deletes a cluster deletes its machines first. API servers go before etcd, because
-//! one that loses etcd while it stops takes more than a minute for it. Keys go last, so that everything before can
-//! still be looked into. What needs no order is garbage collected when the control plane itself is gone.
+//! Nothing is deleted in the tenant: whoever deletes a Cluster deletes its Machines first. API servers are deleted
+//! before etcd, because one that loses etcd while it stops takes more than a minute. Keys are deleted last, so that
+//! everything before can still be examined. Objects that need no order are garbage collected with the control plane.
 //!
-//! Of several objects that are going the condition names the one that was asked last. They mostly go in the order in
-//! which they were asked, so it stays the same until the last is gone: one write for a phase instead of one for each
-//! object, and still a name where one of them hangs.
+//! If several objects are being deleted, the condition names the one that was asked last. They mostly end in the order
+//! in which they were asked, so the condition stays the same until the last is gone: that is one write for a stage
+//! instead of one per object, and still a name if one of them hangs.
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER;

@@ -1,8 +1,8 @@
-//! Where the API server is reached, told to everybody who has to know.
+//! Publishes the endpoint of the API server once it is known.
 //!
-//! The control plane starts without an endpoint. Once one is known it is written to our own spec and, while the
-//! infrastructure object has no host, there as well; the Cluster gets it from these. An endpoint that was published is
-//! never changed by us: nodes and kubeconfigs hold on to it.
+//! A control plane starts without an endpoint. Once known, the endpoint is written to the HostedControlPlane's spec
+//! and, if the infrastructure object has no host, to that object too; the Cluster takes it from there. A published
+//! endpoint is never changed by Hangar, because nodes and kubeconfigs contain it.
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::contract::Endpoint;

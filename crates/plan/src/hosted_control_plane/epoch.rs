@@ -1,12 +1,12 @@
-//! Render epochs: a control plane is rendered the way it was first rendered, whatever a newer Hangar would do.
+//! Epochs: a control plane keeps the way of rendering it was created with, also under a newer Hangar.
 //!
-//! The epoch is recorded on the object before anything is made for it. What an epoch renders never changes; a Hangar
-//! that wants to render differently adds an epoch, and a control plane gets to it only with a rollout that its user
-//! causes.
+//! The epoch is recorded on the HostedControlPlane before anything is created for it. What an epoch renders never
+//! changes. A Hangar that renders differently adds an epoch, and a control plane moves to it only with a rollout that
+//! its user causes.
 //!
-//! Tables and renderers take the epoch, or [`super::Validated`] with the epoch in it. Where there is one way for all
-//! epochs that exist, the argument is the pattern `Epoch::One`: with a second epoch it no longer compiles, so nobody
-//! forgets to decide.
+//! Tables and renderers take the epoch, or [`super::Validated`], which contains it. A function that is the same for all
+//! existing epochs takes the pattern `Epoch::One` as its argument: it no longer compiles when a second epoch is added,
+//! so somebody has to decide.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 

@@ -1,11 +1,11 @@
-//! etcd: a StatefulSet of one, three or five members, bootstrapped together.
+//! Plans etcd: a StatefulSet of one, three or five members, bootstrapped together.
 //!
-//! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later changes nobody
-//! else's; and a Service of its own, whose name resolves before the pod has an address (a name server that was asked too
-//! early remembers for half a minute that there is none). Pods are never replaced by the StatefulSet's
-//! controller, which knows nothing of quorums: what changes in their template waits for their next start.
+//! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later does not change
+//! the others. Each has a Service of its own, whose name resolves before the pod has an address, because a name server
+//! that is asked too early remembers for half a minute that the name does not exist. The StatefulSet's controller,
+//! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start.
 //!
-//! The number of members is that of the first start: it is in what members bootstrapped with, and recorded from then on.
+//! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,12 @@
-//! How the API server and the tunnel's server are reached: a Service for each, and what follows from their addresses.
+//! Plans how the API server and the tunnel's server are reached: a Service for each, and what follows from their
+//! addresses.
 //!
-//! [`reach`] and [`manager`] are the one place that decides where people, nodes, agents of the tunnel, the tenant's own
-//! pods and the manager connect to; a new kind of exposure changes them and nothing else.
+//! [`reach`] and [`manager`] alone decide where users, nodes, agents of the tunnel, the tenant's own pods and the
+//! manager connect to; a new kind of exposure changes only them.
 //!
-//! The tunnel has a Service of its own because agents must reach a new pod before it is ready: else every request
-//! through a new API server fails until they have found it. Readiness never depends on agents, which need nodes, which
-//! need an API server that is ready.
+//! The tunnel has a Service of its own because agents must reach a new pod before it is ready: otherwise every request
+//! through a new API server fails until they have found it. Readiness never depends on agents, because agents need
+//! nodes, and nodes need an API server that is ready.
 
 use std::net::IpAddr;
 

@@ -1,7 +1,7 @@
-//! What an observation becomes after a step, until the world is read again.
+//! Folds the outcome of a step into the observation of a control plane, until the next read.
 //!
-//! Only what the answer proves is written down. A step that failed or was refused leaves its words, which conditions
-//! repeat; one whose answer was lost changes nothing. The executor does not try it again in this pass.
+//! Only what the answer proves is folded. The message of a step that failed or was refused is kept, for conditions to
+//! repeat. A step whose answer was lost changes nothing, and is not tried again in this pass.
 
 use hangar_api::contract::Endpoint;
 use serde::Deserialize as _;

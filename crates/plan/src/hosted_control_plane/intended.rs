@@ -1,4 +1,4 @@
-//! What minting would put into a Secret, without a key: for previews.
+//! Describes, for previews, what minting would write to a Secret, without making a key.
 
 use std::collections::BTreeMap;
 

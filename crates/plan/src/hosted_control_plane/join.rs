@@ -1,4 +1,4 @@
-//! What a node needs to join: three documents that kubeadm reads, and the endpoints of the `kubernetes` Service.
+//! Plans what a node needs to join: three documents that kubeadm reads, and the endpoints of the `kubernetes` Service.
 
 use std::net::IpAddr;
 

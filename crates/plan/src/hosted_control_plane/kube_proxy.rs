@@ -1,7 +1,8 @@
-//! kube-proxy: Services become rules of the nodes' nftables, where no lock is shared with anybody.
+//! Plans kube-proxy in the tenant. It writes the rules of Services with nftables, which share no lock with other
+//! programs.
 //!
-//! Limits of connection tracking belong to the node: kube-proxy leaves them alone, and could not change them on nodes
-//! that are namespaces.
+//! It leaves the limits of connection tracking to the node, and could not change them on nodes that are machines of one
+//! host.
 
 use hangar_api::contract::Endpoint;
 use k8s_openapi::api::apps::v1::DaemonSet;

@@ -1,6 +1,7 @@
-//! Kubeconfigs: with keys in Secrets for those who come from elsewhere, without keys in ConfigMaps for our own pods.
+//! Plans kubeconfigs: those with keys in Secrets, for use from elsewhere, and those without keys in ConfigMaps, for our
+//! own pods.
 //!
-//! Pods get certificate files beside their kubeconfig: programs reread files, so that a renewal restarts nobody.
+//! Our pods get certificate files beside their kubeconfig. Programs reread files, so a renewal restarts none of them.
 
 use serde_json::{Value, json};
 

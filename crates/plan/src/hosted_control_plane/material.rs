@@ -1,8 +1,9 @@
 //! Everything of a control plane that holds a key: what it is, and what its Secret must contain.
 //!
-//! Plans never see keys. They say what is needed ([`Content`]); the edge mints it, and notes on the Secret what plans
-//! need to know about it ([`super::SecretFacts`]). Three independent roots: a certificate of one authority means nothing
-//! to the others. One Secret per material, so that each pod mounts exactly what it needs, and renewing one touches one.
+//! Plans never see keys. They say what is needed ([`Content`]); the edge mints it and notes on the Secret the facts
+//! that plans need ([`super::SecretFacts`]). There are three independent roots: a certificate of one authority is not
+//! trusted by the others. Each material has its own Secret, so that each pod mounts exactly what it needs, and a
+//! renewal changes one Secret.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};

@@ -1,8 +1,8 @@
-//! etcd's membership, as it is recorded once the first quorum was seen.
+//! Records the number of etcd's members once the first quorum was seen.
 //!
-//! What is alive tells neither how many members there are (a StatefulSet can be scaled, a specification edited) nor
-//! whether there ever was data. So it is recorded on the control plane. From then on members start with the state
-//! `existing`: one that finds no data joins those that have some, and refuses to be a new, empty cluster by itself.
+//! Running pods do not tell how many members there are (a StatefulSet can be scaled, a specification edited) or whether
+//! there ever was data, so this is recorded on the control plane. From then on members start with the state `existing`:
+//! a member without data joins the others, and refuses to become a new, empty cluster.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use serde::{Deserialize, Serialize};

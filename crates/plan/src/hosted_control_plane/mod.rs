@@ -1,23 +1,23 @@
-//! A control plane as pods, decided: from what was observed to objects, steps, status and report.
+//! Plans a control plane as pods: from an observation to objects, steps, status and report.
 //!
 //! ```text
 //! Observed -> validate -> concerns, each alone -> Plan { objects, steps, status, report, wake }
 //! ```
 //!
-//! Concerns (`certificates`, `etcd`, `api_server` and so on) are independent functions over one observation: none
-//! sees another's result, so one that waits or complains stops no other. What depends on something else reads it from
-//! the observation, where it is after it happened.
+//! Concerns (`certificates`, `etcd`, `api_server` and so on) are independent functions of one observation: none sees
+//! the result of another, so one that waits or fails stops no other. A concern that depends on something else reads
+//! that from the observation, after it has happened.
 //!
 //! Invariants
 //! - Nothing is created, changed or deleted from a read that failed.
-//! - `objects` of a plan are applied in order and never swept: what must go is a deletion among the steps.
-//! - A workload that exists stays in the plan, whatever its gate says: gates are for first starts only.
-//! - Keys are never here: [`Mint`] says what is needed, the edge mints it.
-//! - The API server's flags do not depend on its address: a late address changes a Secret and restarts nothing.
-//!   (The tunnel's server beside it reads its certificate once: a load balancer that is known by a host name, and the
-//!   yearly renewal of that certificate, do roll the API servers, gently.)
-//! - Everything is rendered for an [`Epoch`] that is recorded on the object before the first object is made. What an
-//!   epoch renders never changes, so that a new Hangar rolls nobody.
+//! - The `objects` of a plan are applied in order. An object that is missing there is not deleted: deletions are steps.
+//! - A workload that exists stays in the plan, whatever its gate says: a gate only delays its creation.
+//! - Plans contain no keys: [`Mint`] says what is needed, the edge mints it.
+//! - The API server's flags do not depend on its address: a late address changes a Secret and restarts nothing. (The
+//!   tunnel's server beside it reads its certificate only at its start. So a load balancer with a host name, and the
+//!   yearly renewal of that certificate, do replace the API server's pods, one after the other.)
+//! - Everything is rendered for the [`Epoch`] that is recorded on the HostedControlPlane before the first object is
+//!   made. What an epoch renders never changes, so a new Hangar restarts no control plane.
 
 mod api_server;
 mod certificates;

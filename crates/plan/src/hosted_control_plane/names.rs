@@ -1,11 +1,11 @@
-//! What everything of a control plane is called: names made from its identity, labels and annotations of ours.
+//! The names of everything that belongs to a control plane, made from its identity, and our labels and annotations.
 //!
-//! The identity is recorded when a control plane is claimed; it is the Cluster's name unless something else was recorded
-//! before. [`Names::of`] is the one place that reads it. Only the Secrets that the contract names go by the Cluster.
+//! The identity is recorded when a control plane is claimed; it is the Cluster's name unless another was recorded
+//! before. Only [`Names::of`] reads it. Secrets whose names the contract defines are named after the Cluster instead.
 //!
-//! A rename would orphan data, so a test pins all names. Two control planes of one namespace must never meet in a name:
-//! no suffix ends in `-` and another one, and what numbers objects stands before the identity. Services carry prefixes
-//! because their names must begin with a letter.
+//! Another name would orphan data, so a test pins all names. The names of two control planes in one namespace must
+//! never collide: no suffix ends in `-` and another suffix, and numbers stand before the identity. Services have
+//! prefixes because their names must begin with a letter.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 

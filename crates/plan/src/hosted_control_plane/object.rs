@@ -1,4 +1,4 @@
-//! Objects as they are sent: only what we set, in one shape.
+//! Makes the metadata, labels and small objects that all concerns send, with only the fields that we set.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! What the plan sees: small facts, each behind a read that may have failed.
+//! The observation of a control plane: small facts, each behind a read that may have failed.
 //!
-//! The edge fills this from its stores; nothing here has key bytes, and nothing is larger than what a decision needs.
-//! `Planner::fold` is what both the executor and the crash sweep use to make an observation what it would be after a
-//! step; whatever the step's answer did not tell is then `Unknown` or left out, never guessed.
+//! The edge fills it from its stores. It contains no keys, and no more than a decision needs. The executor and the
+//! crash sweep both update it with `Planner::fold` after a step; what the step's answer did not say becomes `Unknown`
+//! or is left out, never guessed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

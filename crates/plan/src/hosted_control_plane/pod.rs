@@ -1,8 +1,8 @@
-//! Pieces that the pods of all components have: images, flags, probes, isolation, spreading.
+//! Parts that the pods of all components have: images, flags, probes, isolation, spreading.
 //!
-//! Every pod runs under the restricted profile: no root, no privilege, a root file system that cannot be written. One
-//! capability is added where upstream's images ask for it: their kube-apiserver carries it as a file capability, and the
-//! kernel does not start a file whose capabilities are outside the bounding set.
+//! Every pod runs under the restricted profile: no root, no privilege, a read-only root file system. One capability is
+//! added for upstream's images: their kube-apiserver has it as a file capability, and the kernel does not start a file
+//! whose capabilities are outside the bounding set.
 
 use std::collections::BTreeMap;
 

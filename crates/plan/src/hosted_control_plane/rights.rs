@@ -1,4 +1,4 @@
-//! Accounts, roles and bindings of the tenant.
+//! Makes the ServiceAccounts, roles and bindings of the tenant for all other modules.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{

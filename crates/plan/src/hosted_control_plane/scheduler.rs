@@ -1,4 +1,4 @@
-//! kube-scheduler.
+//! Plans kube-scheduler.
 
 use hangar_api::controlplane::v1alpha1::ScalablePod;
 use k8s_openapi::api::apps::v1::Deployment;

@@ -1,8 +1,8 @@
-//! The status: fields of both contract versions, and every condition through one door.
+//! The status of a HostedControlPlane: the fields of both contract versions, and all conditions.
 //!
-//! Always written, from what is known now; what could not be read keeps its former value. Counters are there even when
-//! zero. `initialized` means that the API server has served once, not that the tenant is furnished: nodes wait for it,
-//! and what runs on nodes waits for them.
+//! The status is always written, from what is known now; a field whose source could not be read keeps its value.
+//! Counters are written even when zero. `initialized` means that the API server has served once; it does not wait for
+//! the objects in the tenant, because nodes wait for `initialized`, and some of those objects wait for nodes.
 
 use hangar_api::conditions::{Actor, Bad, Finding, Good, Term, Waiting};
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneInitialization;

@@ -1,4 +1,4 @@
-//! What can be done beyond applying objects: each a call that has an outcome.
+//! The steps of a control plane, beyond applying objects: each is one call with an outcome.
 
 use std::collections::BTreeMap;
 use std::fmt;

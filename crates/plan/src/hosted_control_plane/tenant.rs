@@ -1,7 +1,7 @@
-//! What we keep in the tenant: everything a node needs to join and to be of use, minus the pods' network.
+//! Plans the objects in the tenant: everything that a node needs to join and to run pods, except the pod network.
 //!
 //! Objects are independent: one that is refused, or that somebody else owns, stops no other. During an upgrade they are
-//! rendered for the oldest API server, so that nothing is newer than what serves it.
+//! rendered for the oldest API server, so that none is newer than the API server that serves it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Pieces that the pods we run in the tenant have.
+//! Parts that the pods we run in the tenant share.
 
 use hangar_api::contract::Endpoint;
 use hangar_api::names::UNINITIALIZED_TAINT;

@@ -1,4 +1,4 @@
-//! Who may do what in the tenant for nodes to join and stay: the names and rights that kubeadm knows.
+//! Plans the roles and bindings that nodes need to join a tenant and stay, with the names that kubeadm uses.
 
 use k8s_openapi::api::rbac::v1::Subject;
 use kube::core::DynamicObject;

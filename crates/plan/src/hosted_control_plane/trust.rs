@@ -1,11 +1,11 @@
-//! Whom to trust, apart from who signs.
+//! Plans bundles: the certificates that are trusted, apart from the key that signs.
 //!
-//! An authority's Secret holds one certificate and its key, for signers only. Everybody else (pods, kubeconfigs, what
-//! nodes are told) reads the authority's bundle: one or more certificates. A rotation adds a certificate to the bundle,
-//! then changes the signer, then takes the former one out, and no file ever has to be both.
+//! An authority's Secret contains one certificate and its key, for signers only. Everything else (pods, kubeconfigs,
+//! the configuration of nodes) reads the authority's bundle, of one or more certificates. So a rotation can add a
+//! certificate to the bundle, then change the signer, then remove the old certificate.
 //!
-//! Bundles are public and are made from facts, so they are plain objects: one ConfigMap for each authority, because each
-//! is known, or not, by itself.
+//! Bundles are public and made from facts, so they are plain objects: one ConfigMap for each authority, because each
+//! authority may be known before the others.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 

@@ -1,4 +1,4 @@
-//! What people wrote and what does not happen yet: said once, clearly, instead of silently ignored.
+//! Lists the settings that have no effect yet, so that users are told.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 

@@ -1,7 +1,7 @@
-//! From what people wrote to what can be rendered: everything checked once, here, with the field in every complaint.
+//! Validates a specification before it is rendered: everything is checked once, here, and every error names its field.
 //!
-//! [`Validated`] carries the proof: versions have rows in the tables, ranges parse and hold the addresses that are taken
-//! from them, names fit. Everything after this is total.
+//! [`Validated`] carries the proof: versions have rows in the tables, ranges parse and contain the addresses that are
+//! taken from them, names fit. Nothing after this can fail.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Kubernetes versions, and what goes with each minor.
+//! Kubernetes versions, and the image tags that belong to each minor version.
 
 use std::fmt;
 

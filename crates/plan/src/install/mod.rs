@@ -1,7 +1,7 @@
-//! What `hangar install` puts into a management cluster.
+//! Plans what `hangar install` puts into a management cluster.
 //!
-//! A pure function of the options: `--print` shows the same objects that an installation applies, in the order in which
-//! it applies them. Only the CRDs, rights and webhooks of the chosen controllers are in it.
+//! It is a pure function of the options: `--print` shows the same objects that an installation applies, in the same
+//! order. They include only the CRDs, rights and webhooks of the chosen controllers.
 
 mod custom_resources;
 mod rights;

@@ -1,8 +1,7 @@
-//! What the manager may do: what its chosen controllers need, and no more.
+//! The rights of the manager: those that its chosen controllers need, and no more.
 //!
-//! Cluster-wide rights are the kinds themselves. What only concerns the manager (its lease, its certificate) is granted
-//! in its own namespace. A controller that learns to do something new adds its rule here, next to the others, where a
-//! reviewer sees the whole grant at once.
+//! Rights on the kinds themselves are cluster-wide. What only concerns the manager (its lease, its certificate) is
+//! granted in its own namespace. All rules are in this file, so that a reviewer sees the whole grant at once.
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,

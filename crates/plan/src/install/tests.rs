@@ -1,4 +1,4 @@
-//! Goldens without the CRDs, which have their own in `deploy/crds`.
+//! Goldens of installations, without the CRDs, which have their own in `deploy/crds`.
 
 use super::*;
 use crate::controllers::Controller;

@@ -1,7 +1,7 @@
-//! The webhook configurations: which writes of which kinds the API server shows us first.
+//! The webhook configurations: which writes of which kinds the API server sends to the manager first.
 //!
-//! The certificate authority is not in them: the manager issues its own and fills it in, and does so again whenever
-//! somebody changes it.
+//! They are rendered without a certificate authority: the manager issues its own and fills it in, and again if somebody
+//! changes it.
 
 use hangar_api::crd::ConversionTarget;
 use k8s_openapi::api::admissionregistration::v1::{

@@ -1,4 +1,4 @@
-//! The manager's Deployment and what stands around it.
+//! The manager's Deployment and the objects that belong to it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! The cloud-init configuration that a machine boots with.
+//! Renders the cloud-init configuration that a worker boots with.
 //!
-//! cloud-init renders the whole text as a jinja template first and reads it as YAML after that. So texts are written
-//! as they are wherever YAML allows it: an escaped quote inside `{{ }}` would be a syntax error for jinja. Lines are
-//! never folded for the same reason.
+//! cloud-init first renders the whole text as a jinja template and then reads it as YAML. So texts are written without
+//! escapes wherever YAML allows it: an escaped quote inside `{{ }}` would be a syntax error for jinja. Lines are never
+//! folded for the same reason.
 
 use std::collections::BTreeMap;
 

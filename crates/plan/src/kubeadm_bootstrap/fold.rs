@@ -1,4 +1,4 @@
-//! What a step made of the observation.
+//! Folds the outcome of a step into the observation of a KubeadmConfig.
 
 use super::{DataSecret, ID_ANNOTATION, Observed, Token, TokenStep};
 use crate::flow::{Action, Read, Write};

@@ -1,6 +1,6 @@
-//! kubeadm's JoinConfiguration, version v1beta4: what kubeadm 1.31 and later read.
+//! Renders kubeadm's JoinConfiguration, version v1beta4, which kubeadm 1.31 and later read.
 //!
-//! Values are passed on as they are given: `{{ local_hostname }}` and other templates are for cloud-init on the machine.
+//! Values are passed on unchanged: `{{ local_hostname }}` and other templates are for cloud-init on the worker.
 
 use hangar_api::bootstrap::v1beta2::{Arg, KubeadmConfigSpec, Timeouts};
 use hangar_api::bootstrap::{ImagePullPolicy, Patches, Taint};

@@ -1,16 +1,16 @@
-//! How a worker machine joins: when its bootstrap data may be made, what is in it, and the care of its token.
+//! Plans how a worker joins: when its bootstrap data may be made, what the data contains, and the life of its token.
 //!
-//! One KubeadmConfig becomes one Secret with a cloud-init configuration that runs `kubeadm join`. The Secret is made once
-//! and never changed: a machine may already have read it.
+//! One KubeadmConfig becomes one Secret with a cloud-init configuration that runs `kubeadm join`. The Secret is made
+//! once and never changed, because a server may already have read it.
 //!
 //! Invariants
 //! - Nothing is rendered before the infrastructure is provisioned, the control plane has been initialized and the
-//!   endpoint is known; those waits are conditions, not errors.
-//! - A bootstrap token exists before the data that contains it. Its id follows from the KubeadmConfig's uid, so that a
-//!   crash between the two calls finds the token again; its secret half is random and passed in.
-//! - The id stands on the data Secret from the moment it is made, and is taken off once the token is no longer needed:
-//!   a machine that has joined costs no call.
-//! - A field that is not supported is refused by name. Leaving it out silently would give a machine that looks right.
+//!   endpoint is known; these waits are conditions, not errors.
+//! - A bootstrap token exists before the data that contains it. Its id follows from the KubeadmConfig's uid, so that
+//!   after a crash between the two calls the token is found again; its secret half is random and passed in.
+//! - The data Secret carries the token's id until the token is no longer needed. After that, a worker that has joined
+//!   costs no call.
+//! - A field that is not supported is refused by name: ignoring it would give a worker that looks right and is not.
 
 mod cloud_config;
 pub(crate) mod conditions;

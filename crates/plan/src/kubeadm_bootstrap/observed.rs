@@ -1,4 +1,4 @@
-//! What is read about one KubeadmConfig, and how far it has come.
+//! The observation of one KubeadmConfig, and the stage that follows from it.
 
 use std::collections::BTreeMap;
 

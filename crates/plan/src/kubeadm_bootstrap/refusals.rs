@@ -1,4 +1,4 @@
-//! What is in a configuration and cannot be honoured, by field.
+//! Lists the fields of a configuration that are not supported, each with the reason.
 
 use hangar_api::bootstrap::Format;
 

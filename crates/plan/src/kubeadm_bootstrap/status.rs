@@ -1,4 +1,4 @@
-//! What a KubeadmConfig says about itself.
+//! The status of a KubeadmConfig.
 
 use hangar_api::bootstrap::v1beta2::KubeadmConfigInitializationStatus;
 use hangar_api::conditions::{Finding, Term};

@@ -1,4 +1,4 @@
-//! The calls: the data Secret beside the configuration, the token in the tenant.
+//! The steps of a KubeadmConfig: they write its data Secret, and its token in the tenant.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;

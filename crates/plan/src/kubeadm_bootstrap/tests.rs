@@ -1,4 +1,4 @@
-//! Goldens of the data, a table of stages, and the crash sweep over tokens and data.
+//! Goldens of the bootstrap data, a table of stages, and the crash sweep over tokens and data.
 
 use std::collections::BTreeMap;
 

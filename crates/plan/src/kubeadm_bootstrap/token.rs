@@ -1,8 +1,8 @@
 //! Bootstrap tokens: `id.secret`, a Secret in the tenant's kube-system.
 //!
-//! The id is no secret (the tenant publishes it with the signature of its cluster information), so it may follow from
-//! an identity; the other half is random. The id has six characters, few enough for a collision in a tenant to be
-//! possible, so each KubeadmConfig has a short row of candidates and a label says whose token it is.
+//! The id is not secret (the tenant publishes it with the signature of its cluster information), so it may follow from
+//! an identity; the other half is random. The id has only six characters, so two in one tenant may collide. Therefore
+//! each KubeadmConfig has a short list of candidates, and a label says to which KubeadmConfig a token belongs.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,12 @@
-//! Emptying a Node: which pods are asked to leave, and what holds the rest.
+//! Plans the drain of a Node: which pods are evicted, and what holds the rest.
 //!
-//! Pure: pods, refusals and the time in, a decision out. Nothing is remembered: a pod that was asked and is leaving is
-//! seen to be leaving. Budgets are the API server's business; its refusal is quoted.
+//! The decision follows from pods, refusals and the time. Nothing is remembered: a pod that was evicted and is ending
+//! is seen to be ending. The API server enforces disruption budgets, and its refusal is quoted.
 //!
-//! - Mirror pods and those of DaemonSets stay: nobody can evict the first, and the second come back.
+//! - Mirror pods and pods of DaemonSets stay: the former cannot be evicted, and the latter would come back.
 //! - Pods with the label `cluster.x-k8s.io/drain` stay (`skip`) or are waited for (`wait-completed`).
-//! - Where the kubelet is silent nobody confirms that a pod has ended: one whose time is over counts as gone, and the
-//!   others get a second.
+//! - If the kubelet does not answer, nothing confirms that a pod has ended: a pod whose grace period is over counts as
+//!   gone, and others are evicted with a grace period of a second.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,13 @@
-//! Machine: from bootstrap data to a server to a Node, and back in the other order.
+//! Plans a Machine: from bootstrap data to a server to a Node, and its deletion in the other order.
 //!
-//! Bootstrap and infrastructure are read by contract, whoever provides them. A Node is the Machine's when it has the same
-//! server behind its provider id ([`node`]); it is searched only while the Machine has none. The tenant is
-//! asked for as little as the moment needs ([`look`]), and not being reachable is said and waited out, never taken for an
-//! absence.
+//! Bootstrap and infrastructure are read by contract, whatever the provider. A Node belongs to the Machine if its
+//! provider id names the same server ([`node`]); it is searched only while the Machine has none. Only what the stage
+//! needs is read from the tenant ([`look`]). A tenant that cannot be reached is reported and waited for; its objects
+//! never count as absent.
 //!
-//! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node goes after its
-//! server: a kubelet that is still alive could register it again. Each stage is derived from what still exists.
+//! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node is deleted
+//! after its server, because a kubelet that still runs could register it again. Each stage is derived from what still
+//! exists.
 
 pub(crate) mod conditions;
 mod delete;

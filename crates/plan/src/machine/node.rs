@@ -1,14 +1,15 @@
-//! The Node of a Machine: which one it is, how it is, and what the Machine gives to it.
+//! The Node of a Machine: which one it is, its state, and what the Machine writes to it.
 //!
-//! A provider id has a scheme, sometimes a region, and ends in the server's own id. Providers and cloud controllers do not
-//! agree on the region, so the scheme and the server's id decide.
+//! A provider id has a scheme, sometimes a region, and ends in the server's own id. Providers and cloud controllers do
+//! not agree on the region, so the scheme and the server's id decide.
 //!
-//! Labels go to the Node by three prefixes, which a kubelet may not set on itself. Those that came from the Machine are
-//! listed in an annotation, so that one that is taken from the Machine is taken from the Node too, and no other is. The
-//! taint that keeps pods away until then goes with the same patch.
+//! The Machine's labels with three prefixes, which a kubelet may not set on itself, are copied to the Node. An
+//! annotation lists them, so that a label that is removed from the Machine is removed from the Node too, and no other
+//! is. The same patch removes the taint that keeps pods away until then.
 //!
-//! A Node's content is its kubelet's and its owners' word, and a watch keeps thousands of them: everything kept is cut to
-//! a size that no real Node reaches. Labels and annotations of Cluster API are kept first.
+//! The content of a Node is written by its kubelet and by users of the tenant, and a watch keeps thousands of Nodes. So
+//! everything that is kept is cut to a size that no real Node reaches. Labels and annotations of Cluster API are kept
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

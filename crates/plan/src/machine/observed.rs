@@ -1,4 +1,4 @@
-//! Everything that decides about a Machine, and what has to be asked of its tenant.
+//! Everything that decides about a Machine, and what has to be read from its tenant.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is said about a Machine: one function per condition, then the summaries that rest on them.
+//! The status of a Machine: one function per condition, then the summaries of these conditions.
 
 use hangar_api::cluster::machine_status::{MachineAddress, MachineAddressType};
 use hangar_api::cluster::v1beta2::machine::NodeReference;

@@ -1,4 +1,4 @@
-//! What is done in the tenant.
+//! The steps of a Machine in the tenant.
 
 use super::drain::{self, PodKey};
 use super::node::NodePatch;

@@ -1,4 +1,4 @@
-//! Machines by scenario: from nothing to a Node, and back.
+//! Scenarios of Machines: from nothing to a Node, and deletion.
 
 use std::collections::BTreeMap;
 

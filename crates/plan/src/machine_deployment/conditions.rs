@@ -1,4 +1,4 @@
-//! The conditions of a MachineDeployment, besides those that a MachineSet has as well.
+//! The conditions of a MachineDeployment, besides those that it shares with a MachineSet.
 
 use crate::conditions::{conditions, shared};
 

@@ -1,9 +1,9 @@
-//! MachineDeployment: one MachineSet per template, and the way from one to the next.
+//! Plans a MachineDeployment: one MachineSet per template, and the rollout from one to the next.
 //!
-//! The set of a template is named from the deployment's uid and the template (`revision`), so a second attempt to make
-//! it finds the first. How many Machines each set may have follows from the counts alone (`rollout`): nothing is
+//! The set of a template is named from the deployment's uid and the template (`revision`), so a second attempt to
+//! create it finds the first. How many Machines each set may have follows from the counts alone (`rollout`): nothing is
 //! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
-//! is there.
+//! exists.
 
 pub(crate) mod conditions;
 mod fold;

@@ -1,8 +1,8 @@
-//! Which set belongs to the template, and how a set is made from it.
+//! Finds the MachineSet that belongs to the template, and renders a new one.
 //!
 //! Two templates are the same if they make the same Machines: version, bootstrap, infrastructure and failure domain.
-//! Labels, annotations, timeouts, gates and taints change Machines in place and roll nothing. A rollout that was asked
-//! for by time is a difference too: sets from before do not match once it is due.
+//! Labels, annotations, timeouts, gates and taints change Machines in place and cause no rollout. A rollout that is
+//! asked for by time counts as a difference: once it is due, sets that were created before no longer match.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! How many Machines each set may have now.
+//! Decides how many Machines each MachineSet may have now.
 //!
 //! Invariants, whatever the counts are:
 //! - There are never more Machines than desired plus surge, counting those that are being made and those that are being
-//!   deleted. More than that can exist only if it did before.
-//! - No set shrinks below what keeps `desired - max_unavailable` Machines available, where Machines that are being
+//!   deleted. More can exist only if they did before.
+//! - No set shrinks if fewer than `desired - max_unavailable` Machines would stay available. Machines that are being
 //!   deleted count as gone, whether they still answer or not.
-//! - The current set grows first; old sets give up what does not work first, beginning with the oldest.
+//! - The current set grows first. Old sets lose Machines that do not work first, beginning with the oldest set.
 
 use hangar_api::cluster::v1beta2::MachineSet;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

@@ -1,4 +1,4 @@
-//! What is said about a MachineDeployment.
+//! The status of a MachineDeployment.
 
 use hangar_api::cluster::v1beta2::machine_deployment::MachineDeploymentStatusV1Beta1;
 use hangar_api::cluster::v1beta2::{Machine, MachineDeploymentPhase, MachineDeploymentStatus, MachineSet};

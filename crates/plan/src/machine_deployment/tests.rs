@@ -1,4 +1,4 @@
-//! Rollouts: by example and by property; sets by name.
+//! Rollouts, by example and by property, and the names of sets.
 
 use std::collections::BTreeMap;
 

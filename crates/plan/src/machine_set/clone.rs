@@ -1,4 +1,4 @@
-//! What Machines refer to: clones of templates, of kinds that are not known here.
+//! Clones templates, of any kind, into the objects that Machines refer to.
 
 use std::collections::BTreeMap;
 

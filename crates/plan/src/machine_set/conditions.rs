@@ -1,4 +1,4 @@
-//! The conditions of a MachineSet; a MachineDeployment has them as well.
+//! The conditions of a MachineSet, which a MachineDeployment has as well.
 
 use crate::conditions::{conditions, shared};
 

@@ -1,7 +1,7 @@
-//! The Machines of a set, as they should be.
+//! Renders the Machines of a set as they should be.
 //!
-//! What a Machine is made of (version, references, failure domain) is decided when it is made. Labels, annotations,
-//! timeouts, readiness gates, taints and the time to availability follow the template in place.
+//! Version, references and failure domain of a Machine are decided when it is created. Labels, annotations, timeouts,
+//! readiness gates, taints and the time to availability follow the template in place.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a step made of the observation.
+//! Folds the outcome of a step into the observation of a MachineSet.
 
 use hangar_api::cluster::v1beta2::Machine;
 use hangar_api::reference::is_kind;

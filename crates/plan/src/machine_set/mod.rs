@@ -1,12 +1,12 @@
-//! MachineSet: a number of Machines of one template, with the objects they refer to.
+//! Plans a MachineSet: a number of Machines of one template, with the objects that they refer to.
 //!
-//! A Machine is named from the set's uid and a slot (`naming`), so that a planner that does not see the latest Machine
-//! yet names it again and collides with it instead of making one too many. The Machine is made first; its bootstrap
-//! configuration and its server are cloned from their templates under the Machine's name and are the Machine's from
-//! their first moment. Whatever is missing after a crash is found missing and made; a Machine that goes away takes
-//! along what was made for it, so there is nothing to sweep.
+//! A Machine is named from the set's uid and a slot (`naming`). So a planner that does not see the latest Machine yet
+//! chooses its name again and collides with it, instead of creating one too many. The Machine is created first; its
+//! bootstrap configuration and its server are cloned from their templates under the Machine's name and belong to it
+//! from the start. After a crash, whatever is missing is created. A Machine that is deleted takes with it what was made
+//! for it, so nothing is left to clean up.
 //!
-//! Machines that are being deleted still count: a replacement comes when the old one is gone.
+//! Machines that are being deleted still count: a replacement is created when the old one is gone.
 
 mod clone;
 pub(crate) mod conditions;

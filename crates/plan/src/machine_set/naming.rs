@@ -1,8 +1,8 @@
-//! Names of Machines: from the set's uid and a slot, and from nothing else.
+//! Names Machines from the set's uid and a slot, and from nothing else.
 //!
 //! The next slot is one above the highest in use. A store that lags misses the latest Machines, which have the highest
-//! slots, so what is planned from it takes names that exist, and the API server refuses them. A name comes back only
-//! when the Machine with the highest slot is gone for good, with everything that carried its name.
+//! slots, so a plan made from it chooses names that exist, and the API server refuses them. A name is used again only
+//! when the Machine with the highest slot is gone, with everything that carried its name.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What is said about a MachineSet.
+//! The status of a MachineSet.
 
 use std::fmt::Display;
 

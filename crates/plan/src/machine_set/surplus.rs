@@ -1,8 +1,8 @@
-//! Which Machines go when there are too many.
+//! Decides which Machines are deleted when there are too many.
 //!
-//! Those that are going anyway, those that somebody marked, those that do not work; then by age, where an order is
-//! asked for. Among equals the ones that are not available go first, because a rollout counts on the others; then names
-//! decide, so that the same Machines are chosen in every pass.
+//! The order: those that are being deleted already, those that somebody marked, those that do not work; then by age, if
+//! the set asks for an order. Among equals those that are not available come first, because a rollout counts on the
+//! others; then names decide, so that the same Machines are chosen in every pass.
 
 use hangar_api::cluster::rollout::DeletionOrder;
 use hangar_api::cluster::v1beta2::Machine;

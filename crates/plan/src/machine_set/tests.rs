@@ -1,4 +1,4 @@
-//! MachineSets by scenario.
+//! Scenarios of MachineSets.
 
 use hangar_api::cluster::rollout::DeletionOrder;
 use hangar_api::cluster::v1beta2::Cluster;

@@ -1,6 +1,6 @@
-//! What a preview without a cloud takes for granted: what a specification names is there, and nothing else.
+//! What a preview without a cloud assumes: everything that a specification names exists, and nothing else.
 //!
-//! Ids that only the cloud knows are shown as what they stand for, such as `<network public>`.
+//! Ids that only the cloud knows are shown as placeholders, such as `<network public>`.
 
 use serde::Serialize;
 use serde_json::Value;

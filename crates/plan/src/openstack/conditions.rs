@@ -1,4 +1,4 @@
-//! Reasons that the conditions of both kinds share.
+//! Reasons that the conditions of OpenStackClusters and OpenStackMachines share.
 
 /// What may be wrong with the cloud or the way to it. Calls that did not work are said with these as well.
 pub mod cloud {

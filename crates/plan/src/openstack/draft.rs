@@ -1,5 +1,5 @@
-//! What the drafts of both kinds have besides: an owner id, a cloud that may not answer, and `Ready` as the first
-//! condition that does not hold.
+//! What the drafts of OpenStackClusters and OpenStackMachines share: an owner id, a cloud that may not answer, and
+//! `Ready` as the first condition that does not hold.
 
 use std::time::Duration;
 

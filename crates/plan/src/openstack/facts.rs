@@ -1,4 +1,4 @@
-//! What is known of cloud objects: the part that decisions are made from.
+//! Facts about cloud objects: the part of them that decisions need.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

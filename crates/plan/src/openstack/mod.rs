@@ -1,10 +1,11 @@
-//! What the OpenStack controllers share: whose a cloud object is, what is known of it, how trouble is told, and how one
+//! What the OpenStack controllers share: owner ids, facts about cloud objects, reasons of conditions, and how one
 //! server is made and deleted ([`server`]).
 //!
-//! Ownership. Every object of ours carries the owner id of the Kubernetes object it was made for: in its description
-//! (Neutron) or metadata (Nova), written by the create call itself. The id is minted into an annotation before the first
-//! create; unlike a uid it survives a move to another management cluster. Found and deleted is only what carries it.
-//! Names are those that people and tools know; two clusters of one name in one project never touch each other's objects.
+//! Ownership: every cloud object of ours carries the owner id of the Kubernetes object it was made for, in its
+//! description (Neutron) or metadata (Nova), written by the create call itself. The id is recorded in an annotation
+//! before the first create; unlike a uid it survives a move to another management cluster. Only objects that carry the
+//! id are found and deleted. Names are for users and tools; two clusters with the same name in one project never touch
+//! each other's objects.
 
 mod assumed;
 pub mod conditions;

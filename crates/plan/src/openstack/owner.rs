@@ -1,4 +1,5 @@
-//! Owner ids and the marks that carry them. Pinned by a test: another text would orphan what exists.
+//! Owner ids, and the texts that carry them in a cloud. A test pins these texts, because another text would orphan what
+//! exists.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! One of several: a create whose answer was lost may have happened twice.
+//! Picks one of several cloud objects: a create whose answer was lost may have happened twice.
 
 use crate::flow::Read;
 

@@ -1,4 +1,4 @@
-//! The project that a preview without a cloud plans from: what the specification names, and nothing of ours yet.
+//! The project that a preview without a cloud plans from: it has what the specification names, and nothing of ours yet.
 
 use hangar_api::infrastructure::v1beta1::OpenStackClusterSpec;
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! The end: from the outside in, only what carries our owner id, and each wait said.
+//! Plans the deletion of an OpenStackCluster: from the router inwards, only what carries our owner id. Each wait is
+//! reported.
 
 use super::conditions::{network_ready, ready, router_ready, security_groups_ready};
 use super::step::Kind;

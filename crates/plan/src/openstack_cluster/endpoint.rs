@@ -1,4 +1,4 @@
-//! Where the API server is reached: the control plane's affair, as long as it runs as pods.
+//! Reports the endpoint. The control plane writes it if it runs as pods.
 
 use super::conditions::api_endpoint_ready;
 use super::{ControlPlane, Draft};

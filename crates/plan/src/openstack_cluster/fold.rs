@@ -1,4 +1,4 @@
-//! What a step made of the observation.
+//! Folds the outcome of a step into the observation of an OpenStackCluster.
 
 use super::step::Kind;
 use super::{CloudFacts, NetworkStep, Observed, Step};

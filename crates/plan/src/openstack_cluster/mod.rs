@@ -1,15 +1,15 @@
-//! What the machines of a cluster share in OpenStack: a network with its subnet and router, and security groups.
+//! Plans what the workers of a cluster share in OpenStack: a network with its subnet and router, and security groups.
 //!
-//! With `managedSubnets` the network, the subnet and the router are ours: made, kept, deleted. Without it they are
-//! found by id or filter and only recorded. Security groups are ours when `managedSecurityGroups` is given.
+//! With `managedSubnets` the network, the subnet and the router are ours: we create, keep and delete them. Without it
+//! they are found by id or filter and only recorded. Security groups are ours if `managedSecurityGroups` is given.
 //!
 //! Invariants
 //! - Nothing is created before the owner id and the finalizer are on the object, and nothing from an unknown read.
-//! - Ours is what carries the owner id; everything else is left alone, also when it has our name.
-//! - For a hosted control plane no floating IP and no load balancer is made. Its endpoint is written by the control
-//!   plane; that it is not there yet is no error and does not keep the infrastructure from being ready.
-//! - Deleting goes from the outside in: router interface, router, subnet, network, then groups; each waits for the one
-//!   before to be gone in the cloud's own words.
+//! - Only what carries the owner id is ours; everything else is left alone, even if it has the same name.
+//! - For a hosted control plane no floating IP and no load balancer is created. The control plane writes its endpoint;
+//!   until then its absence is no error, and the infrastructure can be ready without it.
+//! - Deletion starts at the router: router interface, router, subnet, network, then groups. Each waits until the cloud
+//!   no longer shows the one before.
 
 mod assumed;
 pub(crate) mod conditions;

@@ -1,4 +1,4 @@
-//! The network, its subnet and its router: made and kept, or found and recorded.
+//! Plans the network, its subnet and its router: they are created and kept, or found and recorded.
 
 use std::fmt::Display;
 use std::str::FromStr;

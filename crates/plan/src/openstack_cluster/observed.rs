@@ -1,4 +1,4 @@
-//! What is read about one OpenStackCluster, and what it is time for.
+//! The observation of one OpenStackCluster, and the stage that follows from it.
 
 use std::collections::BTreeMap;
 

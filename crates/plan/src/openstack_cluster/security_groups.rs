@@ -1,8 +1,8 @@
-//! Security groups of the machines: two groups, and the rules that upstream documents.
+//! Plans the security groups of the workers: two groups, with the rules that upstream documents.
 //!
-//! Rules are compared by what they say. What ought to be there is made, what ought not to be is deleted, also what
-//! people added by hand: the specification has a place for it. A group is born with two rules that let everything out;
-//! they are among those that ought to be there.
+//! Rules are compared by content. Missing rules are created and others deleted, also those that were added by hand: the
+//! specification has a field for them. OpenStack creates each group with two rules that allow all outgoing traffic;
+//! these are among the wanted rules.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where machines can be put.
+//! The failure domains in the status of an OpenStackCluster.
 
 use hangar_api::infrastructure::v1beta1::FailureDomain;
 

@@ -1,4 +1,4 @@
-//! The calls to the cloud.
+//! The steps of an OpenStackCluster in the cloud.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Scenarios over a small cloud in memory: goldens of what is done and said, and the crash sweep of make and delete.
+//! Scenarios over a small cloud in memory: goldens of steps and conditions, and the crash sweep over creation and
+//! deletion.
 
 mod cloud;
 

@@ -1,5 +1,5 @@
-//! Fields that are accepted and have no effect yet: said by a condition, never passed over in silence. The cluster is
-//! ready without them.
+//! Lists the fields that are accepted and have no effect yet. A condition names them; the cluster is ready without
+//! them.
 
 use hangar_api::infrastructure::v1beta1::OpenStackClusterSpec;
 

@@ -1,4 +1,4 @@
-//! What a step made of the observation.
+//! Folds the outcome of a step into the observation of an OpenStackMachine.
 
 use super::{Observed, Step};
 use crate::flow::Seen as _;

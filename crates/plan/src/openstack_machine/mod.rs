@@ -1,10 +1,12 @@
-//! One OpenStack server that becomes a node. How it is made, watched and deleted is in [`crate::openstack::server`].
+//! Plans an OpenStackMachine: one server that becomes a Node. How a server is created, observed and deleted is in
+//! [`crate::openstack::server`].
 //!
 //! Invariants
-//! - A server that was there and is gone is not made again: its node is gone with its disk. The Machine's owner decides.
-//! - Which ports a machine has cannot be changed: their names are recorded before the server is made, and as long as
-//!   `spec.ports` gives others nothing is made and nothing is deleted. So no port is left behind.
-//! - A failed server is told with Nova's own words and left to the Machine's owner; nothing is terminal here.
+//! - A server that existed and is gone is not created again, because the Node's disk is gone too. The Machine's owner
+//!   decides.
+//! - The ports of an OpenStackMachine cannot be changed: their names are recorded before the server is created, and as
+//!   long as `spec.ports` differs from them, nothing is created or deleted. So no port is left behind.
+//! - A failed server is reported in Nova's own words and left to the Machine's owner; no failure here is terminal.
 
 pub(crate) mod conditions;
 mod fold;

@@ -1,4 +1,4 @@
-//! What is read about one OpenStackMachine, and what it is time for.
+//! The observation of one OpenStackMachine, and the stage that follows from it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

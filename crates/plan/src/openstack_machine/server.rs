@@ -1,4 +1,4 @@
-//! What a machine does and says about its server.
+//! Plans the server of an OpenStackMachine, and sets the conditions about it.
 
 use hangar_api::conditions::{Actor, Bad};
 use hangar_api::infrastructure::v1beta1::{MachineResources, PortResource};

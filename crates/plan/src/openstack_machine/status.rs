@@ -1,4 +1,4 @@
-//! What the machine's status says.
+//! Fields of an OpenStackMachine's status, and its provider id.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What cannot be honoured of a specification.
+//! Lists the fields of an OpenStackMachine that are not supported.
 
 use hangar_api::infrastructure::v1beta1::{ImageParam, OpenStackMachineSpec};
 

@@ -1,4 +1,4 @@
-//! The server that a machine is, in plain terms.
+//! Derives the wanted server from an OpenStackMachine.
 
 use hangar_api::infrastructure::v1beta1::{OpenStackMachineSpec, Port};
 

@@ -1,4 +1,4 @@
-//! What differs between an object before and after, field by field, as people read it.
+//! Compares an object before and after, field by field, for people to read.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What matters of an object, in one line.
+//! Summarises an object in one line.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! What `hangar plan` tells: per object its steps, what it would write, and what it waits for.
+//! The output of `hangar plan`: for each object its steps, what it would write, and what it waits for.
 //!
-//! The preview itself runs the controllers over a cluster whose writes stay in memory (`hangar_operator::preview`); here
-//! is what becomes of it: which writes are told, in which words, and what of a Secret may be seen.
+//! The preview itself runs the controllers over a cluster whose writes stay in memory (`hangar_operator::preview`).
+//! This module decides which writes are shown, how, and what of a Secret may be shown.
 
 mod difference;
 mod matters;

@@ -1,4 +1,4 @@
-//! A preview as text.
+//! Renders a preview as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

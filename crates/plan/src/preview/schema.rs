@@ -1,6 +1,7 @@
-//! What the API server does by a CRD's schema: it gives defaults, and refuses what does not fit.
+//! Does what the API server does with a CRD's schema: sets defaults, and refuses what does not fit.
 //!
-//! Offline nobody else does it. CEL rules are not evaluated here; the API server does that when the object is applied.
+//! An offline preview has no API server for that. CEL rules are not evaluated here; the API server does that when the
+//! object is applied.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

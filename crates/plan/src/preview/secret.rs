@@ -1,4 +1,4 @@
-//! What of a Secret may be seen: which keys it has and whether they change, and of what is only planned the intent.
+//! Decides what of a Secret may be shown: its keys and whether they change; for a planned Secret, its intents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Create, roll out, delete: struck at every write, with the same end.
+//! The crash sweep over creation, rollout and deletion of a cluster: interrupted at every write, the end is the same.
 
 use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_plan::flow::crash::{World, sweep};

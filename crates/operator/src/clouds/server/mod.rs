@@ -1,5 +1,7 @@
-//! One server in a cloud, for whatever object wants one: what there is of it, and what a new one needs.
-//! What is decided from it is in `hangar_plan::openstack::server`; its steps become calls in `run`.
+//! Reads one server from a cloud with its ports, and everything that a new server needs, for any kind that has a
+//! server.
+//!
+//! The decisions are in `hangar_plan::openstack::server`; the submodule `run` makes the calls.
 
 mod run;
 

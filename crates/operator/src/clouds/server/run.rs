@@ -1,4 +1,4 @@
-//! Steps as calls. The owner id is part of every create.
+//! Makes the calls of the steps about a server and its ports. Every create carries the owner id.
 
 use std::collections::BTreeMap;
 

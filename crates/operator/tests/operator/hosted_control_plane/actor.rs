@@ -1,4 +1,4 @@
-//! Plays kubelets and load balancers: pods that may run become ready, Services get an address.
+//! Acts for kubelets and load balancers: pods that may run become ready, Services get an address.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The controller is killed after its writes, and must end where it would have ended.
+//! Crash sweep: the controller is killed after each of its writes, and must reach the same end as without.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From nothing to ready, at rest, and to nothing again.
+//! The life of a control plane: it is created, becomes ready, rests and is deleted.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Control planes on a real API server, with a real controller-manager making pods, an actor in the place of kubelets
-//! and load balancers, and a second real API server in the place of the tenant.
+//! Tests of control planes on a real API server, with a real controller manager that makes pods. An actor takes the
+//! place of kubelets and load balancers, and a second real API server the place of the tenant.
 
 pub(crate) mod actor;
 mod crash;

@@ -1,4 +1,4 @@
-//! A real etcd and API server that run with nothing but what the controller minted.
+//! A tenant for these tests: a real etcd and a real API server that run with the keys that the controller minted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The management cluster of these tests, the objects people would apply, and managers.
+//! The management cluster of these tests, the objects that users would apply, and managers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,4 @@
-//! Which strikes are tried, in which order, and how many in one story.
+//! Chooses the writes after which a manager is killed, in which order, and how many in one run.
 
 use std::collections::{BTreeMap, VecDeque};
 

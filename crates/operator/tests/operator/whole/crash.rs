@@ -1,14 +1,15 @@
-//! The crash sweep over a whole Cluster: the manager with all its controllers is dropped right after any of its writes
-//! was committed, in the management cluster, in the tenant or in the cloud, with and without the answer, and a new one
-//! must come to the same end.
+//! The crash sweep over a whole Cluster: the manager with all its controllers is dropped right after one of its writes
+//! was committed, in the management cluster, in the tenant or in the cloud, with and without the answer, and a new
+//! manager must reach the same end.
 //!
-//! A run without faults records every write by name. Then, story by story, a Cluster is made and deleted in a world of
-//! its own, and managers die in each half. Comparisons are made at rest, at the end of each half, and tell objects that
-//! are there twice. A point that is never reached fails the test; those that are reached by chance are named in
-//! `choice::by_chance` with the reason.
+//! A run without faults records every write by name. Each further run (a story) creates and deletes a Cluster in a
+//! world of its own, and managers are killed in both halves. The result is compared at rest, at the end of each half;
+//! objects that exist twice show as a difference. A point that is never reached fails the test; the points that are
+//! reached only by chance are named in `choice::by_chance` with the reason.
 //!
-//! `HANGAR_SWEEP=all` takes every case, one kill in each half of a story, which takes an hour. Without it a time budget cuts
-//! the list, which is in the same order every time, and several managers die one after the other, each at a later point.
+//! `HANGAR_SWEEP=all` tries every case, one kill in each half of a story, which takes an hour. Without it a time budget
+//! cuts the list, which has the same order every time, and several managers are killed in one story, each at a later
+//! point.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

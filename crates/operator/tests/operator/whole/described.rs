@@ -1,4 +1,4 @@
-//! What there is: everything of every kind, without what differs from run to run.
+//! Describes everything that exists, of every kind, without what differs from run to run.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The world of a whole Cluster: a namespace, a cloud, a tenant, and whoever acts in the places of machines.
+//! The world of a whole Cluster: a namespace, a cloud, a tenant, and actors for kubelets, load balancers and machines.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where managers are struck: one gate for the three transports.
+//! Kills managers at chosen writes, through one gate for all three transports: management cluster, tenant and cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Bootstrap data and tokens. The tenant is the management cluster itself: tokens are Secrets wherever they are.
+//! Bootstrap data and tokens. The management cluster is its own tenant here, because a token is a Secret in either.
 
 use hangar_api::bootstrap::v1beta2::KubeadmConfig;
 use hangar_api::cluster::v1beta2::Machine;

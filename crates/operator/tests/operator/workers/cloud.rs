@@ -1,4 +1,4 @@
-//! Networks and groups: the cloud of a test, and OpenStackClusters in it.
+//! OpenStackClusters in an embedded cloud: networks and security groups.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! The crash sweep at the cloud's transport: the whole manager is dropped right after a call to the cloud was done,
-//! with and without its answer, and a new one must come to the same end.
+//! The crash sweep over writes to the cloud: the whole manager is dropped right after a call to the cloud was done,
+//! with and without its answer, and a new manager must reach the same end.
 //!
-//! A run without faults records every write by name; each is struck in a world of its own. A point that is never
-//! reached fails the test. All of them take minutes, so a sample is drawn here, the same in every run;
-//! `HANGAR_SWEEP=all` takes every one.
+//! A run without faults records every write by name; then a manager is killed at each of them, in a world of its own. A
+//! point that is never reached fails the test. All points take minutes, so a sample is tried, the same in every run;
+//! `HANGAR_SWEEP=all` tries all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

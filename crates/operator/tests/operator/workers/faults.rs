@@ -1,4 +1,4 @@
-//! A cloud that refuses, fails and forgets to answer: everything converges, nothing is there twice.
+//! A cloud that refuses calls, fails or does not answer: everything converges, and nothing exists twice.
 
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
 use hangar_cloud::fault::{Effect, FaultRule};

@@ -1,5 +1,5 @@
-//! What makes a worker: its bootstrap data, the network it is in, the server it runs on. The API server is real, the
-//! cloud is the embedded one over HTTP with machines that are only recorded.
+//! Tests of what makes a worker: its bootstrap data, its network and its server. The API server is real; the cloud is
+//! the embedded one over HTTP, with a driver that only records machines.
 
 mod bootstrap;
 pub(crate) mod cloud;

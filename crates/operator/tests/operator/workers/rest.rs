@@ -1,4 +1,4 @@
-//! What a project at rest costs.
+//! How many calls a project at rest costs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! OpenStackMachines in a cluster whose network is there.
+//! OpenStackMachines in a cluster whose network is ready.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
-//! Clusters beside each other: what is wrong with one is no business of the others.
+//! Clusters beside each other: the faults of one do not affect the others.
 //!
-//! Nothing here is timed. The same life of a cluster is led alone and beside three bad ones, and its writes are counted.
+//! Nothing here is timed. The same Cluster is created and deleted alone and beside three faulty ones, and its writes
+//! are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

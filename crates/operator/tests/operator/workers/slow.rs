@@ -1,4 +1,4 @@
-//! Clouds that refuse and clouds that take their time: how often they are asked, and what is left in them.
+//! Clouds that refuse calls or are slow: how often they are called, and what is left in them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

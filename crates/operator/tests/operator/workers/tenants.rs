@@ -1,5 +1,5 @@
-//! Tenants of these tests: the management cluster's own API server, or a way to it on which every write is swallowed.
-//! And the kubelets of a cloud's servers.
+//! Tenants for these tests: the management cluster's own API server, or a proxy to it that answers no write. Also the
+//! kubelets of a cloud's servers.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! A toy cloud: one server with one port. The port is found again by its owner, the server is guarded by its port.
+//! Tests the sweep with a toy cloud of one server with one port. The port is found again by its owner id, and the port
+//! keeps the server from being made twice.
 
 use super::*;
 use crate::flow::Read;

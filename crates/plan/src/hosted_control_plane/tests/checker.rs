@@ -1,4 +1,4 @@
-//! What must hold of every plan, whatever it is about. Run on each plan of each test.
+//! Checks what every plan must satisfy. It runs on each plan of each test.
 
 use std::collections::BTreeSet;
 

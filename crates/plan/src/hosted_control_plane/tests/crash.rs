@@ -1,7 +1,8 @@
-//! Creating, furnishing the tenant and deleting, struck at every step: the end is the same, nothing irreplaceable is
-//! minted twice, and nothing goes before what needs it.
+//! Crash sweeps over creation, the objects in the tenant, and deletion: the end is the same, no key that must stay is
+//! minted twice, and nothing is deleted before what needs it.
 //!
-//! Plans are pure, so the same state is planned once; without that, the sweep would plan tens of thousands of times.
+//! Plans are pure, so the plan of a state is made once and remembered; otherwise the sweep would plan tens of thousands
+//! of times.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Observations to begin with: a control plane of the Cluster `demo`, and what the world looks like at each stage.
+//! Observations for the tests: a control plane of the Cluster `demo`, at each stage of its life.
 
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;

@@ -1,4 +1,4 @@
-//! Plans as text: one document per object, then steps, status, report and wake.
+//! Renders plans as text: one document per object, then steps, status, report and wake.
 
 use serde_json::{Value, json};
 

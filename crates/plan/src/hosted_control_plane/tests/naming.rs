@@ -1,4 +1,4 @@
-//! Names are identities: they are pinned, they fit, and two clusters never share one.
+//! Names are pinned, fit their limits, and are never shared by two clusters.
 
 use hangar_api::conditions::Status;
 use serde_json::json;

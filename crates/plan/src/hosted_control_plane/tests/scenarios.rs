@@ -1,5 +1,5 @@
-//! The life of a control plane, stage by stage, as goldens. What an epoch renders never changes: a golden of objects that
-//! has to change means a new epoch.
+//! The life of a control plane, stage by stage, as goldens. What an epoch renders never changes: if a golden of objects
+//! has to change, a new epoch is needed.
 
 use serde_json::json;
 

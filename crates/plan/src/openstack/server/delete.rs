@@ -1,4 +1,4 @@
-//! The end: the server, and when it is gone its ports.
+//! Plans the deletion of a server, and of its ports when the server is gone.
 
 use super::{BUSY, Decided, ServerStep, Situation, State, Step, numbered};
 use crate::flow::Read;

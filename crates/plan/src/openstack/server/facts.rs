@@ -1,4 +1,4 @@
-//! What the cloud says of a server, and what our own steps make of it.
+//! Facts about a server, and how our own steps change them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Making a server and keeping an eye on it.
+//! Plans the creation of a server, and reports its state once it exists.
 
 use super::{
     BUSY, Decided, NewServer, Preflight, ServerStep, Situation, State, Step, numbered, preflight, request,

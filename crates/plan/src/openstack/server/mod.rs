@@ -1,21 +1,22 @@
-//! One server with its ports, for whatever object wants one.
+//! Plans one server with its ports, for any kind that has a server.
 //!
 //! ```text
 //! WantedServer, ServerFacts -> Situation -> keep or delete -> Decided { state, steps, .. }
 //! ```
 //!
-//! The user keeps the owner id and the note of a request (`request`) on its object, runs the steps, and says the
+//! The caller keeps the owner id and the note of a request (`request`) on its object, runs the steps, and reports the
 //! [`State`] in its own conditions.
 //!
 //! Invariants
-//! - Before anything is created everything it needs is found: image, flavor, networks, subnets, groups, server group,
-//!   key, user data of a length that Nova takes. What is missing is reported together.
-//! - Ports come first, with names that follow from the server's and the owner id in their description; the server is
-//!   bound to them. A create whose answer was lost is found in the list, which has a server from the moment Nova takes
-//!   it; until then, and as long as a port is bound to a server that no list shows, nothing is created (`request`).
-//!   Should there be two all the same, the one that a port is bound to is kept.
-//! - A server is ready when it is ACTIVE and all its ports are bound to it. One that was there is not made again.
-//! - Deleting takes the server, waits until it is gone, then the ports; only what carries the owner id.
+//! - Before anything is created, everything that it needs is found: image, flavor, networks, subnets, groups, server
+//!   group, key, user data of a length that Nova accepts. Everything that is missing is reported together.
+//! - Ports are created first; their names follow from the server's name, and their descriptions carry the owner id. The
+//!   server is bound to them. A server whose create lost its answer is found in the list, which shows it from the
+//!   moment Nova accepts it. Until then, and as long as a port is bound to a server that no list shows, nothing is
+//!   created (`request`). If there are two servers nevertheless, the one that a port is bound to is kept.
+//! - A server is ready when it is ACTIVE and all its ports are bound to it. A server that existed once is not created
+//!   again.
+//! - Deletion deletes the server, waits until it is gone, then deletes the ports; only what carries the owner id.
 
 mod delete;
 mod facts;

@@ -1,4 +1,4 @@
-//! Everything a server needs, checked before anything is made, and told together.
+//! Checks everything that a server needs before anything is created, and reports all that is missing together.
 
 use std::net::IpAddr;
 

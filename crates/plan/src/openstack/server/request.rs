@@ -1,11 +1,11 @@
-//! A server that was asked for, as long as nobody knows what became of it.
+//! The note of a request for a server whose outcome is not known yet.
 //!
-//! Nova may take a request long after its caller gave up, and takes another one beside it: ports are bound later, and the
-//! clean-up of the one that loses unbinds them from the one that wins, which then runs without a network. So it is written
-//! on the object, before a server is asked for, that it is. A clear "no" takes that back at once (the runtime does both,
-//! around the call); a server that is seen takes it back as well. What is neither stays written, for the next process
-//! too, and nothing is asked for until a settling time has passed and the ports were replaced: Nova refuses a late
-//! request whose port is gone.
+//! Nova may accept a request long after its caller gave up, and it accepts a second one beside it. Ports are bound
+//! later, and the clean-up of the request that loses unbinds them from the server that wins, which then runs without a
+//! network. So before a server is requested, a note of the request is written on the object. A clear refusal removes
+//! the note at once (the runtime does both, around the call); so does a server that is seen. Otherwise the note stays,
+//! also for the next process, and no server is requested until a settling time has passed and the ports were replaced:
+//! Nova refuses a late request whose port is gone.
 
 use std::time::Duration;
 

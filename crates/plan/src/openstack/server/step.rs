@@ -1,4 +1,4 @@
-//! The calls to the cloud.
+//! The steps of a server in the cloud.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A server for something that is no OpenStackMachine: it is made, runs and is deleted, whatever crashes.
+//! A server of something other than an OpenStackMachine: it is created, runs and is deleted, whatever crashes.
 
 use hangar_api::infrastructure::v1beta1::ImageParam;
 use jiff::SignedDuration;

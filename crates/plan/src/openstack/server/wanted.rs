@@ -1,4 +1,4 @@
-//! A server as somebody wants it.
+//! The specification of a server, independent of the kind that wants it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A cloud of networks and groups in memory, for plans to work on, and what has to hold for every plan.
+//! A cloud of networks and groups in memory, for plans to run against, and the checks that every plan must pass.
 
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use serde_json::json;

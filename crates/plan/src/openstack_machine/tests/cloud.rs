@@ -1,4 +1,4 @@
-//! A cloud of servers and ports in memory, for plans to work on, and what has to hold for every plan.
+//! A cloud of servers and ports in memory, for plans to run against, and the checks that every plan must pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Requests for a server whose answers are lost, and that the cloud takes late or never.
+//! Requests for a server whose answers are lost, and which the cloud accepts late or never.
 
 use crate::flow::Wake;
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;

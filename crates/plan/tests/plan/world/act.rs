@@ -1,4 +1,4 @@
-//! What the API servers do when a step is run.
+//! Does what the API servers do when a step is run.
 
 use hangar_plan::flow::{Action, Outcome, Write};
 use hangar_plan::machine::{NodeStep, Step};

@@ -1,10 +1,10 @@
 //! A cluster in memory: objects, providers that do their work between passes, Nodes.
 //!
-//! All four planners run over it as one, and as in production: each sees its own observation, is asked what it wants to
-//! read, and folds its own outcomes into that observation alone; what others did it sees in the next pass. Objects get
-//! uids from their name and how often it was used, so that a planner that missed an answer still speaks of the same
-//! objects. Statuses follow between passes, together with what providers do, until nothing moves any more: they are
-//! functions of what is seen, so a crash before one loses nothing.
+//! All four planners run over it as in production: each gets its own observation, is asked what it wants to read, and
+//! folds its own outcomes into that observation alone; it sees the writes of others in the next pass. The uid of an
+//! object follows from its name and how often that name was used, so that a planner that missed an answer still means
+//! the same object. Between passes statuses are written and providers act, until nothing changes any more. Statuses
+//! follow from what is observed, so a crash before a status is written loses nothing.
 
 mod act;
 mod provide;

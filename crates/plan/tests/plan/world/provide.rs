@@ -1,4 +1,4 @@
-//! What others do by themselves: providers, kubelets.
+//! Does what providers and kubelets do by themselves.
 
 use std::collections::BTreeMap;
 

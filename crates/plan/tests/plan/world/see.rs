@@ -1,4 +1,4 @@
-//! What each planner sees of the world.
+//! Makes each planner's observation from the world.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Certificates and keys.
+//! Traps about certificates and keys.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! etcd is bootstrapped once, and what it was bootstrapped with is recorded.
+//! Traps about etcd: it is bootstrapped once, and what it was bootstrapped with is recorded.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What went wrong elsewhere, one test each.
+//! Traps: mistakes that are easy to make, one test each.
 
 mod certificates;
 mod etcd;

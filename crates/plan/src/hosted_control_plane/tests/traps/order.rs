@@ -1,4 +1,4 @@
-//! What starts before what.
+//! Traps about the order in which components start.
 
 use super::*;
 

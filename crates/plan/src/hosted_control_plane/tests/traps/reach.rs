@@ -1,4 +1,4 @@
-//! Who connects where: people, nodes, agents of the tunnel, pods of the tenant, the manager.
+//! Traps about who connects where: users, nodes, agents of the tunnel, pods of the tenant, the manager.
 
 use super::*;
 

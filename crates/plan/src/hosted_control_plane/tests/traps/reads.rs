@@ -1,4 +1,4 @@
-//! Reads that failed.
+//! Traps about reads that failed.
 
 use super::*;
 

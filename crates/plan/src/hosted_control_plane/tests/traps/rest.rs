@@ -1,4 +1,4 @@
-//! At rest, at the end, and after any read or answer.
+//! Traps about control planes at rest and in deletion, and about any failed read or step.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The endpoint, and what is in the tenant.
+//! Traps about the endpoint and the objects in the tenant.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Trust and rights.
+//! Traps about trust and rights.
 
 use super::*;
 

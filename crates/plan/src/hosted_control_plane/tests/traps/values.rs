@@ -1,4 +1,4 @@
-//! Flags, settings and versions.
+//! Traps about flags, settings and versions.
 
 use super::*;
 
