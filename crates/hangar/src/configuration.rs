@@ -1,4 +1,4 @@
-//! The cluster to which a command connects.
+//! Finds the cluster to which a command connects.
 
 use std::path::{Path, PathBuf};
 

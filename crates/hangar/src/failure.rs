@@ -1,4 +1,4 @@
-//! An error as users see it: one line, or with `-v` the chain of causes.
+//! Shows an error to users: in one line, or with `-v` the chain of causes.
 
 /// One line: what failed, and the first cause that adds something. With `verbose` every cause, a line each.
 pub(crate) fn text(error: &anyhow::Error, verbose: bool) -> String {

@@ -1,5 +1,5 @@
-//! Progress for users: a spinner with the elapsed time for each running phase on a terminal, plain lines when piped.
-//! When piped, a silent phase is printed again after a while, so that a long one is not taken for a hanging one.
+//! Progress for users: on a terminal a spinner with the elapsed time for each running phase, otherwise plain lines.
+//! Without a terminal a silent phase is printed again after a while, so that a long one does not seem to hang.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};

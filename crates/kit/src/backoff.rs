@@ -1,8 +1,8 @@
 //! Growing delays between attempts, per object, with jitter.
 //!
 //! kube's controller has one error policy for all objects and no memory; here each key remembers its attempts in a row
-//! and forgets them on progress. Jitter spreads objects that failed together (an API server restart) and is symmetric
-//! around the nominal delay, so tests can bound it and averages stay where the table says.
+//! and forgets them on progress. Jitter spreads objects that failed together (an API server restart). It is symmetric
+//! around the nominal delay, so that tests can bound it and the average delay is the nominal one.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,7 @@
-//! Reads everything around one Cluster, for `hangar describe` and for the progress of `hangar up`.
+//! Reads everything that belongs to one Cluster, for `hangar describe` and for the progress of `hangar up`.
 //!
-//! Live reads, a handful of lists: the command is rare. References name kinds of any provider, so objects are read as
-//! they are, in the version their API server prefers.
+//! The reads are live, a handful of lists, because the command is rare. References name kinds of any provider, so
+//! objects are read as raw JSON, in the version their API server prefers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

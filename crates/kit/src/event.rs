@@ -1,8 +1,8 @@
 //! Kubernetes events: what happened to an object, for users of `kubectl describe`.
 //!
-//! An event is known by its object, type, reason and action; the reason is a stable `PascalCase` word, the note may vary.
-//! The same event again within six minutes extends a series instead of making a new object, and at most one call per
-//! minute is spent on it: an object that fails every few seconds must not flood the API server. Recording never fails a
+//! An event is identified by its object, type, reason and action; the reason is a stable `PascalCase` word, the note
+//! may vary. The same event again within six minutes extends a series instead of making a new object, with at most one
+//! call per minute: an object that fails every few seconds must not flood the API server. Recording never fails a
 //! reconcile: an event that cannot be written is logged.
 
 use std::{

@@ -1,7 +1,7 @@
-//! Runs plans: read what the plan asks for, plan, run one step, fold its outcome, plan again.
+//! Runs plans: it reads what the plan asks for, plans, runs one step, folds its outcome, and plans again.
 //!
-//! The order of steps and the end of a pass are [`Rounds`]'s, which the crash sweep of plans uses as well. What is added
-//! here is time: every step is fenced, it runs only if the lease lasts as long as the step may take.
+//! [`Rounds`] decides the order of steps and the end of a pass, here as in the crash sweep of plans. This module adds
+//! the fence: a step runs only if the lease lasts as long as the step may take.
 
 use std::{future::Future, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Adds and removes our finalizer, and nothing else.
 //!
-//! Finalizers are a plain list in older API servers' eyes, so a patch that replaces it would drop what others added in
-//! between. The JSON patches here carry the resourceVersion they were computed from: any change in between, of
-//! anything, is a conflict and nothing happens. Callers read again and repeat.
+//! A patch that replaces the list of finalizers would drop those that others added in between. So the JSON patches here
+//! carry the resourceVersion they were computed from: any change in between is a conflict, and nothing happens. Callers
+//! read again and repeat.
 
 use std::fmt::Debug;
 

@@ -1,9 +1,9 @@
 //! `/healthz` and `/readyz`, with named checks.
 //!
-//! A component gets a [`Check`] and reports through it; nothing is called at probe time, so a probe costs nothing
-//! and cannot hang. A readiness check starts out failing ("has not reported yet"), a liveness check starts out
-//! passing: a process that has just begun is alive but not ready. `?verbose` lists every check; `/readyz/NAME`
-//! asks for one. The text has the shape of Kubernetes' own health endpoints.
+//! A component gets a [`Check`] and reports through it; nothing is called at probe time, so a probe costs nothing and
+//! cannot hang. A readiness check starts out failing ("has not reported yet"), a liveness check starts out passing: a
+//! process that has just begun is alive but not ready. `?verbose` lists every check; `/readyz/NAME` shows one. The text
+//! has the format of Kubernetes' own health endpoints.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The name of an object: what queues, stores and reconciles are keyed by.
+//! The key of an object, its namespace and name, which queues, stores and reconciles use.
 
 use std::fmt;
 

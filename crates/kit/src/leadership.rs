@@ -1,8 +1,8 @@
-//! Who may compute and write.
+//! Decides whether this manager may compute and write.
 //!
-//! Only the leader does; followers keep their stores warm. The controller loop starts and stops by [`Leadership`], and
-//! every write to the outside is fenced by it ([`Leadership::remaining`]): a call is sent only if it ends, at the
-//! latest, while the lease is still ours. The lease itself is in `lease`; this is the view that the rest needs.
+//! Only the leader may; followers keep their stores filled. The controller loop starts and stops by [`Leadership`], and
+//! every write is fenced by it ([`Leadership::remaining`]): a call is sent only if it ends, at the latest, while the
+//! lease is still ours. The lease itself is in `lease`; this is the interface that the rest needs.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 

@@ -1,11 +1,11 @@
-//! The controller runtime: everything between a plan and the world that is the same for every controller.
+//! The controller runtime: everything between a plan and its effects that is the same for every controller.
 //!
 //! - reading: [`watch`] (one shared watch per kind), [`client`] (management and tenant clients), [`call`] (every call
 //!   named, gated and limited in time and size), [`tenant`] (Nodes and objects in tenants)
 //! - deciding when: [`controller`] (the loop), [`long_work`] (beside it), [`queue`], [`backoff`], [`leadership`] and
 //!   [`lease`]
-//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]; [`overlay`] (a cluster whose writes
-//!   stay in memory)
+//! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]; [`overlay`] (a cluster whose
+//!   writes stay in memory)
 //! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
 //!
 //! Decisions are made in `plan`; the types between the two are `hangar_plan::flow`.

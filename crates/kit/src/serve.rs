@@ -1,7 +1,7 @@
 //! The plain HTTP server of health and metrics.
 //!
-//! Unencrypted and without authentication on purpose: probes come from the kubelet and scrapes from inside the cluster,
-//! and a scraper has no token to authenticate with. Nothing served here is secret.
+//! It has no encryption and no authentication on purpose: probes come from the kubelet and scrapes from inside the
+//! cluster, and a scraper has no token to authenticate with. Nothing served here is secret.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! The settings of a manager, as plain types. The command line parses them; their names and defaults are those of
-//! existing Deployments.
+//! The settings of a manager, as plain types. The command line parses them. Their names and defaults match what
+//! existing Deployments set.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;

@@ -1,8 +1,8 @@
-//! Stopping in order: signals become a token, and what must happen before the process ends happens in sequence.
+//! Stops a process in order: signals become a token, and a sequence of steps runs before the process ends.
 //!
 //! The first SIGTERM or SIGINT asks to stop; a second one ends the process at once. The order matters: first nothing
-//! new is accepted, then running work ends, then the lease is given back (never while something may still write), and
-//! what was measured on the way is sent last.
+//! new is accepted, then running work ends, then the lease is released (never while something may still write), and
+//! telemetry is sent last.
 
 use std::future::Future;
 use std::pin::Pin;

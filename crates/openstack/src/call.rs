@@ -1,9 +1,9 @@
-//! Calls by name, and the gates that see them.
+//! Names calls, and defines the gates that see them.
 //!
-//! A call is named so that the same call has the same name in every run: what it does, to which kind, to which object
-//! by its name. Ids differ from run to run and are carried beside ([`Call::without_id`] drops them). Gates are asked
-//! before a request is sent and after its answer is complete, once per request: a read that is repeated, a page of a
-//! list and a login are requests of their own.
+//! The same call has the same name in every run: what it does, to which kind, to which object by its name. Ids differ
+//! from run to run and are carried beside ([`Call::without_id`] drops them). Gates are asked before a request is sent
+//! and after its answer is complete, once per request: a read that is repeated, a page of a list and a login are
+//! requests of their own.
 
 use std::{fmt, time::Duration};
 

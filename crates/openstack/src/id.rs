@@ -1,4 +1,4 @@
-//! Identities that the cloud gives out: one type each, so that a port's id cannot delete a router.
+//! Ids that the cloud assigns: one type for each kind, so that a port's id cannot delete a router.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Glance.
+//! The client of Glance.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reading what services leave out in several ways.
+//! Reads `null` as an empty value, because services write both.
 
 use serde::{Deserialize, Deserializer};
 

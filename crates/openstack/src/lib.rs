@@ -6,22 +6,22 @@
 //!                                                            +-- image():   images
 //! ```
 //!
-//! One [`Session`] stands for one credential in one region. It logs in when first used, once for all who wait, renews
-//! before the token ends and after a 401; cloning shares it. Service handles ([`ComputeClient`], [`NetworkClient`], [`ImageClient`]) are
-//! cheap and borrow nothing.
+//! One [`Session`] stands for one credential in one region. It logs in when first used, once for all callers that wait,
+//! and renews its token before it ends and after a 401; clones share it. Service handles ([`ComputeClient`],
+//! [`NetworkClient`], [`ImageClient`]) are cheap and borrow nothing.
 //!
 //! What callers can rely on:
-//! - **Unknown is not absent.** A `get` answers `None` only when the service itself said that this object does not exist;
-//!   a 404 of a proxy or of a wrong address is an error. A list is whole (all pages) or an error. Deleting what is absent
-//!   succeeds.
+//! - **Unknown is not absent.** A `get` answers `None` only when the service itself said that this object does not
+//!   exist; a 404 of a proxy or of a wrong address is an error. A list is complete (all pages) or an error. Deleting
+//!   what is absent succeeds.
 //! - **A write is sent at most once**, except after a 401, which proves that nothing was done. [`Error::is_lost`] tells
-//!   apart what may have happened from what did not. Reads are repeated a few times.
+//!   calls that may have happened from those that did not. Reads are repeated a few times.
 //! - **Nothing waits for long**: every call has a time limit ([`Limits`]), and `Retry-After` is data
 //!   ([`Error::retry_after`]).
-//! - **A cloud that asks for less, does not answer or does not accept the credentials is left alone** for a while, by
-//!   all callers ([`Error::Paused`]).
-//! - **Every call passes the gates** ([`CallGate`]), which may stop it or keep its answer: fencing, metrics and the crash
-//!   sweep are built on that. A delete or update knows only a random id; [`NetworkClient::about`] and
+//! - **A pause is for all callers** ([`Error::Paused`]): a cloud that sends `Retry-After`, does not answer or does not
+//!   accept the credentials is not called for a while.
+//! - **Every call passes the gates** ([`CallGate`]), which may stop it or keep its answer: the fence, metrics and the
+//!   crash sweep are built on that. A delete or update knows only a random id; [`NetworkClient::about`] and
 //!   [`ComputeClient::about`] give such a call the name it has in every run.
 //! - **Credentials, tokens and user data** appear in no `Debug`, error or log line, even where a service echoes them.
 //!

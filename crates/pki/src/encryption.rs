@@ -1,4 +1,4 @@
-//! Keys that encrypt, and fingerprints of what has no certificate.
+//! Encryption keys, and fingerprints of keys that have no certificate.
 
 use base64::Engine;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! What can go wrong while minting or reading.
+//! Errors of minting and reading.
 
 /// A failure of this crate. Messages never contain key material.
 #[derive(Debug, thiserror::Error)]

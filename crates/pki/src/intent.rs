@@ -1,4 +1,4 @@
-//! What a certificate must be, as data.
+//! The intent: what a certificate must be, as data.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Kubeconfigs as text.
+//! Renders kubeconfigs.
 //!
-//! One cluster, one user, one context: a component or a user needs no more here. The text is YAML for users and JSON
-//! for programs (JSON is YAML, so every Kubernetes program takes either).
+//! Each has one cluster, one user and one context; a component or a user needs no more here. The text is YAML for users
+//! and JSON for programs (JSON is YAML, so every Kubernetes program takes either).
 
 use base64::Engine;
 use serde::Serialize;

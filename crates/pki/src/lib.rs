@@ -1,9 +1,9 @@
 //! Mints and reads keys, certificates and kubeconfigs.
 //!
-//! Plans say *what* a certificate must be ([`Intent`]); this crate makes it so, and it is the only place that
-//! signs anything. It imports nothing else of the project, does no I/O, and takes the time as an argument. Its
-//! randomness cannot be injected: keys and serial numbers are drawn inside, so results are never compared byte
-//! for byte, only by what [`Certificate`] reads back from them.
+//! Plans say *what* a certificate must be ([`Intent`]); this crate makes it, and it is the only place that signs
+//! anything. It imports nothing else of the project, does no I/O, and takes the time as an argument. Its randomness
+//! cannot be injected: keys and serial numbers are drawn inside, so results are never compared byte for byte, only by
+//! what [`Certificate`] reads back from them.
 //!
 //! Invariants:
 //! - private keys are held in [`PrivateKeyPem`] or [`SecretText`], whose `Debug` shows nothing;

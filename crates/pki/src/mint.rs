@@ -1,7 +1,7 @@
-//! Minting: an intent, an authority and a time become a key and a certificate.
+//! Mints: makes a key and a certificate from an intent, an authority and a time.
 //!
-//! The signing library's own defaults are all wrong for us: validity from 1975 to 4096, a serial derived from the
-//! key, no authority key identifier, a common name of its own. Every field is therefore set here.
+//! The signing library's own defaults are all wrong for us: validity from 1975 to 4096, a serial derived from the key,
+//! no authority key identifier, a common name of its own. So every field is set here.
 
 use std::time::Duration;
 

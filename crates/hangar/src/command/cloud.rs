@@ -1,4 +1,4 @@
-//! `hangar cloud serve`: the embedded cloud as a process of the host. `hangar up` starts it.
+//! `hangar cloud serve`: runs the embedded cloud as a process of the host. `hangar up` starts it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hangar completions`
+//! `hangar completions`: prints completions for a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

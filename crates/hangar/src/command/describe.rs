@@ -1,4 +1,4 @@
-//! `hangar describe cluster NAME`: what is ready, what is waited for, since when, and who must act.
+//! `hangar describe cluster NAME`: shows what is ready, what is waited for, since when, and who must act.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `hangar down`
+//! `hangar down`: removes an environment.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The environment that `up`, `down`, `status` and `logs` are about.
+//! The arguments that name the environment, for `up`, `down`, `status` and `logs`.
 
 use std::path::PathBuf;
 

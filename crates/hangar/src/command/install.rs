@@ -1,4 +1,4 @@
-//! `hangar install`
+//! `hangar install`: installs the manager in a management cluster.
 
 use std::io::{ErrorKind, Write};
 

@@ -1,4 +1,4 @@
-//! `hangar manager`: flags, each with the environment variable that Deployments set.
+//! `hangar manager`: its flags, each with the environment variable that Deployments set.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! `hangar plan -f FILE`: what Hangar would do with the objects of some files, without doing it.
+//! `hangar plan -f FILE`: shows what Hangar would do with the objects of some files, without doing it.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 

@@ -1,4 +1,4 @@
-//! `hangar provision`: the volumes of a one-host cluster. A service of its machine runs it.
+//! `hangar provision`: makes the volumes of a management cluster on one host. A service of its machine runs it.
 
 use std::path::PathBuf;
 

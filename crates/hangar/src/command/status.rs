@@ -1,4 +1,4 @@
-//! `hangar status` and `hangar logs`
+//! `hangar status` and `hangar logs`: show the state of an environment, and collect its logs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hangar up`: a management cluster, a cloud and a first cluster on this host.
+//! `hangar up`: makes a management cluster, a cloud and a first cluster on this host.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The rules of `hangar-plan` through a real API server and a real manager.
+//! Tests the rules of `hangar_plan::admission` through a real API server and a real manager.
 
 use hangar_testbed::{Options, Testbed};
 use http::Method;

@@ -1,4 +1,4 @@
-//! What the binary says to people at a terminal.
+//! Tests what the binary prints at a terminal.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,4 @@
-//! `hangar install`, and a manager to go with it.
+//! Tests `hangar install`, and a manager in that installation.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

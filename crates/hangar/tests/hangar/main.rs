@@ -1,4 +1,4 @@
-//! The binary as people run it, against a real API server.
+//! Tests the binary as users run it, against a real API server.
 
 // A test that cannot go on has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,4 +1,5 @@
-//! `hangar manager`: ready, watched, restarted under, killed.
+//! Tests `hangar manager`: it becomes ready, survives a restart of the API server, stops in order, and a killed leader
+//! is followed by another.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `hangar plan` offline: the sessions of the book, run as they stand there.
+//! `hangar plan` offline: runs the sessions of the book and compares the output.
 //!
 //! `INSTA_UPDATE=always` writes what the binary prints into the page instead of comparing.
 

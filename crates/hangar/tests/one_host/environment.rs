@@ -1,4 +1,4 @@
-//! An environment that a test starts, kills, looks at and removes.
+//! An environment that a test starts, kills, inspects and removes.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `hangar up`, killed in the middle of work, then repaired by another `up` or removed by `down`.
+//! `hangar up`, killed in the middle of its work, then repaired by another `up` or removed by `down`.
 
 use std::fs;
 use std::path::PathBuf;

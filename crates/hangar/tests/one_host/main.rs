@@ -1,6 +1,6 @@
-//! `hangar up` as people run it, what is left when it is killed or refused, and what runs in the cluster. Needs root.
+//! `hangar up` as users run it, what is left when it is killed or refused, and what runs in the cluster. Needs root.
 //!
-//! A binary of its own, one test after the other: two clusters beside everything else are too much for two cores.
+//! It is a binary of its own and runs one test after the other: two clusters at once are too much for two cores.
 
 // A test that cannot go on has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

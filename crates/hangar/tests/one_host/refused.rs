@@ -1,4 +1,4 @@
-//! Hosts and wishes that `hangar up` refuses: one clear line each, and nothing is left or changed.
+//! Hosts and options that `hangar up` refuses: with one clear line each, and nothing is left or changed.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Certificates that ended while the environment was in use: one `hangar up` makes everything healthy.
+//! Certificates that expired while the environment was in use: one `hangar up` makes everything healthy.
 
 use std::collections::BTreeMap;
 use std::fs;

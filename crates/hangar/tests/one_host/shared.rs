@@ -1,4 +1,4 @@
-//! What can be tried on one cluster by several tests.
+//! Tests that share one cluster.
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! One Cluster from `hangar up` to a Ready worker, what its owner does with it, and back to nothing; then once more while
-//! the manager is killed again and again.
+//! One Cluster from `hangar up` to a Ready worker, what its owner does with it, and its deletion; then again while the
+//! manager is killed repeatedly.
 
 use std::collections::BTreeMap;
 use std::fs;

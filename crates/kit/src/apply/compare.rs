@@ -1,12 +1,12 @@
-//! Whether applying would change anything, decided without asking the API server.
+//! Decides whether an apply would change anything, without a call to the API server.
 //!
-//! Two conditions together: we applied exactly this before (its hash is in our annotation), and what we set has not
-//! changed since (the desired object is contained in the live one). The first alone would miss drift, the second alone
-//! would never remove a field that we no longer want.
+//! Nothing would change if two things are true: we applied exactly this object before (its hash is in our annotation),
+//! and what we set has not changed since (the desired object is contained in the live one). The first alone would miss
+//! drift, the second alone would never remove a field that we no longer want.
 //!
-//! Containment knows what the API server does to objects: it adds defaults, drops zero values, spells quantities its
-//! own way, and merges keyed lists with those of others. Where it is in doubt it says "different": then one apply is
-//! sent, which changes nothing.
+//! The comparison knows what the API server does to objects: it adds defaults, drops zero values, spells quantities its
+//! own way, and merges keyed lists with those of others. In doubt the answer is "different": then one apply is sent,
+//! which changes nothing.
 
 use hangar_plan::quantity::Quantity;
 use serde_json::{Map, Value};

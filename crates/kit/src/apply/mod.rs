@@ -1,14 +1,15 @@
-//! Applies desired objects: one field manager, no call when nothing changed, no resurrection.
+//! Applies desired objects: one field manager, no call if nothing changed, and no object that was deleted is created
+//! anew.
 //!
 //! Invariants
 //! - Nothing is decided from an unknown read.
 //! - An object that was seen is applied with its uid. If it was deleted meanwhile the API server refuses, where a bare
 //!   server-side apply would create it anew, half empty and without its history.
-//! - A missing object is created only after a live read says so too, and without force: if another of its name appears
-//!   in between, fields that others set are a conflict. What exists and does not carry our mark is foreign: it is left
-//!   alone.
-//! - "Nothing changed" is decided here (`compare`), from our annotation and the live object: an idle fleet sends
-//!   nothing.
+//! - A missing object is created only after a live read confirms that it is missing, and without force: if somebody
+//!   else creates it in between, fields that they set are a conflict. An existing object without our annotation is
+//!   foreign and left alone.
+//! - "Nothing changed" is decided here (`compare`), from our annotation and the live object, so at rest nothing is
+//!   sent.
 //! - Creates go through server-side apply as well, not POST: fields owned by an Update entry would never be pruned.
 
 mod compare;

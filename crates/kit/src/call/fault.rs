@@ -1,10 +1,10 @@
 //! Faults at chosen calls, for crash sweeps against a real API server.
 //!
-//! A fault-free run *records* the identities of its calls. Then, one run per identity and [`Strike`], a client is
-//! *armed* with it: when that call has been committed by the server, the client is dead. Every later call fails at once
-//! and open watches end at their next frame; the driver of the sweep drops the manager and starts a new one over the
-//! same world. An armed point that is never reached means that the run compared nothing: [`Faults::verdict`] says so
-//! and the sweep must fail.
+//! A run without faults *records* the identities of its calls. Then, in one run per identity and [`Strike`], a client
+//! is *armed* with it: once the server has committed that call, every later call of the client fails at once and open
+//! watches end at their next frame. The driver of the sweep drops the manager and starts a new one over the same world.
+//! If an armed point is never reached, the run compared nothing: [`Faults::verdict`] reports that, and the sweep must
+//! fail.
 //!
 //! Namespaces are random in tests, so points name them by alias.
 

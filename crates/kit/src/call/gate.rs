@@ -1,4 +1,4 @@
-//! Gates: who is asked before a call is sent and after it was answered.
+//! Gates: functions that are asked before a call is sent, and told of its answer.
 
 use std::{
     collections::BTreeMap,

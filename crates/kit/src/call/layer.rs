@@ -1,8 +1,8 @@
 //! The tower layer that names calls, asks gates and limits time and size.
 //!
-//! Answers of everything but watches (and logs, which follow) are read to their end here, so that the time limit covers
-//! the whole call and `after` means committed and complete. The client would buffer them anyway. It would buffer any
-//! amount, and a stream's line until it ends: the server could fill our memory. So both have a limit here.
+//! Answers are read to their end here, except those of watches and of logs that follow, so that the time limit covers
+//! the whole call and `after` means committed and complete. The client would buffer them anyway, but without a limit on
+//! their size, or on the length of a stream's line: the server could fill our memory. So both have a limit here.
 
 use std::{
     future::Future,

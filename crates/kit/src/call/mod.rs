@@ -1,9 +1,9 @@
-//! Every call of a client, by name.
+//! Names every call of a client, and passes it through gates.
 //!
 //! A layer under the Kubernetes client turns each HTTP request into a [`Call`] (verb, resource, namespace, stable name)
-//! and asks [`CallGate`]s before it is sent and after it was answered. Metrics, fencing and the fault layer are gates;
-//! nothing above the client has to cooperate, so nothing can forget to. The same layer limits how long a call takes and how large
-//! its answer is.
+//! and asks [`CallGate`]s before it is sent and after it was answered. Metrics, the fence and the faults of tests are
+//! gates. The code above the client has to do nothing for that, so it cannot forget to. The same layer limits how long
+//! a call takes and how large its answer is.
 
 pub mod fault;
 mod gate;

@@ -1,13 +1,15 @@
-//! Whether a tenant's API server answers, from real calls: one record for reads, one for writes.
+//! Decides from real calls whether a tenant's API server answers, with one record for reads and one for writes.
 //!
-//! Two records, because the two fail apart: a webhook that never answers holds every write while reads are quick, and
-//! one record would be cleared by each read. Invariants:
-//! - after some failures in a row a side is closed for a pause that grows with each pause, not with the number of calls
-//!   that were under way when it began;
-//! - after the pause one call goes through and decides; the others are refused until it has ended, or its time is over
-//!   (a caller may drop it);
-//! - calls that were sent before the pause began say nothing about how things are after it;
-//! - a server that names a time to come back (429 or 503 with Retry-After) closes both sides for it, at once.
+//! There are two records because the two fail apart: a webhook that never answers holds up every write while reads are
+//! quick, and each read would clear a common record.
+//!
+//! Invariants
+//! - After some failures in a row a side is paused. The pause grows with each pause, not with the number of calls that
+//!   were under way when it began.
+//! - After the pause one call goes through and decides; the others are refused until it has ended, or its time is over
+//!   (a caller may drop it).
+//! - Calls that were sent before the pause began do not count after it.
+//! - A server that names a time to come back (429 or 503 with Retry-After) pauses both sides at once for that time.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

@@ -1,4 +1,4 @@
-//! Lists with an end: page by page, within bounds.
+//! Lists objects page by page, with a limit on pages and objects.
 
 use std::fmt::Debug;
 

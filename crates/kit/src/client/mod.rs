@@ -1,8 +1,8 @@
 //! Clients: one for the management cluster, one per tenant.
 //!
-//! Both get their calls named, gated and limited in time and size by [`CallLayer`]. kube's own retries are off: they would park
-//! a worker for minutes behind an API server that answers 503, and repeat a POST after a 504. Whoever calls decides
-//! what to repeat, and the controller loop backs off.
+//! [`CallLayer`] names, gates and limits the calls of both. kube's own retries are off: they would hold a worker for
+//! minutes behind an API server that answers 503, and repeat a POST after a 504. The caller decides what to repeat, and
+//! the controller loop backs off.
 
 mod breaker;
 mod list;

@@ -1,13 +1,16 @@
-//! Clients of tenant API servers: made on demand, kept, and believed dead after a few failures.
+//! Clients of tenant API servers: made on demand, kept, and paused after a few failures.
 //!
 //! A tenant's API server is often away: not started yet, upgrading, cut off. And it is not ours: its owner can make it
-//! slow, or its answers huge. Invariants:
-//! - every call has a short limit, every answer a small one, and after [`TenantOptions::failures`] unreachable calls in
-//!   a row the tenant is unavailable at once for a while that grows, so that no worker waits for it again and again;
-//! - reads and writes are judged apart (`breaker`);
-//! - tenants share nothing but this map: one that hangs while it connects blocks only callers for itself;
-//! - there is no periodic probe: health follows from real calls, and costs nothing without calls;
-//! - a kubeconfig whose revision changed makes a new client, with a clean record.
+//! slow, or its answers huge.
+//!
+//! Invariants
+//! - Every call has a short time limit and every answer a small size limit. After [`TenantOptions::failures`]
+//!   unreachable calls in a row, calls to the tenant fail at once for a while that grows, so that workers do not wait
+//!   for it again.
+//! - Reads and writes are judged apart (`breaker`).
+//! - Tenants share nothing but this map: one that hangs while it connects blocks only callers for itself.
+//! - There is no periodic probe: health follows from real calls, and costs nothing without calls.
+//! - A kubeconfig whose revision changed makes a new client, with a clean record.
 
 use std::{
     collections::BTreeMap,

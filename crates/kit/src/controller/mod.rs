@@ -1,22 +1,22 @@
-//! The loop around a controller: keys in, reconciles out.
+//! The loop around a controller: it takes keys from the queue and reconciles them.
 //!
-//! This is an own loop over [`WorkQueue`], not `kube::runtime::Controller::reconcile_on`, because that one
+//! This is our own loop over [`WorkQueue`], not `kube::runtime::Controller::reconcile_on`, because that one
 //! - reads the object from its own reflector before it reconciles: a second copy of every root object, without our
 //!   read-your-writes overlay, and a key whose object is gone never reaches the reconciler;
 //! - polls all reconciles inside one task: a panic ends the controller, and one busy reconcile delays the rest;
 //! - has no per-object back-off and no way to pause for leadership without losing what it scheduled.
 //!
 //! Invariants
-//! - One reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all and a third of them of one
-//!   share. One that hangs costs only its share a worker.
-//! - Whatever wakes a key, runs without progress come at growing distances: a wait or a failure without an end is
-//!   retried more and more rarely, and an object that wakes itself does not run in a loop.
+//! - There is one reconcile per key at a time, at most [`ControllerBuilder::concurrency`] in all, and at most a third
+//!   of them for one share. One that hangs takes a worker from its share only.
+//! - Whatever wakes a key, runs without progress come at growing distances: an endless wait or failure is retried more
+//!   and more rarely, and an object that wakes itself does not run in a loop.
 //! - A reconcile receives only the key; what it needs it reads from the stores.
 //! - Nothing runs before every registered watch is synced, and nothing runs while we do not lead. Keys keep collecting
-//!   meanwhile, except those of root objects that are gone: a follower does not grow. Losing leadership aborts running
-//!   reconciles at their next await: that is a crash, and reconciles survive crashes. Gaining it reconciles every root
-//!   object once.
-//! - Every root object is reconciled now and then, changed or not, spread over time: a lost wake costs minutes.
+//!   meanwhile, except those of root objects that are gone, so a follower's memory does not grow. Losing leadership
+//!   aborts running reconciles at their next await: that is a crash, and reconciles survive crashes. Gaining it
+//!   reconciles every root object once.
+//! - Every root object is reconciled now and then, changed or not, spread over time, so a lost wake costs only minutes.
 //! - A panic or an overrun deadline is a failure of that key alone.
 //! - Shutdown takes no new keys, lets running reconciles end within a grace period, then aborts them.
 

@@ -1,4 +1,4 @@
-//! When a key comes back, on tokio's paused clock.
+//! Tests when a key is reconciled again, on tokio's paused clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What one hanging tenant or cloud may cost others, on tokio's paused clock.
+//! Tests what one hanging tenant or cloud may cost others, on tokio's paused clock.
 
 use super::tests::{begun, exact, run};
 use super::*;

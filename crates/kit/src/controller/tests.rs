@@ -1,4 +1,4 @@
-//! The loop's promises, on tokio's paused clock.
+//! Tests what the controller loop guarantees, on tokio's paused clock.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! A chain of switches: each can be turned on once the one two before it is on.
+//! Tests with a chain of switches: each can be turned on once the one two before it is on.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Competing for the lease, and the calls that competing and renewing share.
+//! Competes for the lease, and makes the calls that competing and renewing share.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Holding the lease: renewing it, losing it, giving it back.
+//! Holds the lease: renews it, loses it, or releases it.
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,18 +1,17 @@
 //! Leader election and fencing on a `coordination.k8s.io` Lease.
 //!
-//! The protocol is client-go's, so that any program which elects by Lease can share one with us:
-//! - no clock of another machine is believed. A candidate takes over after it has seen *no change* of the record for
-//!   the record's own duration, measured by its own monotonic clock; `renewTime` is written for users;
-//! - every write names the resource version it was decided on, so of two candidates one gets a conflict;
-//! - the holder renews every `retry_period` and gives up at `renew_deadline`, which is shorter than the duration others
+//! The protocol is client-go's, so that any program that elects by Lease can share one with us:
+//! - The clock of another machine is never trusted. A candidate takes over after it has seen *no change* of the record
+//!   for the record's own duration, measured by its own monotonic clock; `renewTime` is written for users.
+//! - Every write names the resource version it was decided on, so of two candidates one gets a conflict.
+//! - The holder renews every `retry_period` and gives up at `renew_deadline`, which is shorter than the duration others
 //!   wait: it stops leading before another can begin.
 //!
-//! Giving up is only half of it: a write sent before may still be under way. [`Term::remaining`] is therefore
-//! asked before each write, and the write is sent only if it ends within that time.
+//! When the holder gives up, a write that it sent before may still be under way. [`Term::remaining`] is therefore asked
+//! before each write, and the write is sent only if it ends within that time.
 //!
-//! `record` decides, without I/O and with the time passed in; [`Candidate`] and [`Held`] do the
-//! calls; [`Term`] is the right that controllers hold; [`Standing`] lasts longer than one
-//! term and says whether there is one.
+//! `record` decides, without I/O and with the time passed in; [`Candidate`] and [`Held`] make the calls; [`Term`] is
+//! the right that controllers hold; [`Standing`] outlives terms and says whether there is one now.
 
 mod candidate;
 mod held;

@@ -1,4 +1,4 @@
-//! The record in a Lease, and what to do about it. Pure: the time comes in as an argument.
+//! The record in a Lease, and what to do about it. It is pure: the time is an argument.
 
 use std::time::Duration;
 

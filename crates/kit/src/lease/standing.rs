@@ -1,4 +1,4 @@
-//! Whether a candidate leads, over all its terms.
+//! Tells whether a candidate leads now, over all its terms.
 
 use std::time::Duration;
 

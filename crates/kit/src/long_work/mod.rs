@@ -1,17 +1,18 @@
-//! Work that is longer than a step: a snapshot, a restore, a defragmentation, the rendering of a chart.
+//! Runs work that is longer than a step: a snapshot, a restore, a defragmentation, the rendering of a chart.
 //!
-//! A pass ends within seconds, so such work runs beside the passes of its controller. A pass starts it, later passes ask
-//! what became of it, and its end wakes the key.
+//! A pass ends within seconds, so such work runs beside the passes of its controller. A pass starts it, later passes
+//! ask for its result, and its end wakes the key.
 //!
 //! Invariants
-//! - Work is known by its key, its name and its identity, which says what it was started from: a generation, a hash.
-//!   Starting it again changes nothing, whether it waits, runs or is finished.
-//! - One work per key and name at a time. Another identity aborts the present work, and begins when that has ended.
-//! - What is here is memory and no record. A result counts when a pass has written it, as a step; then the pass forgets
-//!   it here. Losing leadership and shutdown abort all work, and that is a crash: the next leader finds no record, and
-//!   starts it again from the progress that a pass wrote last. So work must tolerate being dropped at any await and
-//!   doing again what was not recorded, and the function that is given to [`LongWork::start`] holds where to resume.
-//! - A limited number runs at once, at most a third of it of one share. Others wait, each share in its order.
+//! - Work is identified by its key, its name and its identity, which says what it was started from: a generation, a
+//!   hash. Starting it again changes nothing, whether it waits, runs or is finished.
+//! - There is one work per key and name at a time. Another identity aborts the present work, and begins when that has
+//!   ended.
+//! - Results here are in memory only. A result counts once a pass has written it, as a step; then the pass forgets it
+//!   here. Losing leadership and shutdown abort all work, which is a crash: the next leader finds no result, and starts
+//!   the work again from the progress that a pass wrote last. So work must tolerate being dropped at any await and
+//!   repeating what was not recorded; the function that is given to [`LongWork::start`] knows where to resume.
+//! - A limited number runs at once, at most a third of it for one share. Others wait, each share in its order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

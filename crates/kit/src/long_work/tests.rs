@@ -1,4 +1,4 @@
-//! Long work's promises, on tokio's paused clock.
+//! Tests what long work guarantees, on tokio's paused clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

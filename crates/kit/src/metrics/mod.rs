@@ -1,9 +1,9 @@
 //! Metrics: one struct per component, one registry, one text page.
 //!
-//! Components get the struct they need, cloned, and never see the registry: label sets are typed and fixed, so a
-//! new label value cannot appear by accident. Labels are kinds, verbs, categories: never object names, whose
-//! number has no bound. All names start with `hangar_`, except the process metrics, whose names are the
-//! convention of every Prometheus client.
+//! Components get a clone of the struct they need and never see the registry. Label sets are typed and fixed, so a new
+//! label value cannot appear by accident. Labels are kinds, verbs, categories, and never object names, whose number has
+//! no limit. All names start with `hangar_`, except the process metrics, which have the names that every Prometheus
+//! client uses.
 
 mod components;
 mod observe;

@@ -1,4 +1,4 @@
-//! Metrics as the controller loop and the call layer report them.
+//! Records the metrics of the controller loop and of the call layer.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Metrics of this process, from the kernel, under the names that every Prometheus client uses.
 //!
-//! Read from `/proc` at scrape time. Where `/proc` cannot be read a metric is left out rather than reported as 0.
+//! They are read from `/proc` at scrape time. If `/proc` cannot be read a metric is left out rather than reported as 0.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Answers as an API server gives them.
+//! Answers requests to an overlay as an API server would.
 
 use std::fmt;
 

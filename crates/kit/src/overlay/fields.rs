@@ -1,8 +1,8 @@
-//! Server-side apply, as far as a preview needs it: what is applied is merged, and what the same people or the same
-//! controller applied before and no longer want is taken away.
+//! Server-side apply, as far as a preview needs it: it merges what is applied, and removes what the same user or
+//! controller applied before and no longer applies.
 //!
-//! Who applied what stands in `managedFields`. The merge keeps what is live wherever that already says the same
-//! ([`is_contained`]): defaults that the API server added and its spelling of quantities are no changes.
+//! `managedFields` says who applied what. The merge keeps a live value that already means the same ([`is_contained`]):
+//! defaults that the API server added and its spelling of quantities are no changes.
 
 use serde_json::{Map, Value, json};
 

@@ -1,15 +1,15 @@
-//! A management cluster that can be planned against without being changed: reads come from a base, writes stay here.
+//! A management cluster for previews: reads come from a base, and writes stay in memory.
 //!
-//! [`Overlay::client`] is an ordinary client. Behind it are no connections of its own: a GET is answered from what was
-//! written here, and else from the base, which is nothing at all (offline) or a live API server. Every write (create,
-//! merge, apply, status, delete) changes a copy in memory. So the controllers run as they are, over their real stores,
-//! and what they would have written is the difference between the base and the copy ([`Overlay::written`]).
+//! [`Overlay::client`] is an ordinary client without a connection of its own. A GET is answered from what was written
+//! here, else from the base, which is empty (offline) or a live API server. Every write (create, merge, apply, status,
+//! delete) changes a copy in memory. So the controllers run unchanged, over their real stores, and what they would have
+//! written is the difference between the base and the copy ([`Overlay::written`]).
 //!
 //! Invariants
-//! - The base is asked by one function, which can send nothing but GET.
+//! - One function asks the base, and it can send nothing but GET.
 //! - Ids are derived from names: the same input leads to the same objects.
-//! - Watches stay open and say nothing: the base is as it was when it was listed, and controllers see their own writes
-//!   by read-your-writes.
+//! - Watches stay open and send nothing: the base stays as it was listed, and controllers see their own writes by
+//!   read-your-writes.
 
 mod answer;
 mod fields;

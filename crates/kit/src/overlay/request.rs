@@ -1,4 +1,4 @@
-//! Requests by what they name.
+//! Parses requests to an overlay: which object or collection they name.
 
 use std::fmt;
 

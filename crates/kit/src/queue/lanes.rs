@@ -1,12 +1,12 @@
-//! Whose turn it is, and how much of each share may be in work.
+//! Decides which lane may start its next key, and how many keys of each share may be in work.
 //!
-//! A worker that waits for a hanging tenant or cloud does nothing, so after [`SLOW`] it no longer counts as a worker; it
-//! still counts against its share and its namespace. Until then all others have one worker less. A share that is
-//! known to be slow therefore waits in a second row: it gets every second turn, and some workers it never gets. One that
-//! hangs again and again costs others nothing, and one that is only slow goes on.
+//! A worker that waits for a hanging tenant or cloud does nothing, so after [`SLOW`] it no longer counts as a worker;
+//! it still counts against its share and its namespace. Until then all others have one worker less. So a share that is
+//! known to be slow waits in a second row: it gets only every second turn, and some workers never. A share that hangs
+//! again and again then costs others nothing, and one that is only slow still makes progress.
 //!
 //! A lane with ready keys is at exactly one place: in `turn`, in `late`, or in `parked` under the limit it waits for.
-//! The end of a work brings back the lanes that waited for its share or namespace; they are judged again when their turn
+//! When a work ends, the lanes that waited for its share or namespace come back; they are judged again when their turn
 //! comes. So taking costs a few map lookups, however many keys wait.
 
 use std::{

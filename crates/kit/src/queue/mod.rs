@@ -3,10 +3,10 @@
 //! Invariants
 //! - A key is at most once in the queue and at most once in work. A key added while it is in work runs once more
 //!   afterwards, however often it was added.
-//! - Adding never blocks and never fails, so a watch can feed any number of queues and a slow one costs only memory
+//! - Adding never blocks and never fails, so a watch can feed any number of queues, and a slow queue costs only memory
 //!   for its distinct keys.
-//! - A timer is a key's earliest wish to be looked at again; work started for any other reason cancels it, because
-//!   the work itself ends with a new wish.
+//! - A timer is the earliest time at which a key wants to run again. Work that starts for any other reason cancels it,
+//!   because that work ends with a new timer.
 //! - Ready keys wait in lanes, one per share, and lanes take turns: a thousand keys of one share delay the only key of
 //!   another by one turn. Within a lane keys keep their order.
 //! - A lane whose share or namespace has its limit in work waits aside until one of them ends, at no cost to the rest.

@@ -1,4 +1,4 @@
-//! The queue's promises, on tokio's paused clock.
+//! Tests what the queue guarantees, on tokio's paused clock.
 
 use super::*;
 

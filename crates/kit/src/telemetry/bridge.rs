@@ -1,8 +1,8 @@
-//! The Prometheus registry as OTLP metrics.
+//! Exports the Prometheus registry as OTLP metrics.
 //!
-//! The registry's text is the interface: what a scrape would show is what is exported, and no metric is counted
-//! twice. Each family becomes instruments that are observed when the SDK collects. A histogram becomes the three
-//! series a scrape shows (`_count`, `_sum`, `_bucket`): the SDK cannot be handed ready buckets.
+//! The input is the registry's text: what a scrape would show is exported, and no metric is counted twice. Each family
+//! becomes instruments that are observed when the SDK collects. A histogram becomes the three series that a scrape
+//! shows (`_count`, `_sum`, `_bucket`), because the SDK does not accept ready buckets.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,11 +1,11 @@
 //! Logs, and the export of traces and metrics by OTLP.
 //!
-//! Logs go to standard error, as JSON unless asked otherwise. Export begins when an endpoint is set, by the
-//! generic variable or by a signal's own, as the OpenTelemetry specification has it; everything it leaves to the
-//! SDK (sampling, batching, headers, timeouts) is read by the SDK from its own variables. A value we cannot use
-//! is one error that names the variable: a missing export must not go unnoticed.
+//! Logs go to standard error, as JSON unless asked otherwise. Export begins when an endpoint is set, by the generic
+//! variable or by a signal's own, as the OpenTelemetry specification says. What the specification leaves to the SDK
+//! (sampling, batching, headers, timeouts) the SDK reads from its own variables. A value that cannot be used is one
+//! error that names the variable: a missing export must not go unnoticed.
 //!
-//! The Prometheus registry stays the one source of metrics; what it holds is what is exported.
+//! The Prometheus registry stays the one source of metrics; its content is exported.
 
 mod bridge;
 mod export;

@@ -1,4 +1,4 @@
-//! Which environment means what.
+//! Tests which environment variables lead to which settings.
 
 use super::*;
 

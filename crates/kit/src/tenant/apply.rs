@@ -1,10 +1,10 @@
-//! Applies objects in a cluster that is not watched: reads what is there, writes what differs, removes what is left over.
+//! Applies objects in a cluster that is not watched: it reads what is there, writes what differs, removes leftovers.
 //!
 //! Invariants
-//! - What does not carry our annotation is another's: it is neither changed nor deleted. An object that is created is
-//!   applied without force, so that one of another that appears in between is a conflict.
-//! - What was seen is written and deleted only with its uid: its successor is never hit.
-//! - An object that cannot be read is an error of its own; the others are found.
+//! - An object without our annotation is foreign: it is neither changed nor deleted. A new object is applied without
+//!   force, so that an object that somebody else creates in between is a conflict.
+//! - An object that was seen is written and deleted only with its uid, never another of the same name.
+//! - An object that cannot be read is an error of its own; the others are still read.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reads and writes in tenants: their Nodes as small facts, and our objects among theirs.
+//! Reads and writes in tenants: their Nodes as small facts, and our own objects.
 //!
 //! Every call goes through [`crate::client::Tenants`], so that it is limited in time and size, and a tenant that is
 //! away delays no other.

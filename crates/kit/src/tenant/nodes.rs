@@ -1,16 +1,17 @@
 //! Nodes of tenants: one shared watch per tenant, while a controller needs it.
 //!
-//! Reading Nodes for each Machine would cost a tenant one call per Machine and read, each with the whole Node. Here
-//! one list and one watch serve all, each Node becomes a small [`NodeFacts`] at once, and a change of facts (not of
+//! Reading Nodes for each Machine would cost a tenant one call per Machine and read, each with the whole Node. Here one
+//! list and one watch serve all, each Node becomes a small [`NodeFacts`] at once, and a change of facts (not of
 //! heartbeats) wakes the subscribers.
 //!
 //! - A tenant is watched from the first [`Nodes::subscribe`] until some minutes after the last [`Lease`] is dropped: a
 //!   controller takes a lease for one reconcile, and the next one finds the same watch.
-//! - Reads are `Unknown` before the first list, and when the connection has been broken for longer than [`STALE_AFTER`].
-//! - Calls go through [`Tenants`]: a tenant that is away is asked once per minute at most, and not at all while it is
+//! - Reads are `Unknown` before the first list, and when the connection has been broken for longer than
+//!   [`STALE_AFTER`].
+//! - Calls go through [`Tenants`]: a tenant that is away is called once per minute at most, and not at all while it is
 //!   paused. No controller's readiness waits for it.
-//! - A tenant can have [`NODES_LIMIT`] Nodes. More of them, a list without end, or a page that is too large make its reads
-//!   `Unknown`: memory has a bound whatever the tenant does.
+//! - A tenant can have [`NODES_LIMIT`] Nodes. More of them, a list without end, or a page that is too large make its
+//!   reads `Unknown`, so that a tenant cannot fill our memory.
 //! - A new kubeconfig starts a new watch: the old one may have led elsewhere.
 
 use std::{

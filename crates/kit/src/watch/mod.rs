@@ -8,15 +8,15 @@
 //!   keys in a set ([`WorkQueue`]): a slow one costs its distinct keys and blocks no other,
 //! - read-your-writes: [`Watch::written`] shows what a write returned until the watch has caught up, so that a second
 //!   reconcile never plans from before the first one's writes,
-//! - projection: the object is turned into something small before it is kept; managedFields are dropped always,
-//! - honesty: a read is `Unknown` before the first list and while the connection has been broken for longer than
+//! - projection: the object is turned into something small before it is kept; managedFields are always dropped,
+//! - unknown reads: a read is `Unknown` before the first list and while the connection has been broken for longer than
 //!   [`WatchBuilder::stale_after`].
 //!
 //! Any kind works: typed, `DynamicObject` with its `ApiResource`, `PartialObjectMeta<K>` for metadata alone (Secrets),
 //! `DeserializeGuard<K>` where one malformed object must not fail the list.
 //!
-//! After an error the watch starts over with a list instead of resuming. The watcher says nothing when a resumed watch
-//! succeeds, so there would be no moment to call the store fresh again; a list gives one, and errors are rare.
+//! After an error the watch starts over with a list instead of resuming. The watcher reports nothing when a resumed
+//! watch succeeds, so it would not be known when the store is fresh again; a list shows that, and errors are rare.
 
 mod drive;
 mod store;

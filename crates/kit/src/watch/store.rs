@@ -1,17 +1,17 @@
-//! The state behind a watch: objects, indexes, what our own writes put over them.
+//! The state behind a watch: objects, indexes, and what our own writes put over them.
 //!
-//! Pure and synchronous; every method returns the changes it caused. Versions are compared as numbers, which the API
-//! server guarantees for its own kinds; a version that is no number counts as newer, so nothing is ever stuck.
+//! It is pure and synchronous; every method returns the changes it caused. Versions are compared as numbers, which the
+//! API server guarantees for its own kinds; a version that is no number counts as newer, so nothing is ever stuck.
 //!
-//! Our own writes need two marks. A *written* object has a version that the watch may still be behind of: older events
-//! about it are ignored. A *removed* object leaves a tombstone for its uid. Both matter across lists, because a list
-//! that began before our write does not know it: each mark remembers the list round in which it was made and is dropped
-//! by the first list that began later.
+//! Our own writes need two marks. A *written* object has a version that the watch may not have reached yet: older
+//! events about it are ignored. A *removed* object leaves a tombstone for its uid. Both must survive lists, because a
+//! list that began before our write does not contain it: each mark remembers the list round in which it was made and is
+//! dropped by the first list that began later.
 //!
-//! Both end with an event about the object, so neither may be made after that event has come: a reconcile that hands in
-//! the answer of its write late, when the watch has already shown and deleted the object, would leave a ghost that
-//! nothing ever removes. The API server sends events of a kind in the order of their versions, so a write at or below
-//! the highest version seen is old news and is ignored.
+//! Both marks end with an event about the object, so neither may be made after that event has come. Otherwise a
+//! reconcile that hands in the answer of its write late, when the watch has already shown and deleted the object, would
+//! leave an object that nothing ever removes. The API server sends events of a kind in the order of their versions, so
+//! a write at or below the highest version seen is old and is ignored.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! The store's rules, scripted event by event. The real API server's part is in the integration tests.
+//! Tests the store's rules, event by event. The integration tests do so with a real API server.
 
 use futures::FutureExt as _;
 use hangar_api::cluster::v1beta2::Cluster;

@@ -1,13 +1,14 @@
-//! The content of the certificate Secret, and the next step of its renewal. Pure but for minting.
+//! The content of the certificate Secret, and the next step of its renewal. It is pure, except for minting.
 //!
-//! The Secret holds one serving certificate with its key, the newest authority with its key, and the certificates
-//! of all authorities that are trusted at the moment. The state of a change of authority is read from that alone:
+//! The Secret holds one serving certificate with its key, the newest authority with its key, and the certificates of
+//! all authorities that are trusted at the moment. The state of a change of authority is read from that alone:
 //!
-//! | trusted authorities | serving certificate signed by | next |
-//! |---|---|---|
-//! | one | it | nothing, until something is due |
-//! | old and new | old | wait until both are trusted everywhere, then sign with the new one |
-//! | old and new | new | nothing, until something is due |
+//! ```text
+//! trusted authorities   serving certificate signed by   next
+//! one                   that one                        nothing, until something is due
+//! old and new           the old one                     wait until both are trusted everywhere, then sign with the new one
+//! old and new           the new one                     nothing, until something is due
+//! ```
 //!
 //! The old authority stays trusted until the next change, so that no replica can be too late to load the new
 //! certificate. Its key is overwritten with the new one, so nothing can be signed with it any more.

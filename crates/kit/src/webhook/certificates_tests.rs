@@ -1,4 +1,4 @@
-//! The life of the certificate, step by step.
+//! Tests the life of the certificate, step by step.
 
 use hangar_pki::Usage;
 

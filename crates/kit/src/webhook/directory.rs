@@ -1,7 +1,8 @@
 //! A certificate from files that are provided and renewed externally, such as a mounted Secret.
 //!
-//! Used as given: no authority of ours, nothing injected. The files are compared every few seconds instead of
-//! being watched: a mounted Secret changes by swapping symbolic links, which file watches miss in many ways.
+//! It is used as given: we issue no authority and write none into other objects. The files are compared every few
+//! seconds instead of being watched: a mounted Secret changes by swapping symbolic links, which file watches miss in
+//! many ways.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,8 @@
-//! From HTTP to handler functions and back.
+//! Converts HTTP requests into calls of handler functions, and their results into answers.
 //!
-//! Every answer is a review with a result, also for a body we cannot read and for a handler that panics: the API
-//! server shows the text to the person who wrote the object, while a bare HTTP error becomes "failed calling
-//! webhook". Handlers run on blocking threads: converting a list of a thousand objects must not stall the
-//! connections beside it.
+//! Every answer is a review with a result, also for a body we cannot read and for a handler that panics: the API server
+//! shows the text to the user who wrote the object, while a bare HTTP error becomes "failed calling webhook". Handlers
+//! run on blocking threads: converting a list of a thousand objects must not stall other connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! Our address and authority in objects of others: what a webhook configuration or a CRD lacks, as a patch. Pure.
+//! Computes the patch that writes our address and authority into a webhook configuration or a CRD. It is pure.
 //!
-//! The whole list of webhooks is written back as it was read, with only `clientConfig` replaced, and under the
-//! resource version it was read at: a change by another client in between is a conflict, not a loss.
+//! The whole list of webhooks is written back as it was read, with only `clientConfig` replaced, and under the resource
+//! version it was read at: a change by another client in between is a conflict and is not lost.
 
 use serde_json::{Value, json};
 

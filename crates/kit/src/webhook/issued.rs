@@ -1,6 +1,6 @@
 //! The certificate we issue ourselves, in a Secret that all replicas share.
 //!
-//! Whoever comes first creates it; the others get a conflict and read. From then on every replica follows the
+//! The first replica creates the Secret; the others get a conflict and read it. From then on every replica follows the
 //! Secret, and only the leader changes it (`keep`), each time on the resource version it decided on.
 
 use std::sync::Arc;

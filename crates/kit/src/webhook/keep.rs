@@ -1,8 +1,9 @@
-//! The leader's care: renewing what the Secret holds, and writing our address and authority where they belong.
+//! The leader's part: it renews what the Secret holds, and writes our address and authority into webhook configurations
+//! and CRDs.
 //!
-//! One loop, driven by levels: every change of the Secret and of the objects that carry our label wakes it, it
-//! does what is to be done, and sleeps until the next thing is due. Objects are watched by their metadata only
-//! (CRDs are large) and read one by one when they changed.
+//! It is one level-triggered loop: every change of the Secret and of the objects that carry our label wakes it, it does
+//! what is due, and sleeps until the next thing is. Objects are watched by their metadata only (CRDs are large) and
+//! read one by one when they changed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

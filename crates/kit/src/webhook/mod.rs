@@ -1,17 +1,16 @@
 //! The webhook server: admission and conversion over TLS, and the renewal of its certificate.
 //!
-//! - [`Webhooks`] registers handlers by path; they are plain functions of the request, without I/O, so that a
-//!   request costs no call of ours and cannot wait for a leader. Every replica serves all of them.
-//! - [`WebhookServer`] is the listener. Its certificate sits in a [`CertificateSlot`] and can be swapped while
-//!   requests run.
-//! - the slot is filled by one of two: [`CertificateDirectory`] (files that are provided and renewed externally) or
+//! - [`Webhooks`] registers handlers by path. They never wait for a leader; every replica serves all of them.
+//! - [`WebhookServer`] is the listener. Its certificate is in a [`CertificateSlot`] and can be swapped while requests
+//!   run.
+//! - Either [`CertificateDirectory`] fills the slot (files that are provided and renewed externally) or
 //!   [`IssuedCertificate`] (we issue into a Secret which all replicas read).
 //! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the webhook
 //!   configurations and CRDs that carry our label, again whenever they change.
 //!
-//! A change of authority never fails a request: the new authority is trusted everywhere before the first
-//! certificate is signed with it, and the old one stays trusted until the next change. `certificates` decides the
-//! next step, without I/O.
+//! A change of authority never fails a request: the new authority is trusted everywhere before the first certificate is
+//! signed with it, and the old one stays trusted until the next change. `certificates` decides the next step, without
+//! I/O.
 
 mod certificates;
 mod directory;

@@ -1,4 +1,4 @@
-//! The applier: no call without a change, no resurrection, no touching of what is not ours.
+//! Tests of the applier: it makes no call without a change, recreates nothing, and leaves foreign objects alone.
 
 use hangar_kit::{
     Error,

@@ -1,4 +1,4 @@
-//! The crash sweep in process: a toy controller is killed after every write it makes, with and without the answer.
+//! A crash sweep in one process: a toy controller is killed after every write it makes, with and without the answer.
 //!
 //! The toy turns a root config map into one child per letter, removes children that are no longer wanted, and keeps a
 //! finalizer. It uses the real loop, watches and applier; only the client's fault layer is different from production.

@@ -1,4 +1,4 @@
-//! Finalizers, events.
+//! Tests of finalizers and events.
 
 use hangar_kit::{
     Error,

@@ -1,4 +1,4 @@
-//! What leading and not leading mean on a real API server: fenced writes, and a look at everything at each beginning.
+//! Leading and not leading on a real API server: writes are fenced, and a new leader reconciles every root object.
 
 use std::{
     collections::BTreeMap,

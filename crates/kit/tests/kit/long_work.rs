@@ -1,6 +1,6 @@
-//! Long work on a real API server: a manager dies in the middle, and the next one resumes what was recorded.
+//! Long work on a real API server: a manager is killed in the middle, and the next one resumes from what was recorded.
 //!
-//! The toy copies items one by one, records how many in an annotation of its root, and at the end the result.
+//! The toy copies items one by one, records how many in an annotation of its root object, and at the end the result.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Signals, sent to a process of their own: this very binary, asked to run one test.
+//! Tests of signals. They are sent to a process of their own: this test binary, run again for one test.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail like tests")]
 

@@ -1,4 +1,4 @@
-//! Tenant clients: a dead tenant is found out once and then costs nobody any time.
+//! Tenant clients: a dead tenant is detected once, and then costs no caller any time.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What is in tenants: Nodes from one watch, and our objects among others.
+//! Objects in tenants: Nodes from one watch, and our objects beside foreign ones.
 
 use std::{
     collections::BTreeSet,

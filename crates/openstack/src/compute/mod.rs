@@ -1,7 +1,8 @@
-//! Nova.
+//! The client of Nova.
 //!
-//! Every call names the microversion whose shape it expects, so that a newer Nova answers as the old one did. 2.53 is the
-//! lowest that takes a server's tags in its create call (2.52) and shows them (2.26), and what other providers use.
+//! Every call names the microversion whose format it expects, so that a newer Nova answers as the old one did. 2.53 is
+//! the lowest that takes a server's tags in its create call (2.52) and shows them (2.26), and other providers use it
+//! too.
 
 mod flavor;
 mod place;

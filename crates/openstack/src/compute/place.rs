@@ -1,4 +1,4 @@
-//! Where servers can be put.
+//! Availability zones and server groups: where servers are placed.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! What a server gets to read at its first boot. It holds join tokens: it is as secret as a password.
+//! User data: what a server reads at its first boot. It contains join tokens, so it is as secret as a password.
 
 use std::fmt;
 

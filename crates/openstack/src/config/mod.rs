@@ -2,8 +2,8 @@
 //!
 //! Users' files are sloppy, and other tools accept them: keys given twice (the last counts), unknown keys, numbers
 //! where text is meant, `tenant_name`, an `auth_url` without `/v3`, a `cacert` path of another machine. All that is
-//! accepted here. Paths are never opened: the certificate authority is bytes beside the file, or PEM in it. Nothing is
-//! taken from the environment.
+//! accepted here. Paths are never opened: the certificate authority is passed in beside the file, or is PEM in it.
+//! Nothing is taken from the environment.
 //!
 //! Errors name keys and lines, never values.
 

@@ -1,4 +1,4 @@
-//! The file's shape, and how its keys become a configuration.
+//! The format of the file, and how its keys become a configuration.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Errors, distinguished by what a caller does about them.
 //!
-//! Errors are plain data and can be cloned: one failed login is the answer for all callers that waited for it. Texts of
-//! services are kept, without the secrets of the request they answer.
+//! Errors are plain data and can be cloned: one failed login is the answer for all callers that waited for it. The
+//! texts of services are kept, without the secrets of the request they answer.
 
 mod refusal;
 

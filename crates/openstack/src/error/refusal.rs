@@ -1,4 +1,4 @@
-//! Reading what a service says when it says no.
+//! Reads the error bodies of the services.
 //!
 //! Each service has its own error body. Nova: `{"badRequest": {"code", "message"}}` with the fault as key. Neutron:
 //! `{"NeutronError": {"type", "message", "detail"}}`. Keystone: `{"error": {"code", "title", "message"}}`. Glance (and

@@ -1,4 +1,4 @@
-//! What every Neutron kind can be asked for.
+//! The filters that every Neutron kind has.
 
 use serde_json::Value;
 

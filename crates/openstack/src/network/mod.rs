@@ -1,10 +1,10 @@
-//! Neutron.
+//! The client of Neutron.
 //!
-//! All kinds have the same five calls, so there is one of each, and the type of the id, the query or the body says which
-//! kind is meant: `network.get(&port_id)` is a [`Port`], `network.list(&SubnetQuery { .. })` are [`Subnet`]s.
+//! All kinds have the same five calls, so each call is one function, and the type of the id, the query or the body says
+//! which kind is meant: `network.get(&port_id)` is a [`Port`], `network.list(&SubnetQuery { .. })` are [`Subnet`]s.
 //!
-//! Neutron's list filters are exact, also on `description`, which is where an owner's id lives: it is part of the create
-//! call, while tags are a second one.
+//! Neutron's list filters are exact, also on `description`. That is why the owner id is there: it is part of the create
+//! call, while tags need a second call.
 
 mod filter;
 mod net;

@@ -1,4 +1,4 @@
-//! The kinds Neutron knows, by the types that name them.
+//! The kinds of Neutron, and the types of their ids, queries and bodies.
 
 use serde::{Serialize, de::DeserializeOwned};
 

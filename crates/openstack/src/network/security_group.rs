@@ -1,7 +1,7 @@
 //! Security groups and their rules.
 //!
 //! Directions, ether types and protocols stay text: users write numbers for protocols (`"4"` is IP in IP) and Neutron
-//! gives back what it was given.
+//! returns what it was given.
 
 use serde::{Deserialize, Serialize};
 

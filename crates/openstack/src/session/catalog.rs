@@ -1,8 +1,8 @@
 //! The catalogue that comes with a token, and the addresses in it.
 //!
-//! Clouds register Nova with its version, Neutron and Glance without; some do it the other way round, and older ones put
-//! the project's id behind the version. A version that is there anywhere in the path is kept, else the one this
-//! client speaks is appended.
+//! Clouds register Nova with its version, Neutron and Glance without; some do it the other way round, and older ones
+//! put the project's id behind the version. A version anywhere in the path is kept; without one, the version that this
+//! client uses is appended.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! One request: past the gates, over the wire, and its answer past the gates again.
+//! Sends one request: through the gates, over the connection, and its answer through the gates again.
 
 use http::{HeaderValue, Request as HttpRequest, header};
 use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! From a request to typed data: tokens, repetition, pages, absence.
+//! Turns a request into typed data: it adds the token, repeats reads, follows pages, and recognises absence.
 
 use std::{collections::BTreeSet, future::Future, time::Duration};
 

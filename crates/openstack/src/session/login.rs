@@ -1,15 +1,15 @@
-//! Logging in, once for all callers.
+//! Logs in, once for all callers.
 //!
 //! Every caller that needs a token takes the one lock; the first logs in, the others find the result. That holds for
-//! failures too: a wrong password is tried once, not once per machine (accounts get locked for less), then again after
-//! pauses that grow to ten minutes. A caller in the meantime gets the same error at once, also while the next try is
-//! under way: a Keystone that hangs holds up one caller, not all. New credentials are another session.
+//! failures too: a wrong password is tried once, not once per OpenStackMachine (that would lock the account), then
+//! again after pauses that grow to ten minutes. In the meantime a caller gets the same error at once, also while the
+//! next try is under way: a Keystone that hangs holds up one caller, not all. New credentials are another session.
 //!
-//! A service that refuses fresh tokens would have every call log in: a login that was made because of a refusal is not
-//! replaced because of the next one for a while.
+//! A service that refuses new tokens would cause a login with every call. So a login that followed a refusal is not
+//! replaced because of another refusal for a while.
 //!
-//! A token's life is counted from its arrival on our own monotonic clock, by the span between the two times in it: the
-//! cloud's clock and ours need not agree.
+//! The life of a token is counted from its arrival on our own monotonic clock, by the span between the two times in it:
+//! the cloud's clock and ours need not agree.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -1,10 +1,10 @@
-//! When a session leaves its cloud alone.
+//! Decides when a session does not call its cloud.
 //!
-//! Two reasons. A `Retry-After` of a service is for all users of these credentials, so all calls of the session wait,
-//! to all services. And a service that did not answer several times in a row is most likely away: its calls wait for
-//! pauses that grow, and when one is over a single call goes ahead to see, because a queue of calls that each take their
-//! whole time limit delays all others. Reads and writes are recorded apart, for each service: a Nova that lists but
-//! does not create must not look healthy.
+//! There are two reasons. A `Retry-After` of a service is for all users of these credentials, so all calls of the
+//! session wait, to all services. And a service that did not answer several times in a row is most likely away: its
+//! calls are refused for pauses that grow, and after each a single call tests it, because a queue of calls that each
+//! take their whole time limit delays all others. Reads and writes are recorded apart, for each service: a Nova that
+//! lists but does not create must not look healthy.
 //!
 //! Nothing sleeps here: a call during a pause fails at once, with the time that is left. Logins are recorded apart.
 

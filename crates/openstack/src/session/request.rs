@@ -1,4 +1,4 @@
-//! A call in the making.
+//! Builds a request, before it has an address and a token.
 
 use http::Method;
 use hyper::body::Bytes;

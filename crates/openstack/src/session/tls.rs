@@ -1,4 +1,4 @@
-//! TLS: the system's authorities, a cloud's own besides, or none at all where the file says `verify: false`.
+//! TLS: which authorities are trusted (the system's and a cloud's own), or no check if the file says `verify: false`.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,8 +1,8 @@
-//! HTTP, and what is known about a request that failed.
+//! HTTP, and whether a request that failed was sent.
 //!
-//! Whether a write was sent decides what may be done next, so it is told apart here, where it is known: a failure to
-//! connect, or a connection that closed before it took the request, sent nothing. Everything later may have been sent. A
-//! time limit that passes counts as sent, which is the safe side; connecting has its own, shorter one.
+//! What may be done after a failed write depends on whether it was sent, which only this module knows: a failure to
+//! connect, or a connection that closed before it took the request, sent nothing. Everything later may have been sent.
+//! A time limit that passes counts as sent, which is the safe side; connecting has its own, shorter limit.
 
 use std::{error::Error as StdError, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The client against the embedded cloud: one worker's life, as the controllers will live it.
+//! The client against the embedded cloud: the life of one worker, with the calls of the controllers.
 
 use std::time::Duration;
 

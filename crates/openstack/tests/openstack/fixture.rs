@@ -1,7 +1,7 @@
-//! A cloud of a few lines: Keystone with real tokens, and one handler for everything else.
+//! A small cloud for tests: Keystone with real tokens, and one handler for everything else.
 //!
-//! Whatever a test wants said is a line in its script: the first line that fits a request answers it and is used up, if
-//! it is not for ever. Requests are kept, so that a test can look at what was sent.
+//! A test writes a script of answers: the first line that fits a request answers it and is used up, unless it is
+//! permanent. Requests are recorded, so that a test can check what was sent.
 
 use std::{
     net::SocketAddr,

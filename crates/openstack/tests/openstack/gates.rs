@@ -1,4 +1,4 @@
-//! What gates see, stop and keep.
+//! Tests of gates: which calls they see, stop, or withhold the answer of.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! One login for everybody.
+//! One login serves all callers.
 
 use std::time::Duration;
 

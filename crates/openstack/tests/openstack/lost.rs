@@ -1,4 +1,4 @@
-//! Whether a request was sent, told apart at the socket.
+//! Tests at the socket whether a failed request counts as sent.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Pages, repetition, absence.
+//! Tests of pages, repetition and absence.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Nothing secret comes out, even when a service shouts it.
+//! No secret appears in errors or logs, even when a service echoes it.
 
 use std::{
     io,

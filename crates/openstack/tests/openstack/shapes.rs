@@ -1,4 +1,4 @@
-//! What is sent, word for word.
+//! Tests that the bodies of requests and answers have the documented format.
 
 use hangar_openstack::{
     AddressPair, ExternalGateway, FixedIpRequest, PortCreate, PortId, RouterCreate, SecurityGroupRuleCreate,

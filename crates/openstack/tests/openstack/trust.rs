@@ -1,4 +1,4 @@
-//! Certificates: a cloud's own authority, nobody's, and none asked for.
+//! Tests of certificates: a cloud's own authority, an unknown one, and `verify: false`.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Chains as a TLS peer judges them.
+//! Certificate chains, verified as a TLS peer does.
 
 use std::sync::Arc;
 use std::time::Duration;

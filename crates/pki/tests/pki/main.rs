@@ -1,4 +1,4 @@
-//! What other programs make of our certificates: rustls' verifier and, where installed, the openssl command.
+//! Our certificates, read by other programs: rustls' verifier and, where installed, the openssl command.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail like tests")]
 

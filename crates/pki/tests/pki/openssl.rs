@@ -1,5 +1,5 @@
-//! The openssl command as an independent reader and as a source of keys in other encodings. Where it is not
-//! installed these tests say so and pass.
+//! The openssl command, as an independent reader and as a source of keys in other encodings. If it is not installed
+//! these tests say so and pass.
 
 use std::path::Path;
 use std::process::Command;

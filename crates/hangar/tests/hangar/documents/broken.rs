@@ -1,7 +1,7 @@
-//! Mistakes people make, one at a time, in manifests that are right: each is refused, and the answer names the field.
+//! Mistakes of users, one at a time, in manifests that are right: each is refused, and the answer names the field.
 //!
-//! A row is a manifest of the fixtures, one change, and what the API server must say about it. Rules about several
-//! fields are reported at the object that holds them; there the text names the fields.
+//! A row is a manifest of the fixtures, one change, and what the API server must answer. Rules about several fields are
+//! reported at the object that contains them; there the text names the fields.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whether everything that was written is still there.
+//! Checks that every field that was written is still there when read.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The documents as files: read, filled in, cut into objects.
+//! Reads the documents from files, fills in their placeholders and splits them into objects.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
-//! The documents users have: every manifest in them is applied with `kubectl`, as they tell their readers.
+//! Tests the documents that users follow: every manifest in them is applied with `kubectl`, as they tell their readers.
 //!
 //! The fixtures are the manifests, word for word; `substitutions.txt` fills in what their authors left open, and
 //! nothing else is changed. What is accepted must read back as it was written, in every version, also after somebody
-//! wrote the other version back. What is not accepted is listed in `absent.txt` and refused because nobody serves it.
+//! wrote the other version back. What is not accepted is listed in `absent.txt` and refused because its kind is not
+//! served.
 //!
-//! The documents do not hold every kind; `other-kinds` has an object for each of the rest, in the newest version.
+//! The documents do not contain every kind; `other-kinds` has an object for each of the rest, in the newest version.
 
 mod broken;
 mod comparison;

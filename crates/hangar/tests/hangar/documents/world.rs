@@ -1,4 +1,4 @@
-//! One API server with Hangar in it for all tests of this module, and `kubectl` as people use it.
+//! One API server with Hangar installed, for all tests of this module, and `kubectl` as users run it.
 
 use std::io::Write;
 use std::path::PathBuf;
