@@ -8,7 +8,7 @@ use crate::conversion::{Context, api_version};
 use hangar_wire::wire;
 use kube::Resource;
 
-/// A reference that names everything; most of it is optional.
+/// A reference to an object.
 #[wire]
 #[derive(Eq)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
@@ -23,7 +23,7 @@ pub struct ObjectReference {
     pub name: Option<String>,
     /// Namespace of the object.
     pub namespace: Option<String>,
-    /// Revision of the referenced object.
+    /// Resource version of the object.
     pub resource_version: Option<String>,
     /// Unique id of the object.
     pub uid: Option<String>,

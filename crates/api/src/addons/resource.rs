@@ -20,7 +20,8 @@ pub struct ResourceRef {
 pub struct ResourceBinding {
     /// Whether all manifests of the object were applied to the cluster.
     pub applied: bool,
-    /// Hash of the manifests that were applied last; a difference makes a reconciling set apply again.
+    /// Hash of the manifests that were applied last. With the strategy `Reconcile`, manifests with another hash are
+    /// applied again.
     #[schemars(length(min = 1, max = 256))]
     pub hash: Option<String>,
     /// Kind of the object.
@@ -38,7 +39,7 @@ pub struct ResourceSetBinding {
     /// Name of the `ClusterResourceSet`.
     #[schemars(length(min = 1, max = 253))]
     pub cluster_resource_set_name: String,
-    /// The objects of the set that were handled.
+    /// The objects of the set, each with what was applied.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Option<Vec<ResourceBinding>>,
 }

@@ -5,7 +5,7 @@ use hangar_wire::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One more condition that must hold before the object counts as ready or available.
+/// A further condition that must hold before the object counts as ready or available.
 #[wire(lenient)]
 pub struct ConditionGate {
     /// Type of the condition on the same object.

@@ -3,7 +3,7 @@
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// A condition in the shape of v1beta1, with a severity.
+/// A condition in the format of v1beta1, with a severity.
 #[wire(without_default)]
 #[derive(Eq)]
 pub struct LegacyCondition {

@@ -21,13 +21,13 @@ pub enum MachineAddressType {
     /// A host name.
     #[default]
     Hostname,
-    /// An address that others reach.
+    /// An address that can be reached from outside the cluster's network.
     #[serde(rename = "ExternalIP")]
     ExternalIp,
     /// An address inside the cluster's network.
     #[serde(rename = "InternalIP")]
     InternalIp,
-    /// A DNS name that others resolve.
+    /// A DNS name that can be resolved outside the cluster's network.
     #[serde(rename = "ExternalDNS")]
     ExternalDns,
     /// A DNS name inside the cluster's network.
@@ -35,7 +35,7 @@ pub enum MachineAddressType {
     InternalDns,
 }
 
-/// How far the deletion of a Machine is.
+/// Progress of a Machine's deletion.
 #[wire(lenient)]
 pub struct MachineDeletionStatus {
     /// When draining of the Node began.

@@ -2,7 +2,7 @@
 
 use hangar_wire::wire;
 
-/// How many Machines there are, by what is known about them.
+/// Numbers of Machines, by state.
 #[wire(lenient)]
 pub struct ReplicaCounts {
     /// Machines that are available.

@@ -29,7 +29,7 @@ pub enum RolloutStrategyType {
 /// How Machines are named.
 #[wire(lenient)]
 pub struct MachineNaming {
-    /// Go template of the name, with .cluster.name, .machineSet.name and .random, which must be in it.
+    /// Go template of the name. It may use .cluster.name and .machineSet.name, and must use .random.
     #[schemars(length(min = 1, max = 256))]
     pub template: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use hangar_wire::wire;
 
-/// Host and port of an API server. Valid once both are set; half of it is "not known yet".
+/// Host and port of an API server. It counts only when both are set.
 #[wire]
 #[derive(Eq)]
 #[serde(default)]

@@ -51,11 +51,11 @@ pub struct ClusterResourceSetStatus {
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Conditions in the shape of the next version.
+    /// Conditions in the format of v1beta2.
     pub v1beta2: Option<ClusterResourceSetV1Beta2Status>,
 }
 
-/// Status fields in the shape of the next version.
+/// Status fields in the format of v1beta2.
 #[wire]
 pub struct ClusterResourceSetV1Beta2Status {
     /// Conditions of the set.

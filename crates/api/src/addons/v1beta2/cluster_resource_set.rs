@@ -76,6 +76,6 @@ pub struct ClusterResourceSetDeprecatedStatus {
 /// Status fields that v1beta1 had and this version replaced.
 #[wire]
 pub struct ClusterResourceSetV1Beta1DeprecatedStatus {
-    /// Conditions in the shape of v1beta1.
+    /// Conditions in the format of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
 }

@@ -34,14 +34,14 @@ pub struct BootstrapToken {
     /// Description of the token.
     #[schemars(length(min = 1, max = 512))]
     pub description: Option<String>,
-    /// When the token expires. Excludes a time to live.
+    /// When the token expires. Cannot be combined with `ttl`.
     pub expires: Option<Time>,
     /// Groups that the token authenticates as.
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub groups: Option<Vec<String>>,
     /// The token, as `id.secret`.
     pub token: String,
-    /// Time to live of the token, as a duration such as `24h0m0s`. Excludes `expires`.
+    /// Time to live of the token, as a duration such as `24h0m0s`. Cannot be combined with `expires`.
     pub ttl: Option<String>,
     /// Allowed uses of the token: `signing`, `authentication`.
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]

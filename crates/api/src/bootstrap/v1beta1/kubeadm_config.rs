@@ -104,11 +104,11 @@ pub struct KubeadmConfigStatus {
     pub observed_generation: Option<i64>,
     /// Whether the bootstrap data exists.
     pub ready: Option<bool>,
-    /// Conditions in the shape of the next version.
+    /// Conditions in the format of v1beta2.
     pub v1beta2: Option<KubeadmConfigV1Beta2Status>,
 }
 
-/// Status fields in the shape of the next version.
+/// Status fields in the format of v1beta2.
 #[wire]
 pub struct KubeadmConfigV1Beta2Status {
     /// Conditions of the bootstrap data.

@@ -5,7 +5,7 @@ use crate::bootstrap::env_var::EnvVar;
 use crate::bootstrap::external_etcd::{ExternalEtcd, newer};
 use hangar_wire::wire;
 
-/// Settings of etcd. `local` and `external` exclude each other.
+/// Settings of etcd. At most one of `local` and `external` may be given.
 #[wire]
 pub struct Etcd {
     /// An external etcd, which kubeadm does not run.

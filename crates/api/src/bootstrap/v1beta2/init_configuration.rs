@@ -37,7 +37,7 @@ pub struct BootstrapToken {
     /// Description of the token.
     #[schemars(length(min = 1, max = 512))]
     pub description: Option<String>,
-    /// When the token expires. Excludes a time to live.
+    /// When the token expires. Cannot be combined with `ttlSeconds`.
     pub expires: Option<Time>,
     /// Groups that the token authenticates as.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
@@ -45,7 +45,7 @@ pub struct BootstrapToken {
     /// The token, as `id.secret`.
     #[schemars(length(min = 1, max = 23))]
     pub token: String,
-    /// Time to live of the token in seconds. Excludes `expires`.
+    /// Time to live of the token in seconds. Cannot be combined with `expires`.
     #[schemars(range(min = 0))]
     pub ttl_seconds: Option<i32>,
     /// Allowed uses of the token: `signing`, `authentication`.

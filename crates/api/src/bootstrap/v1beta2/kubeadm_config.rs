@@ -143,7 +143,7 @@ pub struct KubeadmConfigDeprecatedStatus {
 /// Status fields that v1beta1 had and this version replaced.
 #[wire]
 pub struct KubeadmConfigV1Beta1DeprecatedStatus {
-    /// Conditions in the shape of v1beta1.
+    /// Conditions in the format of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Message of a terminal failure to create the bootstrap data.
     #[schemars(length(min = 1, max = 10240))]

@@ -66,7 +66,7 @@ pub struct ClusterSpec {
     pub infrastructure_ref: Option<ObjectReference>,
     /// Stops all controllers for this Cluster.
     pub paused: Option<bool>,
-    /// The cluster as an instance of a class; excludes the references above.
+    /// The cluster as an instance of a `ClusterClass`. Accepted, but no controller acts on it yet.
     pub topology: Option<Topology>,
 }
 
@@ -105,7 +105,7 @@ pub struct ApiEndpoint {
 /// Observed state of a cluster.
 #[wire(lenient)]
 pub struct ClusterStatus {
-    /// Conditions of this version.
+    /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Whether the control plane can be used.
     pub control_plane_ready: Option<bool>,
@@ -122,7 +122,7 @@ pub struct ClusterStatus {
     pub observed_generation: Option<i64>,
     /// Summary for users.
     pub phase: Option<ClusterPhase>,
-    /// Status fields of the newer version.
+    /// Status fields of v1beta2.
     pub v1beta2: Option<ClusterStatusV1Beta2>,
 }
 
@@ -135,10 +135,10 @@ pub struct FailureDomain {
     pub control_plane: Option<bool>,
 }
 
-/// Status fields of the newer version.
+/// Status fields of v1beta2.
 #[wire(lenient)]
 pub struct ClusterStatusV1Beta2 {
-    /// Conditions of the newer version.
+    /// Conditions of v1beta2.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Counts of control plane Machines.

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 
-/// The cluster as an instance of a class.
+/// The cluster as an instance of a `ClusterClass`.
 #[wire(lenient)]
 pub struct Topology {
     /// Name of the `ClusterClass`.
@@ -81,7 +81,7 @@ pub struct MachineDeploymentTopology {
     pub machine_health_check: Option<HealthCheckTopology>,
     /// Metadata of the `MachineDeployment` and its Machines.
     pub metadata: Option<ObjectMeta>,
-    /// How long a Machine must be ready to be available.
+    /// Seconds that a Machine must be ready before it is available.
     pub min_ready_seconds: Option<i32>,
     /// Name of this part of the topology, unique in it.
     #[schemars(length(min = 1, max = 63))]
@@ -114,7 +114,7 @@ pub struct MachinePoolTopology {
     pub failure_domains: Option<Vec<String>>,
     /// Metadata of the `MachinePool`.
     pub metadata: Option<ObjectMeta>,
-    /// How long a machine must be ready to be available.
+    /// Seconds that a machine must be ready before it is available.
     pub min_ready_seconds: Option<i32>,
     /// Name of this part of the topology, unique in it.
     #[schemars(length(min = 1, max = 63))]

@@ -94,7 +94,7 @@ pub struct MachineSpec {
     pub version: Option<String>,
 }
 
-/// Where a machine gets its first instructions.
+/// Source of a machine's bootstrap data.
 #[wire(lenient)]
 pub struct Bootstrap {
     /// Object that creates the bootstrap data.
@@ -113,7 +113,7 @@ pub struct MachineStatus {
     pub bootstrap_ready: Option<bool>,
     /// When the certificates of a control plane machine expire.
     pub certificates_expiry_date: Option<Time>,
-    /// Conditions of this version.
+    /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Progress of the deletion.
     pub deletion: Option<MachineDeletionStatus>,
@@ -134,14 +134,14 @@ pub struct MachineStatus {
     pub observed_generation: Option<i64>,
     /// Summary for users.
     pub phase: Option<MachinePhase>,
-    /// Status fields of the newer version.
+    /// Status fields of v1beta2.
     pub v1beta2: Option<MachineStatusV1Beta2>,
 }
 
-/// Status fields of the newer version.
+/// Status fields of v1beta2.
 #[wire(lenient)]
 pub struct MachineStatusV1Beta2 {
-    /// Conditions of the newer version.
+    /// Conditions of v1beta2.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
 }
@@ -162,7 +162,7 @@ pub enum MachinePhase {
     Deleting,
     /// The infrastructure is gone.
     Deleted,
-    /// Nobody can repair it.
+    /// It failed and cannot be repaired.
     Failed,
     /// Nothing is known.
     Unknown,

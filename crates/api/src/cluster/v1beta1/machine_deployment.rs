@@ -92,7 +92,7 @@ pub struct MachineDeploymentSpec {
     pub cluster_name: String,
     /// How Machines are named.
     pub machine_naming_strategy: Option<MachineNaming>,
-    /// How long a Machine must be ready to be available.
+    /// Seconds that a Machine must be ready before it is available.
     pub min_ready_seconds: Option<i32>,
     /// Stops rollouts.
     pub paused: Option<bool>,
@@ -102,7 +102,7 @@ pub struct MachineDeploymentSpec {
     pub replicas: Option<i32>,
     /// Has no effect.
     pub revision_history_limit: Option<i32>,
-    /// Replaces all Machines that are older than this, once it is past.
+    /// Replaces all Machines that were created before this time, once this time has passed.
     pub rollout_after: Option<Time>,
     /// Which Machines belong to it; must match the labels of the template. Filled in if empty.
     pub selector: LabelSelector,
@@ -133,11 +133,11 @@ pub struct RemediationStrategy {
 /// Limits of a rolling update.
 #[wire(lenient)]
 pub struct RollingUpdate {
-    /// Which Machine goes first.
+    /// Which Machines are deleted first.
     pub delete_policy: Option<DeletionOrder>,
     /// Maximum number of Machines above the wanted number, as a number or a percentage; 1 when empty.
     pub max_surge: Option<IntOrString>,
-    /// Maximum number of missing Machines, as a number or a percentage; 0 when empty.
+    /// Maximum number of Machines that may be unavailable, as a number or a percentage; 0 when empty.
     pub max_unavailable: Option<IntOrString>,
 }
 
@@ -146,7 +146,7 @@ pub struct RollingUpdate {
 pub struct MachineDeploymentStatus {
     /// Machines that are available.
     pub available_replicas: Option<i32>,
-    /// Conditions of this version.
+    /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
@@ -159,18 +159,18 @@ pub struct MachineDeploymentStatus {
     /// The selector as text, for the scale subresource.
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
-    /// Machines that are missing.
+    /// Machines that are missing or not available.
     pub unavailable_replicas: Option<i32>,
-    /// Machines of the current template.
+    /// Machines that match the template.
     pub updated_replicas: Option<i32>,
-    /// Status fields of the newer version.
+    /// Status fields of v1beta2.
     pub v1beta2: Option<MachineDeploymentStatusV1Beta2>,
 }
 
-/// Status fields of the newer version.
+/// Status fields of v1beta2.
 #[wire(lenient)]
 pub struct MachineDeploymentStatusV1Beta2 {
-    /// Conditions of the newer version.
+    /// Conditions of v1beta2.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Machines that are available.

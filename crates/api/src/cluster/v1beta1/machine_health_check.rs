@@ -92,7 +92,7 @@ pub struct UnhealthyCondition {
 /// Observed state of the Machines.
 #[wire(lenient)]
 pub struct MachineHealthCheckStatus {
-    /// Conditions of this version.
+    /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Machines that are healthy.
     #[schemars(range(min = 0))]
@@ -108,14 +108,14 @@ pub struct MachineHealthCheckStatus {
     /// Names of the Machines that are checked.
     #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
     pub targets: Option<Vec<String>>,
-    /// Status fields of the newer version.
+    /// Status fields of v1beta2.
     pub v1beta2: Option<MachineHealthCheckStatusV1Beta2>,
 }
 
-/// Status fields of the newer version.
+/// Status fields of v1beta2.
 #[wire(lenient)]
 pub struct MachineHealthCheckStatusV1Beta2 {
-    /// Conditions of the newer version.
+    /// Conditions of v1beta2.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
 }

@@ -80,7 +80,7 @@ pub struct MachineSetSpec {
     pub delete_policy: Option<DeletionOrder>,
     /// How Machines are named.
     pub machine_naming_strategy: Option<MachineNaming>,
-    /// How long a Machine must be ready to be available.
+    /// Seconds that a Machine must be ready before it is available.
     pub min_ready_seconds: Option<i32>,
     /// Number of Machines; 1 if not given.
     pub replicas: Option<i32>,
@@ -95,7 +95,7 @@ pub struct MachineSetSpec {
 pub struct MachineSetStatus {
     /// Machines that are available.
     pub available_replicas: Option<i32>,
-    /// Conditions of this version.
+    /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Message of a terminal failure; no longer written.
     #[schemars(length(min = 1, max = 10240))]
@@ -113,14 +113,14 @@ pub struct MachineSetStatus {
     /// The selector as text, for the scale subresource.
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
-    /// Status fields of the newer version.
+    /// Status fields of v1beta2.
     pub v1beta2: Option<MachineSetStatusV1Beta2>,
 }
 
-/// Status fields of the newer version.
+/// Status fields of v1beta2.
 #[wire(lenient)]
 pub struct MachineSetStatusV1Beta2 {
-    /// Conditions of the newer version.
+    /// Conditions of v1beta2.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// Machines that are available.

@@ -143,7 +143,7 @@ pub struct ClusterSpec {
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
     /// Stops all controllers for this Cluster.
     pub paused: Option<bool>,
-    /// The cluster as an instance of a class; the references above are then filled in.
+    /// The cluster as an instance of a `ClusterClass`. Accepted, but no controller acts on it yet.
     pub topology: Option<Topology>,
 }
 
@@ -242,7 +242,7 @@ pub enum ClusterPhase {
     Provisioned,
     /// It is being deleted.
     Deleting,
-    /// Nobody can repair it.
+    /// It failed and cannot be repaired.
     Failed,
     /// Nothing is known.
     Unknown,

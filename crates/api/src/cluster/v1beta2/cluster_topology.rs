@@ -14,7 +14,7 @@ use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 
-/// The cluster as an instance of a class.
+/// The cluster as an instance of a `ClusterClass`.
 #[wire(lenient)]
 pub struct Topology {
     /// The `ClusterClass`.
@@ -102,7 +102,7 @@ pub struct MachineDeploymentTopology {
     /// Metadata of the `MachineDeployment` and its Machines.
     #[schemars(extend("minProperties" = 1))]
     pub metadata: Option<ObjectMeta>,
-    /// How long a Machine must be ready to be available.
+    /// Seconds that a Machine must be ready before it is available.
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Name of this part of the topology, unique in it.
@@ -182,7 +182,7 @@ pub struct MachinePoolTopology {
     /// Metadata of the `MachinePool`.
     #[schemars(extend("minProperties" = 1))]
     pub metadata: Option<ObjectMeta>,
-    /// How long a machine must be ready to be available.
+    /// Seconds that a machine must be ready before it is available.
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Name of this part of the topology, unique in it.

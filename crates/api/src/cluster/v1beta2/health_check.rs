@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct HealthChecks {
-    /// How long a Machine may take to get its Node; 0 switches this check off, 600 if not given.
+    /// Seconds that a Machine may take to get its Node; 600 when empty. 0 switches this check off.
     #[schemars(range(min = 0))]
     pub node_startup_timeout_seconds: Option<i32>,
     /// Conditions of the Machine that make it unhealthy.
@@ -43,7 +43,8 @@ pub struct UnhealthyMachineCondition {
     /// Seconds that the condition must last.
     #[schemars(range(min = 0))]
     pub timeout_seconds: i32,
-    /// Type of the condition; not one that health checks set or summarise themselves.
+    /// Type of the condition. Conditions that health checks write, and `Ready` and `Available`, which summarise them,
+    /// are not allowed.
     #[schemars(length(min = 1, max = 316), regex(pattern = pattern::CONDITION_TYPE))]
     #[schemars(extend("x-kubernetes-validations" = [{ "rule": "!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])", "message": "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated" }]))]
     pub r#type: String,
@@ -57,7 +58,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody knows.
+    /// It is not known whether it holds.
     Unknown,
 }
 
@@ -71,7 +72,8 @@ pub struct Remediation {
     pub trigger_if: Option<RemediationTrigger>,
 }
 
-/// Remediation happens only if this holds, because many unhealthy Machines at once have a common cause.
+/// When unhealthy Machines are remediated. If many are unhealthy at once, they usually have a common cause, and
+/// replacing them does not help.
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct RemediationTrigger {

@@ -124,7 +124,7 @@ pub struct MachineSpec {
     pub failure_domain: Option<String>,
     /// Object that creates the machine.
     pub infrastructure_ref: ContractVersionedObjectReference,
-    /// How long it must be ready to be available.
+    /// Seconds that the Machine must be ready before it is available.
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Identity of the machine at its provider, equal to that of its Node.
@@ -142,12 +142,12 @@ pub struct MachineSpec {
     pub version: Option<String>,
 }
 
-/// Where a machine gets its first instructions.
+/// Source of a machine's bootstrap data.
 #[wire(lenient)]
 pub struct Bootstrap {
     /// Object that creates the bootstrap data.
     pub config_ref: Option<ContractVersionedObjectReference>,
-    /// Secret with the bootstrap data; filled in from the object above.
+    /// Secret with the bootstrap data; filled in from the object that `configRef` names.
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
@@ -167,7 +167,7 @@ pub struct MachineDeletion {
     pub node_volume_detach_timeout_seconds: Option<i32>,
 }
 
-/// A taint of a Node that its Machine cares for.
+/// A taint that the Machine sets on its Node.
 #[wire(lenient)]
 pub struct MachineTaint {
     /// Effect of the taint on pods.
@@ -195,7 +195,7 @@ pub enum TaintEffect {
     NoExecute,
 }
 
-/// How long a taint is cared for.
+/// How long the Machine keeps a taint on its Node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TaintPropagation {
     /// As long as the Node exists.
@@ -272,7 +272,7 @@ pub enum MachinePhase {
     Deleting,
     /// The infrastructure is gone.
     Deleted,
-    /// Nobody can repair it.
+    /// It failed and cannot be repaired.
     Failed,
     /// Nothing is known.
     Unknown,

@@ -133,7 +133,7 @@ pub struct MachineDeploymentRemediation {
 #[wire(lenient)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRollout {
-    /// Replaces all Machines that are older than this, once it is past.
+    /// Replaces all Machines that were created before this time, once this time has passed.
     pub after: Option<Time>,
     /// The strategy; a rolling update if not given.
     pub strategy: Option<RolloutStrategy>,
@@ -145,7 +145,7 @@ pub struct MachineDeploymentRollout {
 pub struct RolloutStrategy {
     /// Limits of a rolling update.
     pub rolling_update: Option<RollingUpdate>,
-    /// Which strategy.
+    /// Type of the strategy.
     pub r#type: RolloutStrategyType,
 }
 
@@ -155,7 +155,7 @@ pub struct RolloutStrategy {
 pub struct RollingUpdate {
     /// Maximum number of Machines above the wanted number, as a number or a percentage; 1 when empty.
     pub max_surge: Option<IntOrString>,
-    /// Maximum number of missing Machines, as a number or a percentage; 0 when empty.
+    /// Maximum number of Machines that may be unavailable, as a number or a percentage; 0 when empty.
     pub max_unavailable: Option<IntOrString>,
 }
 
@@ -196,7 +196,7 @@ pub enum MachineDeploymentPhase {
     ScalingDown,
     /// The wanted Machines are there.
     Running,
-    /// Nobody can repair it.
+    /// It failed and cannot be repaired.
     Failed,
     /// Nothing is known.
     Unknown,
@@ -218,8 +218,8 @@ pub struct MachineDeploymentStatusV1Beta1 {
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Machines whose Node is ready.
     pub ready_replicas: Option<i32>,
-    /// Machines that are missing.
+    /// Machines that are missing or not available.
     pub unavailable_replicas: Option<i32>,
-    /// Machines of the current template.
+    /// Machines that match the template.
     pub updated_replicas: Option<i32>,
 }

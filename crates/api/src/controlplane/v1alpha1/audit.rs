@@ -27,11 +27,11 @@ pub enum AuditMode {
     Batch,
     /// Each request waits until its record is sent.
     Blocking,
-    /// As blocking, and a request fails when its first record cannot be sent.
+    /// As `Blocking`, and a request fails if its first record cannot be sent.
     BlockingStrict,
 }
 
-/// Where records are sent; several targets are fed by a proxy beside the API server.
+/// Where records are sent. A proxy beside the API server sends each record to all targets.
 #[wire]
 pub struct AuditWebhook {
     /// The proxy.

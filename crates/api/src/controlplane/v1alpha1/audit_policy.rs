@@ -91,12 +91,12 @@ pub enum AuditLevel {
 /// A moment in the life of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AuditStage {
-    /// It has arrived.
+    /// The request has arrived.
     RequestReceived,
-    /// The head of the answer is sent, its body not yet.
+    /// The headers of the answer are sent, its body is not yet.
     ResponseStarted,
     /// The answer is sent.
     ResponseComplete,
-    /// It ended in a crash.
+    /// The request ended in a panic.
     Panic,
 }

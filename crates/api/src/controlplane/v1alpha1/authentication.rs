@@ -5,7 +5,7 @@ use hangar_wire::wire;
 /// The issuer of the cluster's own service account tokens, which no other provider may claim.
 pub const RESERVED_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// An identity provider, found under its issuer URL.
+/// An identity provider. Its key in the map is its issuer URL.
 #[wire]
 pub struct OidcProvider {
     /// Certificate authorities in PEM for the issuer; the system's when empty.
@@ -16,7 +16,7 @@ pub struct OidcProvider {
     /// Further checks of a token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim_validation_rules: Vec<ClaimValidationRule>,
-    /// User and groups of a token.
+    /// How the claims of a token become a user and groups.
     pub claim_mappings: ClaimMappings,
 }
 
@@ -30,7 +30,7 @@ pub struct ClaimValidationRule {
     pub message: Option<String>,
 }
 
-/// User and groups of a token.
+/// How the claims of a token become a user and groups.
 #[wire]
 pub struct ClaimMappings {
     /// CEL expression over `claims` that gives the user's name.

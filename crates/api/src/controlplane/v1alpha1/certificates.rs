@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ))]
 pub struct GoDuration(pub Duration);
 
-/// Lifetimes of the certificates. Authorities default to ten years, leaves to one.
+/// Lifetimes of the certificates. The default is ten years for authorities and one year for others.
 #[wire]
 #[serde(default)]
 #[schemars(extend("x-kubernetes-validations" = [

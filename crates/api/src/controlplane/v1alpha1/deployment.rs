@@ -32,9 +32,10 @@ pub struct ApiServerPod {
         "message": "names become volume names: lower case letters, digits and dashes, 52 at most",
     }]))]
     pub mounts: BTreeMap<String, Mount>,
-    /// The tunnel's server, in the same pod.
+    /// The server of the tunnel (konnectivity), in the API server's pod.
     pub konnectivity: Option<Container>,
-    /// Audit: which requests are recorded, and where the records are sent.
+    /// Audit: which requests are recorded, and where the records are sent. Accepted, but nothing is recorded yet; a
+    /// condition reports it.
     pub audit: Option<Audit>,
 }
 

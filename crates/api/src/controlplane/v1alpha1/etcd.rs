@@ -25,7 +25,7 @@ pub struct Etcd {
     pub container: Container,
     /// Priority class of the pods.
     pub priority_class_name: Option<String>,
-    /// Number of members: 3 when empty, 1 where data may be lost with a node.
+    /// Number of members; 3 when empty. With 1, all data may be lost with one node of the management cluster.
     #[schemars(extend("enum" = [1, 3, 5]))]
     pub replicas: Option<i32>,
     /// Storage class of the volumes; the cluster's default when empty.
@@ -34,10 +34,10 @@ pub struct Etcd {
         "message": "the class of existing volumes cannot be changed",
     }]))]
     pub storage_class_name: Option<String>,
-    /// Size of each member's volume; 8Gi to begin with when empty.
+    /// Size of each member's volume; 8Gi when empty.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub volume_size: Option<Quantity>,
-    /// Lets volumes grow when they fill up; true unless a size is given.
+    /// Lets volumes grow when they fill up. Accepted, but volumes do not grow yet; a condition reports it.
     pub auto_grow: Option<bool>,
     /// Backups. Accepted, but no backup is made yet; a condition reports it.
     pub backup: Option<EtcdBackup>,

@@ -2,7 +2,7 @@
 
 use hangar_wire::wire;
 
-/// Backups of etcd to an S3 bucket. How long they are kept is the bucket's business.
+/// Backups of etcd to an S3 bucket. The bucket decides how long they are kept.
 #[wire]
 pub struct EtcdBackup {
     /// Five cron fields (lists, ranges, steps and names are understood), or `@hourly`, `@daily`, `@weekly`, `@monthly`.
@@ -29,10 +29,11 @@ pub struct EtcdBackupSecret {
     pub access_key_id_key: Option<String>,
     /// Key of the access key; `secretAccessKey` when empty.
     pub secret_access_key_key: Option<String>,
-    /// Key of the S3 host; `host` when empty. The Secret may lack it.
+    /// Key of the S3 host; `host` when empty. The Secret need not have this key.
     pub host_key: Option<String>,
     /// Key of the region; `region` when empty.
     pub region_key: Option<String>,
-    /// Key of the bucket; `bucket` when empty. What follows the first slash in its value is a prefix.
+    /// Key of the bucket; `bucket` when empty. In its value, the text after the first slash is a prefix of the backups'
+    /// names.
     pub bucket_key: Option<String>,
 }

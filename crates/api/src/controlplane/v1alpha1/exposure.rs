@@ -17,16 +17,19 @@ use serde::{Deserialize, Serialize};
     "message": "loadBalancer is only for types LoadBalancer and Gateway",
 }]))]
 pub struct Exposure {
-    /// The way; `Gateway` when a gateway is given, else `LoadBalancer`.
+    /// How the API server is reached. When empty, it is `Gateway` if `gateway` is given, else `LoadBalancer`. `Gateway`
+    /// is accepted, but does not work yet; a condition reports it.
     #[serde(rename = "type")]
     pub type_: Option<ExposureType>,
-    /// Name or address that nodes connect to; the endpoint's host when empty. It must lead to the same API servers,
-    /// at the same port. It cannot change once the control plane has an endpoint, because nodes keep it.
+    /// Name or address at which nodes reach the API server; the endpoint's host when empty. It must lead to the same
+    /// API servers, at the endpoint's port. It cannot be changed once the control plane has an endpoint, because nodes
+    /// keep using it.
     #[schemars(length(min = 1, max = 253))]
     pub node_host: Option<String>,
-    /// Details of the Services. With a Gateway they still serve pods of the cluster.
+    /// Settings of the Services, for the types `LoadBalancer` and `Gateway`. With `Gateway` the cluster's own pods
+    /// connect through them.
     pub load_balancer: Option<LoadBalancerExposure>,
-    /// Details of the node port.
+    /// Settings of the node port, for the type `NodePort`.
     pub node_port: Option<NodePortExposure>,
 }
 
@@ -43,14 +46,14 @@ pub enum ExposureType {
     ClusterIP,
 }
 
-/// Details of a Service with a load balancer.
+/// Settings of a Service with a load balancer.
 #[wire]
 #[serde(default)]
 pub struct LoadBalancerExposure {
     /// Load balancer class; the cluster's default when empty.
     pub class: Option<String>,
-    /// Annotations of both Services, the API server's and the tunnel's. Each has an address of its own, unless the class
-    /// shares one among Services and these annotations ask for it.
+    /// Annotations of both Services, the API server's and the tunnel's. Each Service gets an address of its own, unless
+    /// the load balancer class can share one and these annotations ask for that.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Address ranges that may connect; all when empty.
@@ -59,14 +62,15 @@ pub struct LoadBalancerExposure {
     pub source_ranges: Vec<String>,
 }
 
-/// Details of a node port.
+/// Settings of a node port.
 #[wire]
 #[serde(default)]
 pub struct NodePortExposure {
     /// The port; the cluster chooses when empty.
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
-    /// Addresses of nodes, the first of which becomes the endpoint; the nodes' own when empty.
+    /// Addresses of the management cluster's nodes. The first becomes the endpoint's host. At least one must be given:
+    /// the addresses of the Nodes themselves are not used yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
     pub addresses: Vec<String>,

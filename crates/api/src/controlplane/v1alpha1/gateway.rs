@@ -11,7 +11,7 @@ pub struct GatewayReference {
     /// Name of the Gateway.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The listener to use; the first that fits when empty.
+    /// Name of the listener to use; the first that fits when empty.
     #[schemars(length(min = 1, max = 253))]
     pub section_name: Option<String>,
     /// Port that users connect to; the listener's when empty.

@@ -98,7 +98,7 @@ pub struct HostedControlPlaneSpec {
         "x-kubernetes-validations" = [{ "rule": NO_DECREASE, "message": "the version cannot be decreased" }],
     ))]
     pub version: String,
-    /// API server pods.
+    /// Number of API server pods.
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 1))]
     pub replicas: i32,

@@ -3,7 +3,7 @@
 use hangar_wire::wire;
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, SecretVolumeSource};
 
-/// One source, mounted read-only. It must exist: the API server does not start without it.
+/// A ConfigMap or a Secret, mounted read-only. It must exist: the API server does not start without it.
 #[wire]
 #[schemars(extend("minProperties" = 2, "maxProperties" = 2, "x-kubernetes-validations" = [{
     "rule": "has(self.configMap) != has(self.secret)",

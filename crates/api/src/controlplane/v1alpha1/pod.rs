@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parts of an image's name; each that is given replaces that part of the default.
+/// Parts of an image's name. A part that is given replaces that part of the default image.
 #[wire]
 #[serde(default)]
 pub struct Image {
@@ -67,7 +67,7 @@ pub struct ScalablePod {
     /// The pod.
     #[serde(flatten)]
     pub pod: Pod,
-    /// How many pods run.
+    /// Number of pods.
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
 }

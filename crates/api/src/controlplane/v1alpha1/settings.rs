@@ -17,25 +17,28 @@ use crate::contract::endpoint::Endpoint;
 pub struct HostedControlPlaneSettings {
     /// The components in the management cluster.
     pub deployment: Option<Deployment>,
-    /// The Gateway that the API server is reached through.
+    /// The Gateway through which users reach the API server. Accepted, but no route is made yet; a condition reports
+    /// it.
     pub gateway: Option<GatewayReference>,
     /// How the API server is reached.
     pub exposure: Option<Exposure>,
-    /// Where the API server is reached. Filled in when it is known, unless given.
+    /// Host and port at which users reach the API server. Hangar fills it in once it is known, unless it is given.
     pub control_plane_endpoint: Option<Endpoint>,
     /// Further names and addresses in the API server's certificate.
     #[serde(rename = "certSANs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub cert_sans: Vec<String>,
-    /// The tunnel's agents on the cluster's nodes; two by default, but no more than nodes.
+    /// The agents of the tunnel (konnectivity) on the cluster's nodes; two by default, but no more than there are
+    /// nodes.
     pub konnectivity_client: Option<ScalablePod>,
     /// kube-proxy on the cluster's nodes.
     pub kube_proxy: Option<KubeProxy>,
-    /// The cluster's name server; two pods by default, but no more than nodes.
+    /// The cluster's name server; two pods by default, but no more than there are nodes.
     pub coredns: Option<ScalablePod>,
     /// The control plane's etcd.
     pub etcd: Option<Etcd>,
-    /// Identity providers whose tokens are accepted, by issuer URL.
+    /// Identity providers whose tokens the API server accepts, by issuer URL. Accepted, but no tokens are accepted yet;
+    /// a condition reports it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "x-kubernetes-validations" = issuer_rules()))]
     pub oidc_providers: BTreeMap<String, OidcProvider>,

@@ -10,8 +10,8 @@ use crate::crd::schema::QUANTITY_PATTERN;
 
 /// Observed state of a control plane.
 ///
-/// Counters, version and the external mark are always written, even when zero: readers take an absent one for "not
-/// supported".
+/// Counters, `version` and `externalManagedControlPlane` are always written, even when zero: for readers of the
+/// contract an absent field means "not supported".
 #[wire]
 #[serde(default)]
 pub struct HostedControlPlaneStatus {
@@ -23,7 +23,8 @@ pub struct HostedControlPlaneStatus {
     pub ready: Option<bool>,
     /// Lowest Kubernetes version that any API server runs.
     pub version: Option<String>,
-    /// True: the control plane has no machines. Readers therefore keep draining and deleting worker nodes.
+    /// Always true: the control plane has no Machines. Without it, controllers would neither drain nor delete Nodes,
+    /// because they would see a cluster without a control plane.
     pub external_managed_control_plane: Option<bool>,
     /// Selects the API server's pods.
     pub selector: Option<String>,

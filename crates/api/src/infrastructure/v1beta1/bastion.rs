@@ -12,7 +12,7 @@ use super::{MachineResources, OpenStackMachineSpec, ResolvedServer};
     "message": "an enabled bastion needs a spec",
 }]))]
 pub struct Bastion {
-    /// Whether the bastion exists. It must be disabled before this object may be removed.
+    /// Whether the bastion exists. Set it to false before you remove `bastion`.
     pub enabled: bool,
     /// The bastion's server.
     pub spec: Option<Box<OpenStackMachineSpec>>,

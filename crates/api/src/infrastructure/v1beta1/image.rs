@@ -16,7 +16,7 @@ pub enum ImageParam {
     Id(OpenStackId),
     /// Properties that match exactly one image.
     Filter(ImageFilter),
-    /// An object of the OpenStack resource controller that manages the image.
+    /// An object of the OpenStack resource controller that manages the image. Not supported yet.
     ImageRef(ImageReference),
 }
 

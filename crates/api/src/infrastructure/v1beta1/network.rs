@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::SubnetStatus;
 use crate::crd::one_of::exactly_one_property;
 
-/// The UUID of an OpenStack resource. Names are refused here by the schema: they belong into a filter.
+/// The UUID of an OpenStack resource. To find a resource by name, use a filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("format" = "uuid"))]
 pub struct OpenStackId(pub String);
 
-/// A tag of a Neutron resource. Commas would split it in two in a query.
+/// A tag of a Neutron resource. It contains no comma, because commas separate tags in a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("minLength" = 1, "pattern" = "^[^,]+$"))]
@@ -113,7 +113,7 @@ pub struct RouterStatus {
     /// Tags of the router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its addresses in the external network: what leaves the cluster network comes from here.
+    /// Its addresses in the external network. Traffic that leaves the cluster's network has one of them as its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ips: Vec<String>,
 }

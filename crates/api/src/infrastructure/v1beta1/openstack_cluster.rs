@@ -85,7 +85,7 @@ pub struct OpenStackClusterSpec {
     pub router: Option<RouterParam>,
     /// An existing network to use.
     pub network: Option<NetworkParam>,
-    /// Existing subnets to use: one of each address family at most. All of the network's when empty.
+    /// Existing subnets to use, at most one of each address family; all subnets of the network when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "atomic"))]
     pub subnets: Vec<SubnetParam>,
@@ -100,18 +100,19 @@ pub struct OpenStackClusterSpec {
     pub external_network: Option<NetworkParam>,
     /// Uses no external network: no router gateway, no floating IPs.
     pub disable_external_network: Option<bool>,
-    /// A load balancer for control plane machines. Hosted control planes need none.
+    /// A load balancer for control plane machines. Not supported yet; hosted control planes need none.
     pub api_server_load_balancer: Option<ApiServerLoadBalancer>,
     /// Gives the API server no floating IP.
     #[serde(rename = "disableAPIServerFloatingIP")]
     pub disable_api_server_floating_ip: Option<bool>,
-    /// An existing floating IP for the API server; a new one when empty.
+    /// An existing floating IP for the API server. Not supported yet: it has no effect, and a condition reports it.
     #[serde(rename = "apiServerFloatingIP")]
     pub api_server_floating_ip: Option<String>,
-    /// Address of the API server in the cluster's network.
+    /// Address of the API server in the cluster's network. Not supported yet: it has no effect, and a condition reports
+    /// it.
     #[serde(rename = "apiServerFixedIP")]
     pub api_server_fixed_ip: Option<String>,
-    /// Port of the API server; 6443 when empty.
+    /// Port of the API server. Not supported yet: it has no effect, and a condition reports it.
     #[schemars(range(min = 0, max = 65535))]
     pub api_server_port: Option<i64>,
     /// Creates security groups for the machines.
@@ -128,9 +129,10 @@ pub struct OpenStackClusterSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub control_plane_availability_zones: Vec<String>,
-    /// Leaves the zone of control plane machines to the cloud.
+    /// Lets the cloud choose the zone of control plane machines.
     pub control_plane_omit_availability_zone: Option<bool>,
-    /// A server with SSH access into the cluster's network.
+    /// A server with SSH access into the cluster's network. Not supported yet: it has no effect, and a condition
+    /// reports it.
     pub bastion: Option<Bastion>,
 }
 
@@ -184,7 +186,7 @@ pub struct Initialization {
 pub struct FailureDomain {
     /// Whether control plane machines may be in it.
     pub control_plane: Option<bool>,
-    /// Further facts.
+    /// Further attributes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }

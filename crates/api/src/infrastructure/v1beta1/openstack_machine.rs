@@ -80,7 +80,7 @@ pub struct OpenStackMachineSpec {
     /// Further security groups of all ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security_groups: Vec<SecurityGroupParam>,
-    /// Makes the ports trunks.
+    /// Makes the ports trunks. Not supported yet.
     pub trunk: Option<bool>,
     /// Tags of all resources that are created for the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,9 +92,9 @@ pub struct OpenStackMachineSpec {
     pub server_metadata: Vec<ServerMetadata>,
     /// Attaches a config drive with the server's metadata, besides the metadata service.
     pub config_drive: Option<bool>,
-    /// Boots from a volume instead of local disk.
+    /// Boots from a volume instead of local disk. Not supported yet.
     pub root_volume: Option<RootVolume>,
-    /// Further disks.
+    /// Further disks. Not supported yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub additional_block_devices: Vec<AdditionalBlockDevice>,
@@ -102,11 +102,11 @@ pub struct OpenStackMachineSpec {
     pub server_group: Option<ServerGroupParam>,
     /// Credentials; the cluster's when empty.
     pub identity_ref: Option<IdentityReference>,
-    /// Pool from which the server gets a floating IP.
+    /// Pool from which the server gets a floating IP. Not supported yet.
     #[serde(rename = "floatingIPPoolRef")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub floating_ip_pool_ref: Option<TypedLocalObjectReference>,
-    /// Further hints for the scheduler.
+    /// Further hints for Nova's scheduler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub scheduler_hint_additional_properties: Vec<SchedulerHint>,

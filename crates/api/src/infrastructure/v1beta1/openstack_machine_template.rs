@@ -24,8 +24,8 @@ use super::OpenStackMachineSpec;
     category = "cluster-api"
 )]
 pub struct OpenStackMachineTemplateSpec {
-    /// The machines made from this template. Cannot be changed but for
-    /// `ports[].allowedAddressPairs`: make a new template instead.
+    /// The machines made from this template. Cannot be changed, except `ports[].allowedAddressPairs`: make a new
+    /// template instead.
     pub template: OpenStackMachineTemplateResource,
 }
 

@@ -11,7 +11,7 @@ pub struct Port {
     pub network: Option<NetworkParam>,
     /// Description shown in the cloud.
     pub description: Option<String>,
-    /// End of the port's name after the server's; the port's index when empty.
+    /// End of the port's name, which begins with the server's name; the port's index when empty.
     pub name_suffix: Option<String>,
     /// Subnets and addresses; the cloud chooses when empty.
     #[serde(rename = "fixedIPs", skip_serializing_if = "Vec::is_empty")]
@@ -25,28 +25,28 @@ pub struct Port {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub tags: Vec<String>,
-    /// Whether the port is a trunk; the machine's setting when empty.
+    /// Whether the port is a trunk; the machine's setting when empty. Not supported yet.
     pub trunk: Option<bool>,
     /// Whether the port is up; true when empty.
     pub admin_state_up: Option<bool>,
     /// Its MAC address; the cloud chooses when empty.
     pub mac_address: Option<String>,
-    /// Further addresses that may send from this port. Templates may change it; machines made before keep theirs.
+    /// Further addresses that may send from this port. It can be changed in a template; existing machines keep theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_address_pairs: Vec<AddressPair>,
-    /// Hypervisor the port is bound to.
+    /// Hypervisor the port is bound to. Not supported yet.
     #[serde(rename = "hostID")]
     pub host_id: Option<String>,
     /// Type of the virtual network card, such as `normal` or `direct`.
     #[serde(rename = "vnicType")]
     pub vnic_type: Option<String>,
-    /// Binding profile.
+    /// Binding profile. Not supported yet.
     pub profile: Option<BindingProfile>,
     /// Switches off anti-spoofing and security groups on this port.
     pub disable_port_security: Option<bool>,
-    /// Passes the state of the physical uplink on to the port.
+    /// Passes the state of the physical uplink on to the port. Not supported yet.
     pub propagate_uplink_status: Option<bool>,
-    /// Further properties that the cloud's network plugin understands.
+    /// Further properties that the cloud's network plugin understands. Not supported yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub value_specs: Vec<ValueSpec>,

@@ -18,7 +18,7 @@ pub enum SecurityGroupParam {
     Filter(ResourceFilter),
 }
 
-/// The security groups that are created for the cluster, and what they allow beyond the basics.
+/// The security groups that are created for the cluster, and rules besides the basic ones.
 #[wire]
 #[serde(default)]
 pub struct ManagedSecurityGroups {
@@ -38,7 +38,8 @@ pub struct ManagedSecurityGroups {
     pub allow_all_in_cluster_traffic: bool,
 }
 
-/// One rule. At most one of the three remotes may be given; without any, every address matches.
+/// One rule. At most one of `remoteManagedGroups`, `remoteGroupID` and `remoteIPPrefix` may be given; without any,
+/// every address matches.
 #[wire(without_default)]
 pub struct SecurityGroupRule {
     /// Name of the rule, unique in its list. The cloud does not see it.
@@ -55,7 +56,7 @@ pub struct SecurityGroupRule {
     pub port_range_max: Option<i64>,
     /// Name or number of the protocol, such as `tcp` or `4` (IP in IP).
     pub protocol: Option<String>,
-    /// Managed groups on the other side; the rule is made once for each.
+    /// Managed groups on the other side; one rule is created for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remote_managed_groups: Vec<ManagedSecurityGroupName>,
     /// UUID of the security group on the other side.

@@ -49,7 +49,7 @@ pub enum VolumeAvailabilityZoneSource {
 /// A further disk of the server.
 #[wire]
 pub struct AdditionalBlockDevice {
-    /// Name of the disk, unique in the server; also its tag, by which the guest finds it. `root` is taken.
+    /// Name of the disk, unique in the server; also its tag, by which the guest finds it. `root` is not allowed.
     pub name: String,
     /// Size in GiB.
     #[serde(rename = "sizeGiB")]
@@ -59,7 +59,7 @@ pub struct AdditionalBlockDevice {
     pub storage: BlockDeviceStorage,
 }
 
-/// What a further disk is.
+/// Storage of a further disk.
 #[wire]
 pub struct BlockDeviceStorage {
     /// `Volume` for a volume, `Local` for disk of the hypervisor.
@@ -111,7 +111,7 @@ pub struct ServerMetadata {
     pub value: String,
 }
 
-/// A further hint for the scheduler.
+/// A further hint for Nova's scheduler.
 #[wire(without_default)]
 pub struct SchedulerHint {
     /// Name of the hint.
@@ -141,11 +141,11 @@ pub struct SchedulerHintValue {
     /// Which of the other fields is set.
     #[serde(rename = "type")]
     pub type_: SchedulerHintType,
-    /// The value when it is a truth value.
+    /// The value, if `type` is `Bool`.
     pub bool: Option<bool>,
-    /// The value when it is a number.
+    /// The value, if `type` is `Number`.
     pub number: Option<i64>,
-    /// The value when it is text.
+    /// The value, if `type` is `String`.
     #[schemars(length(min = 1, max = 255))]
     pub string: Option<String>,
 }
@@ -153,7 +153,7 @@ pub struct SchedulerHintValue {
 /// Type of a scheduler hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SchedulerHintType {
-    /// A truth value.
+    /// True or false.
     Bool,
     /// Text.
     String,
