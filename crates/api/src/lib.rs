@@ -1,7 +1,7 @@
 //! The kinds Hangar serves, their conversions, conditions and contracts.
 //!
-//! A folder per API group, a file per kind. Nothing here does I/O, reads a clock or draws randomness: times and
-//! look-ups are passed in, so that the conversion webhook, the controllers, the command line and the tests all run
+//! There is a folder per API group and a file per kind. Nothing here does I/O, reads a clock or draws randomness: times
+//! and look-ups are passed in, so that the conversion webhook, the controllers, the command line and the tests all run
 //! the same functions.
 
 #![warn(missing_docs)]

@@ -1,7 +1,7 @@
 //! Labels, annotations, finalizers and well-known names, all in one place.
 //!
-//! Most belong to the ecosystem: other programs read and write them, and a spelling of our own would be silently
-//! ignored. A rename of one of ours orphans data in running systems. So every value is pinned by the test below.
+//! Most belong to Cluster API: other programs read and write them, and would ignore another spelling. A rename of one
+//! of ours would orphan data in running systems. So the test below pins every value.
 
 /// What the other API version of this object could not express; see `conversion::stash`.
 pub const STASH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/conversion-stash";

@@ -1,6 +1,6 @@
-//! Names that follow from other names.
+//! Derives names from other names.
 //!
-//! They are identities: the same input always gives the same name, and a test pins examples.
+//! These names identify objects: the same input always gives the same name, and a test pins examples.
 
 use sha2::{Digest, Sha256};
 

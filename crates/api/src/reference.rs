@@ -1,7 +1,7 @@
-//! References between objects, in the shapes the API versions use, and the way from one to the other.
+//! References between objects, in the formats of both API versions, and their conversion.
 //!
-//! The older version names an API version and a namespace; the newer one only group, kind and name, because the
-//! namespace is always the object's own and the API version is a matter of the reader.
+//! The older version names an API version and a namespace. The newer one names only group, kind and name, because the
+//! namespace is always the object's own and the reader chooses the API version.
 
 use crate::cluster::pattern;
 use crate::conversion::{Context, api_version};

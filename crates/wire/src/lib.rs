@@ -1,16 +1,16 @@
-//! `#[wire]`: what every struct of the API has in common, said once.
+//! `#[wire]`: what every struct of the API has in common, in one attribute.
 //!
 //! - It derives `Clone`, `Debug`, `Default`, `PartialEq`, `Serialize`, `Deserialize` and `JsonSchema`.
 //! - Its fields are named in camelCase.
-//! - An optional field that is not set is left out. Written as `null` it would be refused by the API server, and with
-//!   server-side apply it would be owned; one forgotten attribute on one field is enough. Hence no attribute per field.
+//! - An optional field that is not set is left out. The API server would refuse a `null`, and with server-side apply we
+//!   would own the field. The attribute does that for all fields, because it would be easy to forget for one.
 //!
 //! `#[wire(lenient)]` also reads a missing required field as its default. The schema still demands the field: a
-//! conversion has to read what an older schema let through, the API server need not admit it.
+//! conversion has to read what an older schema allowed, but the API server need not admit it.
 //!
 //! `#[wire(without_default)]` derives no `Default`: there is none, or it is written by hand.
 //!
-//! Further attributes of serde, schemars and kube stand below it and mean what they always mean.
+//! Further attributes of serde, schemars and kube stand below it and have their usual meaning.
 
 use proc_macro::TokenStream;
 use quote::quote;

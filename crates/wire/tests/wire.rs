@@ -1,4 +1,4 @@
-//! What `#[wire]` promises of the structs of the API.
+//! Tests what `#[wire]` promises.
 
 use hangar_wire::wire;
 use serde_json::json;

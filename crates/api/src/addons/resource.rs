@@ -1,4 +1,4 @@
-//! References to the objects that are applied, in the shape both versions share.
+//! References to the objects that hold manifests; both versions have the same types.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

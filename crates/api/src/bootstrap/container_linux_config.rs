@@ -1,4 +1,4 @@
-//! Options for machines that boot with Ignition, in the shape both versions share.
+//! Options for machines that boot with Ignition; both versions have the same type.
 
 use hangar_wire::wire;
 

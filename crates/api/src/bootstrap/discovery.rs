@@ -1,4 +1,4 @@
-//! Ways to find and trust the API server, in the shapes both versions share.
+//! Ways to find and trust the API server; both versions have the same types.
 
 use std::collections::BTreeMap;
 

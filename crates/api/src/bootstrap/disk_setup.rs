@@ -1,4 +1,4 @@
-//! Partitions and file systems made at first boot, in the shape both versions share.
+//! Partitions and file systems made at first boot; both versions have the same types.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

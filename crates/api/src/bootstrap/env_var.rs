@@ -1,6 +1,6 @@
-//! Environment variables of control plane components, in the shape both versions share.
+//! Environment variables of control plane components; both versions have the same types.
 //!
-//! The shape is that of a container's `env` entry. It is spelled out instead of taken from the Kubernetes types
+//! They have the fields of a container's `env` entry. They are declared here instead of taken from the Kubernetes types
 //! because those serialize an absent selector name as `""`, and conversion must not invent values.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! An etcd that is brought along, in the shape both versions share.
+//! An etcd that kubeadm does not run; both versions have the same type.
 
 use hangar_wire::wire;
 use schemars::Schema;

@@ -1,4 +1,4 @@
-//! Files written to a machine before kubeadm runs, in the shape both versions share.
+//! Files written to a machine before kubeadm runs; both versions have the same types.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Host paths mounted into control plane components, in the shape both versions share.
+//! Host paths mounted into control plane components; both versions have the same type.
 
 use hangar_wire::wire;
 

@@ -1,4 +1,4 @@
-//! Bootstrap data for machines that boot with Ignition, in the shape both versions share.
+//! Settings of machines that boot with Ignition; both versions have the same type.
 
 use hangar_wire::wire;
 use schemars::Schema;

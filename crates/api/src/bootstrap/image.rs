@@ -1,4 +1,4 @@
-//! Images and manifests that kubeadm uses, in the shape both versions share.
+//! Images and manifests that kubeadm uses; both versions have the same types.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

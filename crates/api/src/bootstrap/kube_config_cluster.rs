@@ -1,4 +1,4 @@
-//! The cluster entry of a discovery kubeconfig, in the shape both versions share.
+//! The cluster entry of a discovery kubeconfig; both versions have the same type.
 
 use hangar_wire::wire;
 

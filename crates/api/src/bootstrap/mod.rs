@@ -1,9 +1,9 @@
 //! `bootstrap.cluster.x-k8s.io`: how machines become nodes.
 //!
-//! Both versions are complete: every object that upstream accepts is accepted here. Shapes that are the same in both
-//! are written once, beside the versions; bounds that only the newer version has (`minProperties` of an object) stand
-//! at the field that holds the shape (`newer`). Lists and objects are `Option`s throughout, because for some (taints, the
-//! control plane section of a join) absent and empty mean different things.
+//! Both versions are complete: every object that upstream accepts is accepted here. Types that are the same in both are
+//! declared once, beside the versions; bounds that only the newer version has (`minProperties` of an object) are set on
+//! the field that has the type (`newer`). Lists and objects are always `Option`s, because for some (taints, the control
+//! plane section of a join) absent and empty mean different things.
 
 #![allow(clippy::duplicated_attributes, reason = "each printer column names its type")]
 

@@ -1,4 +1,4 @@
-//! Bounds of the newer version inside shapes that both versions share.
+//! Bounds that only the newer version has, for types that both versions share.
 
 use schemars::Schema;
 use serde_json::{Value, json};

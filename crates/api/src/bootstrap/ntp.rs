@@ -1,4 +1,4 @@
-//! Time synchronization of a machine, in the shape both versions share.
+//! Time synchronization of a machine; both versions have the same type.
 
 use hangar_wire::wire;
 

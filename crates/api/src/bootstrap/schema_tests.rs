@@ -1,7 +1,8 @@
-//! What the schemas in the CRDs accept and refuse, judged by a validator that knows nothing of our types.
+//! What the schemas in the CRDs accept and refuse, judged by a validator that does not know our types.
 //!
-//! Every refusal is checked by the place it names, so that an object that is broken by accident proves nothing. CEL rules
-//! are beyond this validator; that they are in the schema is checked, what they do is for the API server's tests.
+//! Every refusal is checked by the field it names, so that an object that is broken by accident proves nothing. The
+//! validator cannot evaluate CEL rules: only their presence is checked here, and the tests with an API server check
+//! their effect.
 
 use std::collections::BTreeMap;
 

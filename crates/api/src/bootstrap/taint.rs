@@ -1,4 +1,4 @@
-//! Taints a node registers with, in the shape both versions share.
+//! Taints a node registers with; both versions have the same type.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

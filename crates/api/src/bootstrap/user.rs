@@ -1,4 +1,4 @@
-//! Users created on a machine, in the shape both versions share.
+//! Users created on a machine; both versions have the same types.
 
 use super::file::SecretKey;
 use hangar_wire::wire;

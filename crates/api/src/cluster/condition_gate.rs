@@ -1,4 +1,4 @@
-//! Conditions of others that count for an object's own Ready or Available.
+//! Further conditions that count for an object's own Ready or Available.
 
 use super::pattern;
 use hangar_wire::wire;

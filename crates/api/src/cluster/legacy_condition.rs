@@ -1,4 +1,4 @@
-//! Conditions in the shape of v1beta1, which both versions carry.
+//! Conditions in the format of v1beta1, which both versions contain.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

@@ -1,7 +1,7 @@
-//! `cluster.x-k8s.io`: the core kinds, as every other provider of this ecosystem knows them.
+//! `cluster.x-k8s.io`: the core kinds of Cluster API.
 //!
-//! A module per version, a file per kind; shapes that both versions share are files here. v1beta2 is stored, v1beta1 is
-//! what most manifests are written in; `convert` connects them.
+//! There is a module per version and a file per kind; types that both versions share are files here. v1beta2 is stored,
+//! v1beta1 is what most manifests are written in; `convert` connects them.
 
 #![allow(clippy::duplicated_attributes, reason = "each printer column names its type")]
 

@@ -1,4 +1,4 @@
-//! How Machines are replaced and in which order they go.
+//! How Machines are replaced, in which order they are deleted, and how they are named.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

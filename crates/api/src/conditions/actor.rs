@@ -1,4 +1,4 @@
-//! Who must act, and on what: the half of a condition that users read first.
+//! Who must act, and what is waited for: the part of a condition that users read first.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What a controller found: a condition before it has a time and an object.
 //!
 //! Findings are made from declared reasons ([`super::Good`], [`super::Bad`]), or from other conditions
-//! ([`super::mirror()`], [`super::aggregate()`], [`super::summary()`]). There is no way to make one that is not as it
-//! should be without saying who must act and what is waited for.
+//! ([`super::mirror()`], [`super::aggregate()`], [`super::summary()`]). A finding that is not good always says who must
+//! act and what is waited for.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,17 +1,17 @@
 //! Conditions: made, written, mirrored, aggregated and summarised in one place.
 //!
-//! A controller makes [`Finding`]s from [`Reason`]s that are declared beside their condition: what holds, what does not,
-//! and then always who must act and what is waited for. Only [`set()`] and [`set_severity()`] turn a finding into a
-//! condition of an object; they alone decide the transition time, from a clock that is passed in. Nothing else in the
-//! tree writes `lastTransitionTime`.
+//! A controller makes [`Finding`]s from [`Reason`]s that are declared beside their condition; a finding that is not
+//! good always says who must act and what is waited for. Only [`set()`] and [`set_severity()`] turn a finding into a
+//! condition of an object; they alone decide the transition time, from a clock that is passed in. No other code writes
+//! `lastTransitionTime`.
 //!
-//! - [`get()`] reads conditions, of our objects and of foreign ones as raw JSON, in either contract's shape;
+//! - [`get()`] reads conditions, of our objects and of foreign ones as raw JSON, in either contract's format;
 //! - [`mirror()`] shows one condition of another object under a name of ours;
 //! - [`aggregate()`] merges the same condition of many objects;
 //! - [`summary()`] merges several conditions of one object.
 //!
-//! Merging goes by priority: issues, then what is unknown, then information. Input order never shows in the result, so
-//! that a status is written only when something changed.
+//! Conditions are merged by priority: issues, then what is unknown, then information. The result does not depend on the
+//! order of the input, so that a status is written only when something changed.
 
 pub mod actor;
 pub mod aggregate;

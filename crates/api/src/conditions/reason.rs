@@ -1,7 +1,7 @@
-//! Reasons, declared once beside their condition: a finding can be made with a declared reason only.
+//! Reasons, declared once beside their condition. A finding can be made with a declared reason only.
 //!
-//! Status and actor follow from the reason, so that a controller gives only the reason and what is waited
-//! for. What is declared is also what documentation and tools know about it.
+//! Status and actor follow from the reason, so a controller gives only the reason and what is waited for. Documentation
+//! and tools are made from the declarations.
 
 use super::{Actor, Finding, Polarity, Status, Waiting};
 

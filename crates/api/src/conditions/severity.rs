@@ -1,4 +1,4 @@
-//! The shape of the v1beta1 contract: with a severity, without an observed generation.
+//! Writes conditions in the format of the v1beta1 contract: with a severity, without an observed generation.
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 

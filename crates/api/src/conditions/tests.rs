@@ -1,4 +1,4 @@
-//! Tables over the whole module: what goes in, what is written.
+//! Tests of the whole module as tables: findings and the conditions that are written.
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What core reads of the object behind `Machine.spec.bootstrap.configRef`.
+//! What the core controllers read of the object behind `Machine.spec.bootstrap.configRef`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;

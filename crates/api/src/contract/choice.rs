@@ -1,4 +1,4 @@
-//! Which contract, and which API version of a kind, to read its objects by.
+//! Chooses the contract and the API version by which the objects of a kind are read.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,4 +1,4 @@
-//! Where an API server is reached.
+//! The endpoint: host and port of an API server.
 
 use hangar_wire::wire;
 

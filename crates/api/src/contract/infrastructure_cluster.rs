@@ -1,4 +1,4 @@
-//! What core reads of the object behind `Cluster.spec.infrastructureRef`.
+//! What the core controllers read of the object behind `Cluster.spec.infrastructureRef`.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! Reading objects of kinds whose Rust type is not known, by the contract that they declare.
+//! Reads objects of kinds whose Rust type is not known, by the contract that they declare.
 //!
-//! Clusters and machines refer to infrastructure, bootstrap and control plane objects of any provider. Two contract
-//! versions are in use; they put the same facts under different names. Which one a kind implements, and in which API
-//! version, is on its CRD's labels ([`chosen`]); the views here then read the right fields of the raw JSON:
+//! Clusters and Machines refer to infrastructure, bootstrap and control plane objects of any provider. Two contract
+//! versions are in use; they give the same facts different names. The labels of a kind's CRD say which contract it
+//! implements, and in which API version ([`chosen`]); the views here then read the right fields of the raw JSON:
 //!
 //! - [`InfrastructureCluster`], [`InfrastructureMachine`], [`BootstrapConfiguration`], [`ControlPlane`].
 //!
-//! Views never fail: a field that is absent or malformed reads as "not there yet", which is what a provider that has
-//! not come to it looks like too.
+//! Views never fail: a field that is absent or malformed reads as "not there yet", as if the provider had not written
+//! it.
 
 pub mod bootstrap_configuration;
 pub mod choice;

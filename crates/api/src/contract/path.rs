@@ -1,4 +1,4 @@
-//! Typed reads at a path of raw JSON; what is absent, null, empty or of another type is not there.
+//! Typed reads at a path of raw JSON. A value that is absent, null, empty or of another type counts as absent.
 
 use serde_json::Value;
 

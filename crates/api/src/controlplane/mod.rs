@@ -1,7 +1,7 @@
 //! `controlplane.cluster.x-k8s.io`: control planes that run as pods.
 //!
 //! `HostedControlPlane` keeps every field of the existing v1alpha1 API and adds optional ones. It implements both
-//! versions of the control plane contract at once: their status fields do not collide.
+//! versions of the control plane contract at once, because their status fields do not collide.
 
 pub mod v1alpha1;
 

@@ -1,4 +1,4 @@
-//! Values that older versions write out and newer ones leave out.
+//! Helpers for values that older versions write as empty and newer ones leave out.
 
 /// The text, unless it is empty.
 pub(crate) fn text(value: Option<String>) -> Option<String> {

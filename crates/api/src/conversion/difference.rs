@@ -1,11 +1,13 @@
-//! What two JSON documents differ in, place by place, and how to put it back.
+//! Finds where two JSON documents differ, and puts the differences back.
 //!
-//! A [`Difference`] says: at this path a round trip through the other version gives `had`, the original held `was`.
-//! Putting it back is conditional on `had`, so that an edit made meanwhile in the other version wins over the stash.
+//! A [`Difference`] says: at this path a round trip through the other version gives `had`, and the original was `was`.
+//! It is put back only if the value is still `had`, so that an edit made meanwhile in the other version wins over the
+//! stash.
 //!
-//! Lists are the delicate part, because a position is no identity. Items of a list of objects are told apart by their
-//! `name`, `type` or `key` if that is unique, and only such items are looked into. Items without identity are taken
-//! whole, so that a moved item is not mistaken for its neighbour; lists that differ in length or order are taken whole.
+//! Lists need care, because a position is no identity. Items of a list of objects are told apart by their `name`,
+//! `type` or `key` if that is unique, and only such items are compared inside. Items without identity are compared as a
+//! whole, so that a moved item is not mistaken for its neighbour; lists that differ in length or order are taken as a
+//! whole.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

@@ -1,9 +1,9 @@
-//! Reading typed values from objects that are almost right.
+//! Reads typed values from objects that are almost right.
 //!
 //! A schema cannot say everything a Rust type says: a date-time with an odd offset, a number past 32 bits. One object
 //! that fails to convert fails every LIST of its kind, so a value that cannot be read is set aside (its field alone,
-//! not the object) and the rest is converted; the stash then holds what was set aside, like everything else that the
-//! other version cannot express.
+//! not the object) and the rest is converted. The stash then keeps that value, like everything else that the other
+//! version cannot express.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -3,18 +3,18 @@
 //! The newest version is the hub; every older one converts to and from it by typed functions (see [`Convert`]). Those
 //! functions may drop what the other version cannot express. The engine here makes up for it: after each conversion it
 //! converts back, compares the result with the original JSON, and keeps every difference in one annotation of the
-//! converted object (see `stash`). The way back puts the differences in place again, except where the object was
+//! converted object (see `stash`). The conversion back puts the differences in place again, except where the object was
 //! edited meanwhile: the edit wins.
 //!
-//! What holds, and is property tested over inputs generated from the CRD schemas:
+//! The following is property tested over inputs generated from the CRD schemas:
 //!
-//! - there and back is the identity on the JSON of the whole object, in both directions, status included;
-//! - an edit made in either version survives; a stash never resurrects a field that was changed;
+//! - converting and converting back gives the same JSON of the whole object, in both directions, status included;
+//! - an edit made in either version survives; a stash never brings back a field that was changed;
 //! - only `apiVersion`, `spec`, `status` and the one annotation are touched; an object that loses nothing carries no
 //!   annotation;
 //! - an object whose kind and version are served never fails to convert. One failure would fail every LIST.
 //!
-//! A client that writes the older version and throws the annotation away loses what only the newer one can express:
+//! A client that writes the older version and drops the annotation loses what only the newer one can express, because
 //! conversion sees one object and not its past.
 
 pub(crate) mod absence;

@@ -1,4 +1,5 @@
-//! The kinds that convert. A group adds one line here and one line per kind in its own `convert` module.
+//! The registry of the kinds that convert. A group adds one line here and one line per kind in its own `convert`
+//! module.
 
 use super::converter::Converter;
 use crate::{addons, bootstrap, cluster};

@@ -1,17 +1,17 @@
-//! The annotation that keeps what the other API version cannot express.
+//! The stash: the annotation with the fields that the other API version cannot express.
 //!
-//! It holds, per API version, the differences that version lost; see `difference`. Converting into a version puts its
-//! differences back and drops them, so an object never carries a stash for its own version, and an object that
-//! converts without loss carries no annotation at all. Entries for third versions are carried along.
+//! It contains, per API version, the differences that were lost in converting from that version; see `difference`.
+//! Converting into a version puts its differences back and drops them, so an object never carries a stash for its own
+//! version, and an object that converts without loss carries no annotation at all. Entries for third versions are kept.
 //!
 //! Each version is tagged with the kind: controllers copy annotations from one kind to another (a `MachineDeployment`'s
-//! to its `MachineSets`), and what one kind lost is nothing to another.
+//! to its `MachineSets`), and the differences of one kind must not be put into another.
 //!
 //! # When it does not fit
 //!
-//! Kubernetes allows 256 KiB for all annotations of an object together. A stash that would not fit is cut, in an
-//! order that depends on nothing but the entries: first differences in `status`, which controllers write anew, then
-//! those in `spec`; within each the largest first. What the two versions share is never affected.
+//! Kubernetes allows 256 KiB for all annotations of an object together. A stash that would not fit is cut, in an order
+//! that depends on nothing but the entries: first differences in `status`, which controllers write anew, then those in
+//! `spec`; within each the largest first. What the two versions share is never affected.
 
 use super::difference::{Difference, Segment};
 use crate::names::STASH_ANNOTATION;

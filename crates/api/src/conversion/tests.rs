@@ -1,4 +1,4 @@
-//! The engine, with a kind made up for it: one field renamed, one only in the older version, one only in the newer.
+//! Tests of the engine, with a made-up kind: one field renamed, one only in the older version, one only in the newer.
 
 use super::converter::{Context, Convert, Converter};
 use super::{ConversionError, NoStatus, NoVersions, VersionLookup, convert, review};

@@ -1,8 +1,9 @@
-//! Which API version of a referenced kind to name.
+//! Finds the API version of a referenced kind, for references of the older version.
 //!
-//! References in the hub name only group and kind; the older version also names an API version. Which one it is, is read
-//! from the kind's CRD (see [`chosen`](crate::contract::chosen)). Whoever answers must have listed the CRDs once: what
-//! is not known yet looks like a CRD that is missing, and readers of the older version would see `v1beta1` in its place.
+//! References in the hub name only group and kind; the older version also names an API version. It is read from the
+//! kind's CRD (see [`chosen`](crate::contract::chosen)). Whoever implements this must have listed the CRDs once: a CRD
+//! that was not listed yet looks like one that is missing, and readers of the older version would see `v1beta1`
+//! instead.
 
 /// Answers which version of a kind implements the newest contract; `None` when no such kind is known.
 pub trait VersionLookup {

@@ -1,6 +1,6 @@
-//! Objects without a `spec`.
+//! Reads objects without a `spec`.
 //!
-//! Upstream requires no spec where every field of it is optional: a worker that joins with all defaults has none. The
+//! Upstream does not require a spec whose fields are all optional: a worker that joins with all defaults has none. The
 //! derive macro of kube makes it required, so these specs read an absent or null value as the default.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

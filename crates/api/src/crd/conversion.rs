@@ -1,8 +1,8 @@
-//! Where the API server finds the conversion webhook of a CRD.
+//! Writes the address of the conversion webhook into a CRD.
 //!
-//! The address is known only at installation: a Service when the manager runs in the cluster, a URL when it runs
-//! beside it (tests, one host, interop). Generated CRDs carry a placeholder without a CA: the API server accepts it,
-//! and any conversion fails with an error that names the placeholder until [`with_conversion`] has filled it in.
+//! The address is known only at installation: a Service when the manager runs in the cluster, a URL when it runs beside
+//! it (tests, one host, interop). Generated CRDs carry a placeholder without a CA: the API server accepts it, and any
+//! conversion fails with an error that names the placeholder until [`with_conversion`] has filled it in.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, CustomResourceDefinition, ServiceReference, WebhookClientConfig,

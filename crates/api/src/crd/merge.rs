@@ -1,8 +1,8 @@
-//! Puts the versions of a kind into one CRD, with its names and labels.
+//! Merges the versions of a kind into one CRD, with its names and labels.
 //!
 //! Names are taken from the stored version: it is the newest, and the API server keeps one set per CRD anyway. The
-//! function is total, so that nothing at start-up can fail on it; that each kind is well formed (its stored version
-//! exists, groups agree) is what the tests of this module and `tests/crds` say.
+//! function is total, so that it cannot fail at start-up; the tests of this module and `tests/crds` check that each
+//! kind is well formed (its stored version exists, groups agree).
 
 use std::collections::BTreeMap;
 

@@ -1,15 +1,15 @@
-//! From the Rust types to the CRDs in `deploy/crds`.
+//! Makes the CRDs in `deploy/crds` from the Rust types.
 //!
-//! The derive macros give one CRD per version, in a form that the API server accepts but that is hard to read or
-//! diff: `nullable` on each optional field, unsigned formats, floats as bounds, no labels, no conversion. [`all`] is the
-//! one place that turns those into what is installed:
+//! The derive macros give one CRD per version, in a form that the API server accepts but that is hard to read or diff:
+//! `nullable` on each optional field, unsigned formats, floats as bounds, no labels, no conversion. [`all`] alone turns
+//! those into what is installed:
 //!
-//! 1. [`merge`] puts the versions of a kind together, oldest first, and marks which is stored and which is deprecated;
-//! 2. [`schema`] normalises every schema the same way, so that all fields read the same;
-//! 3. [`conversion`] gives kinds with several versions a webhook whose address the installer fills in.
+//! 1. [`merge`] merges the versions of a kind, oldest first, and marks which is stored and which is deprecated; 2.
+//! [`schema`] normalises every schema the same way, so that all fields read the same; 3. [`conversion`] gives kinds
+//! with several versions a webhook whose address the installer fills in.
 //!
-//! Everything is a pure function of the types: same types, same bytes. [`yaml`] is what the files in `deploy/crds` are
-//! made of, and a test compares them.
+//! Everything is a pure function of the types: same types, same bytes. [`yaml`] writes the files in `deploy/crds`, and
+//! a test compares them.
 
 pub(crate) mod absent_spec;
 pub mod conversion;

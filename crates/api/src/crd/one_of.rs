@@ -1,8 +1,8 @@
-//! Enums that are written as an object with exactly one property.
+//! The schema of enums that are written as an object with exactly one property.
 //!
 //! serde writes `enum Param { Id(..), Filter(..) }` as `{"id": ..}` or `{"filter": ..}`: the type cannot hold both or
-//! neither. schemars describes that with `oneOf` over whole objects, which is not structural; counting properties says
-//! the same and is what the Go types have.
+//! neither. schemars describes that with `oneOf` over whole objects, which is not structural. A bound on the number of
+//! properties says the same, and the Go types have it too.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! The reference pages of the book, generated from the CRDs.
 //!
-//! One page a kind: every version with every field, its type, what is checked, and its description. People search
+//! There is one page per kind: every version with every field, its type, its checks, and its description. People search
 //! such a page, so every field has its full path.
 
 use std::collections::BTreeSet;

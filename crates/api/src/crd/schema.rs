@@ -1,11 +1,11 @@
-//! One normalisation for all schemas.
+//! Normalises all schemas in the same way.
 //!
-//! - `nullable` goes: an optional field may be absent, and `null` is not a third state.
-//! - Unsigned and 64 bit formats stay out where the API server does not know them.
-//! - Defaults survive only where a type asks for a value: an empty default would be written into every object.
-//! - Descriptions are unwrapped; titles (Rust type names) go.
-//! - Shapes that k8s-openapi knows only as types get the markers and bounds which their Go types carry: conditions are
-//!   a map by type, selectors are atomic, quantities and int-or-string values have both forms.
+//! - `nullable` is removed: an optional field may be absent, and `null` is not a third state.
+//! - Unsigned and 64 bit formats that the API server does not know are removed.
+//! - Defaults are kept only where a type asks for a value: an empty default would be written into every object.
+//! - Descriptions are unwrapped; titles (Rust type names) are removed.
+//! - Types that k8s-openapi describes without markers and bounds get those of their Go types: conditions are a map by
+//!   type, selectors are atomic, quantities and int-or-string values have both forms.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

@@ -1,8 +1,8 @@
-//! What the API server demands of a schema before it accepts a CRD, checked without one.
+//! Checks, without an API server, what an API server demands of a schema before it accepts a CRD.
 //!
-//! Not everything (costs of validation rules need the real compiler), but what goes wrong when types change: a field
-//! without a type, references, an untyped list item, a value outside what logical junctors may say, a list map whose
-//! keys are not required.
+//! It does not check everything (costs of validation rules need the real compiler), but what goes wrong when types
+//! change: a field without a type, references, an untyped list item, a value outside what logical junctors may say, a
+//! list map whose keys are not required.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

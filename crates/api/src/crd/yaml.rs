@@ -1,4 +1,4 @@
-//! CRDs as text, the same bytes every time.
+//! Writes CRDs as text, the same bytes every time.
 //!
 //! Keys are sorted (which also puts apiVersion, kind, metadata and spec in the order people expect) and bounds are
 //! written as integers: the typed form has floats there, and `minimum: 1.0` on an integer field reads like a mistake.

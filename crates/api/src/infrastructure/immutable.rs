@@ -1,11 +1,12 @@
-//! Which fields of objects that exist can still be changed, as CEL rules that compare with the old object.
+//! CEL rules that say which fields of an existing object can still be changed.
 //!
-//! What was made in the cloud from a field does not follow a change of it: the old network, router or port would stay
-//! behind. So every field of a spec is fixed unless it is listed here, also one that is added to the types later. What
-//! names something that was not found yet can be corrected, and what a condition asks to remove can be removed.
+//! A change of a field does not change what was made from it in the cloud: the old network, router or port would stay
+//! behind. So every field of a spec is fixed unless it is listed here; that includes fields that are added to the types
+//! later. A field that names something that was not found yet can be corrected, and a field that a condition asks to
+//! remove can be removed.
 //!
-//! The rules are on the root of a kind. The types of specs are also parts of bastions, which can be changed, and of
-//! templates, where the webhook refuses changes because CEL rules do not know dry runs.
+//! The rules are on the root of a kind, because the spec types are used elsewhere too: in bastions, which can be
+//! changed, and in templates, where the webhook refuses changes because CEL rules cannot see dry runs.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, ValidationRule,

@@ -1,8 +1,8 @@
 //! `infrastructure.cluster.x-k8s.io`: OpenStack clusters and machines.
 //!
-//! The kinds, field names and limits are those of the peer's v1beta1, so that existing manifests apply unchanged and
-//! either implementation can be swapped for the other. Only the v1beta1 contract is claimed: failure domains are a map
-//! here, and readers of the v1beta2 contract expect a list.
+//! The kinds, field names and limits are those of the v1beta1 API of Cluster API's OpenStack provider, so that existing
+//! manifests apply unchanged and either implementation can replace the other. Only the v1beta1 contract is claimed:
+//! failure domains are a map here, and readers of the v1beta2 contract expect a list.
 
 mod immutable;
 pub mod v1beta1;

@@ -1,8 +1,8 @@
-//! What conversion makes obeys the structure of the schema it is converted into.
+//! Tests that a converted object obeys the structure of the schema it is converted into.
 //!
-//! The API server does not validate converted objects, but the next write of the object is validated, in the version
-//! of the writer. Lengths and patterns of text are not looked at: no conversion can repair a malformed name. Nor is
-//! emptiness of what the schema requires: where the older object says nothing, there is nothing to say.
+//! The API server does not validate converted objects, but the next write of the object is validated, in the version of
+//! the writer. Lengths and patterns of text are not checked, because no conversion can repair a malformed name. Empty
+//! values of required fields are not checked either: if the older object has no value, there is none to convert.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

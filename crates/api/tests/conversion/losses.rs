@@ -1,8 +1,8 @@
-//! Which fields each direction cannot express, as a golden.
+//! A golden of the fields that each direction cannot express.
 //!
-//! The stash brings everything back, so a conversion that forgets a field passes every round trip. Here it shows: the
-//! field appears in the golden, and somebody has to say that this is right. The objects have every field of the schema
-//! set, to a value that means something in both versions; one object per value of the longest enum.
+//! The stash brings everything back, so a conversion that forgets a field passes every round trip. But then the field
+//! appears in this golden, and a reviewer has to accept it. The objects have every field of the schema set, to a value
+//! that means something in both versions; there is one object per value of the longest enum.
 //!
 //! A line is a place where a round trip through the other version did not give the original back: `-` if it gave
 //! nothing, `+` if it gave something where nothing was, `~` if it gave something else.

@@ -1,6 +1,6 @@
 //! What conversion promises, for every kind that converts, over objects generated from the CRD schemas.
 //!
-//! The kinds come from the registry: a new one is tested without a word here.
+//! The kinds come from the registry, so a new one is tested without a change here.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -1,8 +1,8 @@
 //! Generates objects from the schemas of CRDs: everything that the API server would accept, and some of what it would
 //! not.
 //!
-//! Rules beyond the structure (CEL) are not looked at: an object that breaks one must convert all the same, because
-//! objects are also converted before they are validated.
+//! Rules beyond the structure (CEL) are ignored: an object that breaks one must convert all the same, because objects
+//! are also converted before they are validated.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

@@ -1,7 +1,7 @@
-//! The CRDs in a real API server: they are accepted, and their rules say what they should.
+//! The CRDs in a real API server: they are accepted, and their rules accept and refuse what they should.
 //!
-//! Each row is one object (or one change of an object) and either nothing or a part of the refusal. All requests are dry
-//! runs, except those that make the object which is then changed.
+//! Each row is one object (or one change of an object) and either nothing or a part of the refusal. All requests are
+//! dry runs, except those that make the object which is then changed.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Compares two schemas, field by field and attribute by attribute.
 //!
-//! Only what changes the meaning counts. Two things are said differently on purpose and mean the same: a required
-//! field with a default (Go's types say both, ours the default), and the width of an integer. Validation rules are not
-//! compared word by word, only whether both sides have some.
+//! Only what changes the meaning counts. Two differences are intended and mean the same: a required field with a
+//! default (Go's types have both, ours the default), and the width of an integer. Validation rules are not compared
+//! word by word, only whether both sides have some.
 
 use std::collections::{BTreeMap, BTreeSet};
 

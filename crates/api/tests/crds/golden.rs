@@ -1,4 +1,4 @@
-//! `deploy/crds` and `docs/reference` hold exactly what the types say. `HANGAR_BLESS=1` regenerates them.
+//! Tests that `deploy/crds` and `docs/reference` match the types. `HANGAR_BLESS=1` regenerates them.
 
 use std::{
     collections::BTreeMap,

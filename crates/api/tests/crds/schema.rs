@@ -1,4 +1,4 @@
-//! What holds for the schema of every kind.
+//! Tests what holds for the schema of every kind.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Our kinds beside upstream's: every field, every attribute.
+//! Compares our kinds with upstream's: every field, every attribute.
 //!
-//! Whoever moves between the two implementations, or runs parts of both, relies on the schemas being the same. What
-//! differs is listed with its reason in `upstream-differences.txt`; a difference that is not listed fails, and so does a
-//! row that is no longer needed. The table can only shrink.
+//! Users who move between the two implementations, or run parts of both, rely on equal schemas. What differs is listed
+//! with its reason in `upstream-differences.txt`; a difference that is not listed fails, and so does a row that is no
+//! longer needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

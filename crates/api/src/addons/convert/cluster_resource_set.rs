@@ -1,4 +1,4 @@
-//! `ClusterResourceSet`.
+//! Conversion of `ClusterResourceSet`.
 
 use crate::addons::v1beta1::{self, ClusterResourceSetV1Beta2Status};
 use crate::addons::v1beta2::{

@@ -1,4 +1,4 @@
-//! `ClusterResourceSetBinding`.
+//! Conversion of `ClusterResourceSetBinding`.
 
 use crate::addons::{v1beta1, v1beta2};
 use crate::conversion::{Context, Convert, NoStatus};

@@ -1,4 +1,4 @@
-//! Flags of components: a map in the older version, a list in the newer one.
+//! Conversion of components' flags: a map in the older version, a list in the newer one.
 
 use std::collections::BTreeMap;
 

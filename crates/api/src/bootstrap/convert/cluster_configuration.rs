@@ -1,4 +1,5 @@
-//! Cluster-wide settings. The timeout of the API server moves elsewhere, so it is handed out and in beside them.
+//! Conversion of cluster-wide settings. The timeout of the API server is elsewhere in the newer version, so the
+//! functions take and return it beside the settings.
 
 use super::{arguments, etcd};
 use crate::bootstrap::{v1beta1, v1beta2};

@@ -1,4 +1,4 @@
-//! How a joining machine finds and trusts the API server.
+//! Conversion of how a joining machine finds and trusts the API server.
 
 use crate::bootstrap::{
     BootstrapTokenDiscovery, FileDiscovery, FileDiscoveryKubeConfig, KubeConfigAuthExec, KubeConfigUser,

@@ -1,4 +1,4 @@
-//! etcd of a kubeadm control plane.
+//! Conversion of the settings of a kubeadm control plane's etcd.
 
 use super::arguments;
 use crate::bootstrap::{v1beta1, v1beta2};

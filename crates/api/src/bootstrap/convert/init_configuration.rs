@@ -1,4 +1,4 @@
-//! Settings of `kubeadm init`.
+//! Conversion of the settings of `kubeadm init`.
 
 use super::node_registration;
 use crate::bootstrap::{v1beta1, v1beta2};

@@ -1,4 +1,4 @@
-//! Settings of `kubeadm join`.
+//! Conversion of the settings of `kubeadm join`.
 
 use super::init_configuration::{endpoint_down, endpoint_up};
 use super::{discovery, node_registration};

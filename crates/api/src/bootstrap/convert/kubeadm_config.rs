@@ -1,4 +1,4 @@
-//! `KubeadmConfig`.
+//! Conversion of `KubeadmConfig`.
 
 use super::spec;
 use crate::bootstrap::v1beta1::{self, KubeadmConfigV1Beta2Status};

@@ -1,4 +1,4 @@
-//! `KubeadmConfigTemplate`.
+//! Conversion of `KubeadmConfigTemplate`.
 
 use super::spec;
 use crate::bootstrap::{v1beta1, v1beta2};

@@ -1,10 +1,10 @@
 //! Conversions between the versions of this group.
 //!
 //! Both directions leave out what would be empty: the newer version refuses empty lists and objects, the older one
-//! writes `{}` for every empty section, and the two mean the same. Where they do not (the taints of a
-//! node, the control plane section of a join), the value is passed on as it is. Fields that only the older version has
-//! and that name what the Cluster and the Machine know anyway (`clusterName`, `kubernetesVersion`, `networking`) are
-//! dropped; the stash keeps them for readers of the older version.
+//! writes `{}` for every empty section, and the two mean the same. Where they do not (the taints of a node, the control
+//! plane section of a join), the value is passed on unchanged. Fields that only the older version has and that repeat
+//! what the Cluster and the Machine say (`clusterName`, `kubernetesVersion`, `networking`) are dropped; the stash keeps
+//! them for readers of the older version.
 
 mod arguments;
 mod cluster_configuration;

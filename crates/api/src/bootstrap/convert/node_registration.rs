@@ -1,4 +1,4 @@
-//! How a machine registers as a node.
+//! Conversion of how a machine registers as a node.
 
 use super::arguments;
 use crate::bootstrap::{v1beta1, v1beta2};

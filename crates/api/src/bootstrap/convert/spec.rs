@@ -1,4 +1,4 @@
-//! The spec of a `KubeadmConfig`, which templates hold too.
+//! Conversion of the spec of a `KubeadmConfig`, which templates contain too.
 
 use super::timeouts::{NewerTimeouts, OlderTimeouts};
 use super::{cluster_configuration, init_configuration, join_configuration, timeouts};

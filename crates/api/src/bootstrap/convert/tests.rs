@@ -1,5 +1,5 @@
-//! Conversions of real manifests, and of the corners where the versions disagree. That nothing is ever lost is the
-//! business of the property tests; these say what the values become.
+//! Conversions of real manifests, and of the cases where the versions disagree. The property tests check that nothing
+//! is ever lost; these check what the values become.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
-//! Timeouts: two duration strings in unrelated places of the older version, one section per command in the newer one.
+//! Conversion of timeouts: two duration strings in unrelated places of the older version, one section per command in
+//! the newer one.
 //!
 //! `apiServer.timeoutForControlPlane` is about `init` and `join` alike and goes into both sections. On the way back the
-//! one of `init` counts; where they differ, the stash keeps that of `join`.
+//! value of `init` counts; if they differ, the stash keeps that of `join`.
 
 use crate::bootstrap::v1beta2::Timeouts;
 use crate::conversion::absence::set;

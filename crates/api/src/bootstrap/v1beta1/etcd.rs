@@ -1,4 +1,4 @@
-//! etcd of a kubeadm control plane: run beside it, or brought along.
+//! etcd of a kubeadm control plane: run by kubeadm, or external.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `KubeadmConfigTemplate`: from which the `KubeadmConfigs` of many machines are made.
+//! `KubeadmConfigTemplate`: the template from which the `KubeadmConfigs` of many machines are made.
 
 use hangar_wire::wire;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! etcd of a kubeadm control plane: run beside it, or brought along.
+//! etcd of a kubeadm control plane: run by kubeadm, or external.
 
 use super::arg::{Arg, unique_names};
 use crate::bootstrap::env_var::EnvVar;

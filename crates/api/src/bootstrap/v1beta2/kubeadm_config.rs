@@ -1,7 +1,7 @@
 //! `KubeadmConfig`: the bootstrap data of one machine.
 //!
-//! Upstream wants at least one field in a spec that is present. Here an empty spec passes, because typed clients cannot
-//! write an object without one; sections inside the spec do carry that bound.
+//! Upstream requires at least one field in a spec that is present. Here an empty spec is accepted, because typed
+//! clients cannot write an object without one; sections inside the spec do have that bound.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

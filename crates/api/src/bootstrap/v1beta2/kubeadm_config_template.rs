@@ -1,7 +1,7 @@
-//! `KubeadmConfigTemplate`: from which the `KubeadmConfigs` of many machines are made.
+//! `KubeadmConfigTemplate`: the template from which the `KubeadmConfigs` of many machines are made.
 //!
-//! Upstream wants at least one field in `template`. Here an empty one passes: workers that need no settings are a valid
-//! template in the older version, and topologies make copies of it in this one.
+//! Upstream requires at least one field in `template`. Here an empty one is accepted: workers that need no settings are
+//! a valid template in the older version, and topologies make copies of it in this one.
 
 use hangar_wire::wire;
 use kube::CustomResource;

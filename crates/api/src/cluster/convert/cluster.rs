@@ -1,4 +1,4 @@
-//! `Cluster`.
+//! Conversion of `Cluster`.
 
 use super::{GROUP, cluster_topology, machine};
 use crate::cluster::v1beta1::cluster as old;

@@ -1,4 +1,4 @@
-//! The topology of a `Cluster` that is an instance of a class.
+//! Conversion of the topology of a `Cluster` that is an instance of a class.
 
 use super::rollout_strategy::{self, SplitStrategy};
 use super::{cluster_variables, health_check, machine};

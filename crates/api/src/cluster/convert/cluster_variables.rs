@@ -1,4 +1,4 @@
-//! Values of the variables of a class.
+//! Conversion of the values of a class's variables.
 
 use crate::cluster::v1beta1::cluster_topology as old;
 use crate::cluster::v1beta2::cluster_topology as new;

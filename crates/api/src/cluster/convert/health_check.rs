@@ -1,4 +1,4 @@
-//! What makes a Machine unhealthy and what happens then: flat in v1beta1, grouped in v1beta2.
+//! Conversion of health checks: flat in v1beta1, grouped in v1beta2.
 
 use crate::cluster::v1beta1::machine_health_check::UnhealthyCondition;
 use crate::cluster::v1beta2::health_check as new;

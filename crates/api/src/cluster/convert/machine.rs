@@ -1,4 +1,4 @@
-//! `Machine`, and the template of Machines in its owners.
+//! Conversion of `Machine`, and of the template of Machines in its owners.
 
 use super::GROUP;
 use crate::cluster::v1beta1::machine as old;

@@ -1,4 +1,4 @@
-//! `MachineDeployment`.
+//! Conversion of `MachineDeployment`.
 
 use super::rollout_strategy::{self, SplitStrategy};
 use super::{GROUP, machine};

@@ -1,4 +1,4 @@
-//! `MachineHealthCheck`.
+//! Conversion of `MachineHealthCheck`.
 
 use super::{GROUP, health_check};
 use crate::cluster::v1beta1::machine_health_check as old;

@@ -1,4 +1,4 @@
-//! `MachineSet`.
+//! Conversion of `MachineSet`.
 
 use super::{GROUP, machine};
 use crate::cluster::v1beta1::machine_set as old;

@@ -1,8 +1,8 @@
 //! Conversions of this group between v1beta1 and v1beta2.
 //!
-//! Every function takes its argument apart completely, so that a new field must be dealt with here. On the way up,
-//! what v1beta2 does not allow (empty strings, empty lists, a port of 0, all of which v1beta1 writers leave behind)
-//! becomes absent; the stash brings it back on the way down.
+//! Every function destructures its argument completely, so that a new field does not compile until it is handled here.
+//! On the way up, what v1beta2 does not allow (empty strings, empty lists, a port of 0, all of which v1beta1 writers
+//! leave behind) becomes absent; the stash brings it back on the way down.
 
 mod cluster;
 mod cluster_topology;

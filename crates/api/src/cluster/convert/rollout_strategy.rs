@@ -1,4 +1,4 @@
-//! The strategy of a `MachineDeployment`: one struct in v1beta1, three places in v1beta2.
+//! Conversion of a `MachineDeployment`'s strategy: one struct in v1beta1, three places in v1beta2.
 
 use crate::cluster::rollout::{DeletionOrder, RolloutStrategyType};
 use crate::cluster::v1beta1::machine_deployment as old;

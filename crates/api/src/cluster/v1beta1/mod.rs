@@ -1,8 +1,8 @@
-//! Version v1beta1: what manifests in the field are written in.
+//! Version v1beta1: what most existing manifests are written in.
 //!
-//! Served and converted, never stored. Controllers use v1beta2; these types exist for the schema and for conversion.
-//! Every field can be read as absent, also where the schema requires it: objects are converted before they are
-//! validated when an admission webhook asks for the other version.
+//! It is served and converted, never stored. Controllers use v1beta2; these types exist for the schema and for
+//! conversion. Every field can be read as absent, also where the schema requires it: objects are converted before they
+//! are validated when an admission webhook asks for the other version.
 
 pub mod cluster;
 pub mod cluster_topology;

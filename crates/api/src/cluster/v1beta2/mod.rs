@@ -1,7 +1,7 @@
 //! Version v1beta2: the hub, the version that is stored and that controllers use.
 //!
-//! Every field can be read as absent, also where the schema requires it: one odd object must not break the watch of
-//! its kind.
+//! Every field can be read as absent, also where the schema requires it: one malformed object must not break the watch
+//! of its kind.
 
 pub mod cluster;
 pub mod cluster_topology;

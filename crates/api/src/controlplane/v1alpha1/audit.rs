@@ -1,4 +1,4 @@
-//! What the API server records of requests, and where the records go.
+//! Which requests to the API server are recorded, and where the records are sent.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The audit policy, in the shape of `audit.k8s.io/v1`.
+//! The audit policy, in the format of `audit.k8s.io/v1`.
 
 use std::collections::BTreeMap;
 

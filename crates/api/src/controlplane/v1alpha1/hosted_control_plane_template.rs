@@ -1,4 +1,4 @@
-//! `HostedControlPlaneTemplate`: what a cluster class makes control planes from.
+//! `HostedControlPlaneTemplate`: the template from which a cluster class makes control planes.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What can be set on each component: its image, arguments, resources, priority and number.
 //!
-//! The shapes are flattened into each other, as the manifests have them: a scalable pod is a pod with `replicas`, a pod
+//! The types are flattened into each other, as the manifests have them: a scalable pod is a pod with `replicas`, a pod
 //! is a container with a priority class.
 
 use std::collections::BTreeMap;

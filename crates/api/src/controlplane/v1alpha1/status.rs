@@ -1,4 +1,4 @@
-//! Status of a hosted control plane: the fields of both contract versions, and what etcd is up to.
+//! Status of a hosted control plane: the fields of both contract versions, and the state of etcd.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::{

@@ -1,4 +1,4 @@
-//! Where the credentials for the cloud are.
+//! The reference to the credentials for the cloud.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! How networks and routers are named, and what was found.
 //!
 //! A resource is named by its id or by a filter that must match exactly one; the enums make "both" and "neither"
-//! unwritable, as the schema does with its property counts.
+//! impossible to write, as the schema does with its property counts.
 
 use hangar_wire::wire;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `OpenStackClusterTemplate`: what a cluster class makes its infrastructure from.
+//! `OpenStackClusterTemplate`: the template from which a cluster class makes its infrastructure.
 
 use hangar_wire::wire;
 use kube::CustomResource;

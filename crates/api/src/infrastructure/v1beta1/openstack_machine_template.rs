@@ -1,4 +1,4 @@
-//! `OpenStackMachineTemplate`: what a set of machines is cloned from.
+//! `OpenStackMachineTemplate`: the template from which the OpenStackMachines of a set are cloned.
 
 use std::collections::BTreeMap;
 

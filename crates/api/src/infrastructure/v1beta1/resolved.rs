@@ -1,4 +1,4 @@
-//! What the parameters of a server came to: the ids that were found once and are used from then on.
+//! The ids that the parameters of a server were resolved to; they are found once and used from then on.
 
 use super::{AddressPair, BindingProfile, ValueSpec};
 use hangar_wire::wire;
