@@ -1,4 +1,4 @@
-//! The pinned kubectl, for one cluster.
+//! Runs the pinned kubectl for one cluster.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

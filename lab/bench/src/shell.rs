@@ -1,8 +1,8 @@
 //! `cargo xtask bench shell`
 //!
-//! The manager with every CRD installed and no object to care for. Its time to ready is compared with `kubectl get` of
-//! the same CRDs, which also starts, connects, and lists once; its memory with kube-scheduler's, a controller in Go that
-//! has nothing to do either.
+//! Measures the manager with every CRD installed and no object to reconcile. Its time to ready is compared with
+//! `kubectl get` of the same CRDs, which also starts, connects, and lists once; its memory with that of kube-scheduler,
+//! a controller in Go that is idle too.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

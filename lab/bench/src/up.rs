@@ -1,11 +1,11 @@
 //! `cargo xtask bench up`
 //!
-//! A warm `hangar up`, from nothing to an available manager, beside the bare recipe: the same programs as plain
-//! processes of a machine, each awaited before the next (`up/bare.rs` says what is in it). Warm means that programs,
-//! packages and shared images are in the cache. Both run in turn, so that what else the host does meets both.
+//! Compares a warm `hangar up`, from nothing to an available manager, with its floor: the same programs as plain
+//! processes of a machine, each awaited before the next (`up/bare.rs` lists them). Warm means that programs, packages
+//! and shared images are in the cache. Both run in turn, so that other load of the host affects both.
 //!
-//! Certificates count on neither side: the recipe finds them made, and the step that makes them is taken off `up`.
-//! Removing an environment counts on neither side.
+//! Certificates count on neither side: the floor finds them made, and the time that `up` takes to make them is
+//! subtracted. Removing an environment counts on neither side.
 //!
 //! The state directory is fixed so that a run that was killed is cleaned up by the next; hence one run at a time.
 

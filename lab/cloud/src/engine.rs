@@ -1,7 +1,7 @@
 //! The loop between model and driver: topologies go to the driver, events come back.
 //!
-//! One task does both, so an event is folded while the driver still works, and a run's result is judged only after
-//! all of its events are folded.
+//! One task does both, so an event is folded while the driver still works, and the result of a pass is judged only
+//! after all of its events are folded.
 
 use std::collections::BTreeSet;
 use std::pin::pin;

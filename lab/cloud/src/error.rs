@@ -1,4 +1,4 @@
-//! Errors of the start of a cloud. Refusals of single calls are answers, not errors.
+//! Errors that keep a cloud from starting. Refusals of single calls are answers, not errors.
 
 use std::io;
 use std::path::PathBuf;

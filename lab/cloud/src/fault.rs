@@ -1,8 +1,8 @@
-//! Faults by rule, for tests: which calls go wrong, and with which effect.
+//! Fault rules for tests: which calls go wrong, and with which effect.
 //!
-//! A rule names calls by method, path and a piece of the body, lets the first few pass and fires a number of times.
-//! It counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
-//! of times is a service that is away.
+//! A rule names calls by method, path and a piece of the body, lets the first few pass and fires a number of times. It
+//! counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
+//! of times simulates a service that is away.
 
 use serde::{Deserialize, Serialize};
 

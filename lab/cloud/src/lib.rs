@@ -1,4 +1,4 @@
-//! The embedded cloud: OpenStack's HTTP API over a model in memory, with machines of this host behind it.
+//! The embedded cloud: OpenStack's HTTP API over a model in memory, with machines of this host as its servers.
 //!
 //! ```text
 //! request -> http (who, what, how it is said) -> model (what it means) -> state file -> answer
@@ -6,11 +6,11 @@
 //!                                            topology (pure) -> driver -> events -> model
 //! ```
 //!
-//! The API decides against the model alone and never waits for a machine. Whatever changed, the driver is given the
-//! whole of what should be; what it reports becomes the servers' status. A call that was answered is in the state
-//! file, so a cloud that was killed comes back as its clients know it, and the driver repairs what is behind it.
+//! The API decides from the model alone and never waits for a machine. After every change the driver is given the whole
+//! topology; its events become the servers' status. A call that was answered is in the state file, so a cloud that was
+//! killed comes back as its clients know it, and the driver repairs the host.
 //!
-//! [`Cloud::serve`] starts it, in a test on loopback or as a process of the one-host cluster.
+//! [`Cloud::serve`] starts it, in a test on loopback or as a process of an environment.
 
 pub mod config;
 pub mod driver;

@@ -1,4 +1,4 @@
-//! Starting and ending a cloud.
+//! Starts and ends a cloud.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! The state file: the whole model, replaced at once.
 //!
-//! A call is answered only when a file that contains its change is on disk. Calls that come while one is being
-//! written share the next: many changes, one write. The file is written beside, synced and renamed, so a crash leaves
-//! either the old or the new one; tokens are in it, so only its owner may read it.
+//! A call is answered only when a file that contains its change is on disk. Calls that come while the file is being
+//! written share the next write. The file is written beside the old one, synced and renamed, so a crash leaves either
+//! the old or the new one; it contains tokens, so only its owner may read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

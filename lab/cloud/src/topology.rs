@@ -1,8 +1,8 @@
-//! The wanted state of the data plane: derived from the model, realised by a driver.
+//! The topology: what should exist on the host, derived from the model, made by a driver.
 //!
-//! This is the seam between the API and the machines. The API changes its model and never waits; whatever changed, a
-//! driver is given the whole of what should be and brings the host there. So a driver that was killed half way, or a
-//! host that was restarted, needs no path of its own: the next call is the repair.
+//! It separates the API from the machines. The API changes its model and never waits; after every change a driver is
+//! given the whole topology and brings the host there. So a driver that was killed half way, or a host that was
+//! restarted, needs no special case: the next call repairs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

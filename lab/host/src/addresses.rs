@@ -1,7 +1,7 @@
 //! The addresses on the private network, and the range of the network.
 //!
-//! The range must not overlap Kubernetes' usual ranges (10.96.0.0/12, 10.244.0.0/16), nor anything of the host, nor
-//! another environment's, which shows on the host as that environment's link.
+//! The range must not overlap Kubernetes' usual ranges (10.96.0.0/12, 10.244.0.0/16), any range of the host, or that of
+//! another environment, which the host shows as that environment's link.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! Talking to the management cluster: a client, applying objects, and waiting for what they should become.
+//! Connects to the management cluster: a client, applying objects, and waiting for their state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

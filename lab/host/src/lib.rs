@@ -1,15 +1,15 @@
 //! A real management cluster on one Linux host, without Docker, virtual machines or a cloud.
 //!
 //! [`OneHost`] is an environment by name: [`OneHost::up`] brings it up or repairs it, [`OneHost::down`] removes it,
-//! [`OneHost::status`] and [`OneHost::collect_logs`] look. The cluster runs in one namespaced machine (see
+//! [`OneHost::status`] and [`OneHost::collect_logs`] inspect it. The cluster runs in one namespaced machine (see
 //! `hangar_machine`) from programs that `hangar_parts` built: the control plane as static pods, [`addons`] beside it,
 //! the [`provisioner`] and the [`resolver`] as services of the machine.
 //!
 //! Invariants:
-//! * Phases ([`Phase`]) are idempotent: `up` after anything ends in the same cluster, with its data.
-//! * Everything of an environment is below `<state>/<name>`, in its machines or in its private network; `down` leaves
+//! - Phases ([`Phase`]) are idempotent: `up` ends in the same cluster, with its data, whatever happened before.
+//! - Everything of an environment is below `<state>/<name>`, in its machines or in its private network; `down` leaves
 //!   only the cache. Nothing is installed on the host.
-//! * Environments do not meet: names and address ranges are apart.
+//! - Environments do not affect each other: their names and address ranges differ.
 
 pub mod addons;
 pub mod addresses;

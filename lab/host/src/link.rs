@@ -1,4 +1,5 @@
-//! A file of the host or of the cache in an environment: linked where both are on one file system, else copied.
+//! Brings a file of the host or of the cache into an environment: as a link if both are on one file system, else as a
+//! copy.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
-//! Programs that machines run, linked into the environment.
+//! Links the programs that machines run into the environment.
 //!
-//! A machine is started again, after a restart of the host, from the paths it was made with. The cache forgets programs
-//! when pins change; the environment keeps its links. The cache in turn keeps sets with a program that is linked, so an
-//! older `hangar` need not build these again as long as its environment is there. Programs in images are not linked.
+//! After a restart of the host a machine is started from the paths it was made with. The cache drops programs when pins
+//! change; the environment keeps its links. The cache in turn keeps sets with a program that is linked, so an older
+//! `hangar` need not build these again as long as its environment exists. Programs in images are not linked.
 
 use std::collections::BTreeSet;
 use std::fs;

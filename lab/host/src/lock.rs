@@ -1,5 +1,5 @@
-//! One process at a time changes an environment. The lock is on a file in the environment's directory and goes with the
-//! process that holds it, however that ends.
+//! The lock of an environment: one process at a time changes it. The lock is on a file in the environment's directory,
+//! and the kernel releases it however the process that holds it ends.
 
 use std::fs::{self, File};
 use std::io;

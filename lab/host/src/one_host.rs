@@ -1,4 +1,4 @@
-//! The environment of one host, as a handle: everything is found by name and state directory.
+//! The handle of an environment: everything is found by its name and state directory.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,8 +1,8 @@
-//! Pods whose image name now refers to another image: they are evicted, and their controllers create them again.
+//! Evicts pods whose image name now refers to another image; their controllers create them again.
 //!
-//! Evicted rather than deleted: an eviction respects disruption budgets. Static pods start again by their seals. A pod
-//! without a controller is left to its owner. One that ended runs nothing, and one whose machine was started after it
-//! starts with the newer image anyway.
+//! An eviction, unlike a deletion, respects disruption budgets. Static pods are started again by their seals. A pod
+//! without a controller is left to its owner. A pod that ended runs nothing, and a pod whose machine was started after
+//! it starts with the newer image anyway.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;

@@ -1,4 +1,4 @@
-//! The abilities of this host, checked before anything is created.
+//! Checks what this host can do, before anything is created.
 
 use std::{fs, path::Path};
 

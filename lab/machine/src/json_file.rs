@@ -1,7 +1,7 @@
 //! JSON files of the state directory.
 //!
 //! A process that is killed never leaves half a file. A host that loses its power may: files that cannot be made again
-//! are written durably, and readers of all others take what cannot be understood for missing ([`read_if_whole`]).
+//! are written durably, and readers of all others treat an unreadable file as missing ([`read_if_whole`]).
 
 use std::{
     fs::{self, File},

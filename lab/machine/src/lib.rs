@@ -1,19 +1,20 @@
-//! Namespaced machines on one Linux host: a place where real kubelets and real pods run without virtual machines,
-//! containers of others, or a cloud.
+//! Namespaced machines on one Linux host, in which real kubelets and real pods run without virtual machines, container
+//! runtimes of the host, or a cloud.
 //!
 //! A machine is a Linux system in its own network, mount, process, host name, IPC and control group namespaces, over
 //! overlays of the host's /usr, /etc and /var, with a private /dev and a supervisor as process 1. An [`Environment`]
-//! holds machines and the private networks ([`net::Fabric`]) they hang on.
+//! contains machines and the private networks ([`net::Fabric`]) that connect them.
 //!
 //! Invariants:
-//! * The host is left alone: beside one link per private network nothing in its network namespace changes, and none
-//!   of its settings, filter rules, mounts (except the names of our network namespaces under /run/hangar) or
-//!   programs. On cgroup v2 the root group hands down the controllers that kubelet needs, where it did not.
-//! * All that exists of an environment follows from its state directory and name: any process can list and remove
-//!   it, also when the creator was killed at any moment, also after a restart of the host.
-//! * A process is signalled only when it is proven to be ours (start time, boot, control group; pinned by a pidfd).
+//! - The host is left alone: except for one link per private network nothing in its network namespace changes, and none
+//!   of its settings, filter rules, mounts (except the names of our network namespaces under /run/hangar) or programs.
+//!   On cgroup v2 the controllers that kubelet needs are enabled in the root group where they were not.
+//! - All that exists of an environment follows from its state directory and name: any process can list and remove it,
+//!   also when the creator was killed at any moment, also after a restart of the host.
+//! - A process is signalled only when it is proven to be ours (start time, boot, control group; pinned by a pidfd).
 //!
-//! A machine is not a prison: root inside is root of the same kernel. It keeps systems apart that mean no harm.
+//! A machine is not a security boundary: root inside is root of the same kernel. It separates systems that mean no
+//! harm.
 //!
 //! Tested on cgroup v1 (hybrid) hosts. cgroup v2 is implemented and untested.
 //!

@@ -2,9 +2,9 @@
 //!
 //! The lock is a flock on a file in the directory of its machine or fabric. It belongs to the open file, so a child
 //! that inherits the file holds it too: the first process of a machine keeps it until it is fully up, even when the
-//! creator was killed. So a deleter that holds it knows that no creation is under way.
+//! creator was killed. So a process that deletes and holds the lock knows that no creation is under way.
 //!
-//! The lock is the last file of its directory to go: as long as anything else is there, so is the lock.
+//! The lock is the last file of its directory to be removed: as long as anything else is there, so is the lock.
 
 use std::{
     fs::{self, File, OpenOptions},

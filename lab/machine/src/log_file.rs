@@ -1,16 +1,16 @@
 //! Log files of limited size.
 //!
-//! A log is the file `kubelet.log` and its older parts, `kubelet.1.log` (the newest of them) to `kubelet.4.log`. When the
-//! file is full, every part gets one older by renaming, the oldest goes, and a new file begins.
+//! A log is the file `kubelet.log` and its older parts, `kubelet.1.log` (the newest of them) to `kubelet.4.log`. When
+//! the file is full, every part is renamed to the next number, the oldest is removed, and a new file begins.
 //!
-//! * Only the writer of a log renames its parts, and only between two lines: nothing is copied, truncated or lost. (A
-//!   program that logs into a file of its own cannot be followed like this: it goes on writing into the renamed file. Hence
-//!   the pipes of `supervisor::logs`.)
-//! * A writer that is killed between two renames leaves a gap in the numbers, and the next rotation fills it first.
-//! * A reader needs no lock: it holds all parts open before it reads the first, and looks again when the newest was
-//!   renamed meanwhile.
-//! * A file that cannot be written loses what is written, never ends or holds up the writer, and says how much was lost
-//!   once it can be written again.
+//! - Only the writer of a log renames its parts, and only between two lines: nothing is copied, truncated or lost.
+//!   (This does not work for a program that logs into a file of its own: it goes on writing into the renamed file.
+//!   Hence the pipes of `supervisor::logs`.)
+//! - A writer that is killed between two renames leaves a gap in the numbers, and the next rotation fills it first.
+//! - A reader needs no lock: it opens all parts before it reads the first, and starts over when the newest was renamed
+//!   meanwhile.
+//! - If the file cannot be written, what is written is lost, but the writer is never ended or held up, and it notes how
+//!   much was lost once it can write again.
 
 use std::{
     collections::BTreeSet,

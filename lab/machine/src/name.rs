@@ -1,8 +1,8 @@
 //! Names that users choose, and the kernel names that follow from them.
 //!
 //! Every kernel object (cgroup, network namespace, link) has a name that follows from the state directory, the
-//! environment and the machine alone. So whatever a killed creator left behind is found again without a record,
-//! and two environments, also of the same name in two state directories, never meet.
+//! environment and the machine alone. So whatever a killed creator left behind is found again without a record, and the
+//! names of two environments never collide, even if both have the same name in different state directories.
 
 use std::{
     fmt,

@@ -1,8 +1,8 @@
-//! Processes by identity, never by number alone.
+//! Identifies processes by more than their number.
 //!
-//! A process is named by its number, its start time and the boot it belongs to. Before anything is signalled, a
-//! pidfd is opened and the start time is read again: the pidfd pins the process, so a number that was reused
-//! between reading the record and sending the signal cannot be hit.
+//! A process is identified by its number, its start time and the boot it belongs to. Before anything is signalled, a
+//! pidfd is opened and the start time is read again: the pidfd pins the process, so a number that was reused between
+//! reading the record and sending the signal cannot be hit.
 
 use std::{
     fs, io,

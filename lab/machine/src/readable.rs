@@ -1,4 +1,4 @@
-//! Waiting for a descriptor, always with an end.
+//! Waits until a descriptor is readable, always with a time limit.
 
 use std::{
     os::fd::AsFd,

@@ -1,7 +1,7 @@
 //! The services of a machine.
 //!
-//! A service is data: a command, when to start it, and what to do when it ends. Long-running ones restart,
-//! those that run once ([`Restart::Never`]) can be waited for by others ([`Service::after`]).
+//! A service is data: a command, when to start it, and what to do when it ends. Services that run for long are
+//! restarted; others can wait for those that run once ([`Restart::Never`], [`Service::after`]).
 
 use std::{
     collections::BTreeMap,

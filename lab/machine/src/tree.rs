@@ -1,6 +1,6 @@
-//! Copies of directory trees that cost next to nothing.
+//! Copies directory trees at almost no cost.
 //!
-//! What a container runtime keeps is written once and never changed (blobs, unpacked files), except for its
+//! A container runtime writes most of its files once and never changes them (blobs, unpacked files), except for its
 //! databases. So a copy shares the former by hard links and copies the latter.
 
 use std::{

@@ -1,11 +1,10 @@
-//! Makes sets: checks first what can be checked, then fills a staging directory per set and commits it.
+//! Makes sets: it checks first what can be checked, then fills a staging directory per set and commits it.
 //!
-//! What fills the staging directory is one function, `produce`. Another source of the same programs (a
-//! release's checksummed binaries, where the internet is reachable) is a second such function, and nothing
-//! around it changes.
+//! One function, `produce`, fills the staging directory. Another source of the same programs (a release's checksummed
+//! binaries, where the internet is reachable) would be a second such function, and nothing else would change.
 //!
-//! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept
-//! until the set is done, so the next run goes on where this one stopped. After a kill of us alone `go` lives on and
+//! Ctrl-C needs no handler: the terminal signals `go` as well, nothing was committed, and Go's caches are kept until
+//! the set is done, so the next run continues where this one stopped. If only our process is killed, `go` lives on and
 //! holds the set's lock until it ends, so that no other process commits what it is still writing.
 
 use std::fs;

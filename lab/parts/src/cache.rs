@@ -1,4 +1,4 @@
-//! Where finished sets lie, and what makes one count as finished.
+//! The cache of finished sets, and what makes a set count as finished.
 //!
 //! ```text
 //! <cache>/tools/<set>-<version>-<fingerprint>/bin/<program>     finished, never changed again
@@ -9,9 +9,9 @@
 //! <cache>/go/<set>/{module,build,mod,tmp}                       Go's own caches, dropped when the set is done
 //! ```
 //!
-//! The rename is the commit: a build that is killed leaves a staging directory and warm Go caches, and the next
-//! run goes on from there. What is renamed is on the disk before, so that a crash of the host leaves no finished set
-//! with empty files. Locks are advisory file locks: they go with the builder and with the `go` it started, which may
+//! The rename is the commit: a build that is killed leaves a staging directory and warm Go caches, and the next run
+//! continues from there. Files are synced before the rename, so that a crash of the host leaves no finished set with
+//! empty files. Locks are advisory file locks: they are held by the builder and by the `go` it started, which may
 //! outlive it and still write.
 
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! How much room there is, how much a build needs, and how much something takes.
+//! How much disk space there is, how much a build needs, and how much a directory takes.
 
 use std::fs;
 use std::io;

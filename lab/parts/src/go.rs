@@ -1,7 +1,7 @@
 //! The Go command: which one there is, whether it is new enough, and how it is run.
 //!
 //! Every call gets its own caches and a fixed environment, so that neither a developer's settings nor a parent
-//! directory's workspace file decide what is built. `GOPROXY` and its relatives are left to the user.
+//! directory's workspace file affect what is built. `GOPROXY` and related variables are left to the user.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

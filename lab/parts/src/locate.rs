@@ -1,9 +1,8 @@
 //! Finds a program: in an override directory if one is named, else in the cache.
 //!
-//! Overrides are used as they are: their version is not checked. A program is looked for as
-//! `<directory>/<set>/<program>` and then as `<directory>/<program>`; the latter only for the sets that tests use by
-//! default, since several sets have a program of the same name. A program that is in none of the override directories
-//! comes from the cache.
+//! Overrides are used as they are: their version is not checked. A program is searched as `<directory>/<set>/<program>`
+//! and then as `<directory>/<program>`; the latter only for the sets that tests use by default, since several sets have
+//! a program of the same name. A program that is in none of the override directories comes from the cache.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
-//! Programs of the distribution that must not be installed on the host: containerd would meet Docker's, and even
-//! harmless tools are the host owner's choice. They are downloaded by `apt-get`, which checks them against the
-//! distribution's signatures, and unpacked into the cache:
+//! Unpacks programs of the distribution into the cache.
+//!
+//! They must not be installed on the host: containerd would conflict with Docker's, and the host's owner decides even
+//! about harmless tools. `apt-get` downloads them and checks them against the distribution's signatures:
 //!
 //! ```text
 //! <cache>/packages/<hash>/usr/…            a layer for a machine's /usr
@@ -8,10 +9,10 @@
 //! ```
 //!
 //! Invariants:
-//! * Nothing is installed, and no maintainer script runs.
-//! * A package that the host has installed is not unpacked: machines see the host's /usr below the layer. When it is
+//! - Nothing is installed, and no maintainer script runs.
+//! - A package that the host has installed is not unpacked: machines see the host's /usr below the layer. When it is
 //!   removed from the host later, the layer no longer counts as complete and is made again.
-//! * Looking up a complete layer starts no process and needs no network.
+//! - Looking up a complete layer starts no process and needs no network.
 
 mod apt;
 

@@ -1,9 +1,9 @@
-//! Starts a program with a log file and ends it, whatever happens to us short of `kill -9`.
+//! Starts a program with a log file, and ends it in any case except `kill -9` of our own process.
 //!
-//! Every process leads a group of its own: Ctrl-C at the terminal reaches only us, and we end the children in
-//! the order we want; what a child starts ends with it. There is no parent-death signal, since setting one needs
-//! unsafe code between fork and exec: after a `kill -9` of ours the children live on, so a caller for whom that
-//! matters writes down [`Process::id`] and looks at its next start.
+//! Every process leads a group of its own: Ctrl-C at the terminal reaches only us, and we end the children in the order
+//! we want; what a child starts ends with it. There is no parent-death signal, since setting one needs unsafe code
+//! between fork and exec: after a `kill -9` of our process the children live on. A caller for whom that matters records
+//! [`Process::id`] and checks it at its next start.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

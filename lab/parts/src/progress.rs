@@ -1,5 +1,5 @@
-//! Tells that a long build is alive: a spinner on a terminal, a line now and then elsewhere. A caller that has a display
-//! of its own is told instead: two spinners on one terminal would overwrite each other.
+//! Shows that a long build is alive: a spinner on a terminal, a line now and then elsewhere. A caller that has a
+//! display of its own is told instead, because two spinners on one terminal would overwrite each other.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

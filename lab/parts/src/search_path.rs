@@ -1,4 +1,4 @@
-//! Programs on the `PATH`, looked for before they are needed.
+//! Finds programs on the `PATH` before they are needed.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The programs in the cache are the real ones and say their true version. Builds what is missing.
+//! Tests that the programs in the cache are the real ones and report their true version. Builds what is missing.
 
 #![allow(clippy::unwrap_used, reason = "a test's helper functions are tests too")]
 

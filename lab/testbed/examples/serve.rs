@@ -1,5 +1,5 @@
-//! A real API server by hand: `cargo run -p hangar-testbed --example serve`, then use the kubeconfig it prints. Ctrl-C
-//! ends it and removes everything.
+//! Starts a real API server by hand: `cargo run -p hangar-testbed --example serve`, then use the kubeconfig it prints.
+//! Ctrl-C ends it and removes everything.
 
 use hangar_testbed::{Options, Testbed};
 

@@ -1,4 +1,4 @@
-//! One testbed: its life, its clients, its namespaces.
+//! One testbed: how it starts and ends, its clients, its namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Errors of the start of a testbed.
+//! Errors that keep a testbed from starting.
 
 use std::path::{Path, PathBuf};
 

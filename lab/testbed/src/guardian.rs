@@ -2,13 +2,14 @@
 //!
 //! Statics are not dropped when libtest exits, and a killed process runs no code at all. So the first child of a
 //! testbed is a shell that reads the ids of the others from a pipe and waits for the pipe to close, which the kernel
-//! does for us however the test binary ends. It then stops them in reverse order (an API server that outlives its
-//! etcd hangs for a minute), and removes the directory, or all but its logs if a file `keep` is in it.
+//! does however the test binary ends. The shell then stops them in reverse order (an API server that outlives its etcd
+//! hangs for a minute), and removes the directory, or all but its logs if a file `keep` is in it.
 //!
-//! A cluster on one host ([`crate::OneHost`]) is more than processes; its guardian lets a program start and remove it.
+//! A cluster on one host ([`crate::OneHost`]) is more than processes; its guardian runs a program that starts and
+//! removes it.
 //!
-//! It only ends processes whose command line names the testbed's directory: a process id that another process has in
-//! the meantime is left alone.
+//! The guardian only ends processes whose command line names the testbed's directory: a process id that another process
+//! has in the meantime is left alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,7 @@
 //! A whole cluster with real pods: what `hangar up` makes, one for all tests of a binary. Needs root.
 //!
-//! It is started by `hangar`, because that program is also the first process of the machine; a test binary cannot be.
-//! The guardian removes it in the same way, whatever became of the test binary. After a panic the logs are collected
-//! first.
+//! `hangar` starts it, because that program is also the first process of the machine, which a test binary cannot be.
+//! The guardian removes it in the same way, however the test binary ended. After a panic the logs are collected first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,9 +1,9 @@
-//! Loopback ports that stay ours.
+//! Reserves loopback ports.
 //!
-//! Another process may take a free port until a program listens on it, which takes an API server seconds, and
-//! again between a stop and a start. So a socket of ours stays bound to it and does not listen. The kernel then no
-//! longer hands the port out as a free one, but a program can still bind it by number: both sockets allow its reuse,
-//! as Go and Rust do for every listener. A connection while no program listens is refused, as without us.
+//! Another process may take a free port until a program listens on it, which takes an API server seconds, and again
+//! between a stop and a start. So a socket of ours stays bound to it and does not listen. The kernel then no longer
+//! assigns the port as a free one, but a program can still bind it by number: both sockets allow its reuse, as Go and
+//! Rust do for every listener. A connection while no program listens is refused, as without our socket.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

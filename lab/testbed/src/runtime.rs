@@ -1,7 +1,7 @@
 //! The testbed's own runtime, on its own thread.
 //!
-//! A test's runtime ends with the test; what the testbed itself does must not depend on it, and must also work when a
-//! test calls it from inside its runtime.
+//! A test's runtime ends with the test. The testbed's own work must not depend on it, and must also work when a test
+//! calls it from inside its runtime.
 
 use std::future::Future;
 use std::sync::mpsc;

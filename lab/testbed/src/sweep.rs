@@ -1,17 +1,18 @@
-//! The crash sweep: a whole manager is killed after every write it makes, and must end where it would have ended.
+//! The crash sweep: a whole manager is killed after every write it makes, and the next one must reach the same end.
 //!
 //! One run without faults records the identity of every write and the state at its end. Then, for each identity and
-//! each [`Strike`] (the answer of the struck call was delivered, or lost), a fresh world is set up and a manager is
-//! killed right after that call was committed; a second manager over what is left must come to rest in the same state.
+//! each [`Strike`] (the answer of that call was delivered, or lost), a fresh world is set up and a manager is killed
+//! right after that call was committed; a second manager over what is left must come to rest in the same state.
 //!
 //! Invariants
-//! - A kill leaves nothing behind: a manager lives in a runtime of its own that is torn down, so that no task of it
-//!   survives a forgotten token, and its client is dead before that.
+//! - A kill leaves nothing behind: a manager has a runtime of its own that is torn down, so that no task survives
+//!   through a forgotten token, and its client is dead before that.
 //! - A run that compared nothing is a failure: an armed point that is never reached, a scenario without writes, a
 //!   manager that never rests or ends by itself, a run without faults that does not reach its end. Only a write that
-//!   repeats another may be missing, and the report says so: what takes two takes one where more is seen together.
-//! - Which cases a sample contains depends on their names and the seed alone, not on time or on the other cases. A
-//!   time budget only cuts the end of that list off, and the report says how much was left out.
+//!   repeats another may be missing, and the report says so: two writes become one when a manager sees more changes
+//!   together.
+//! - Which cases a sample contains depends on their names and the seed alone, not on time or on the other cases. A time
+//!   budget only cuts the end of that list off, and the report says how much was left out.
 //!
 //! Worlds do not share anything, so their random parts (namespaces) differ; points name them by alias, and a snapshot
 //! must leave them out.

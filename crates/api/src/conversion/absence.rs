@@ -1,4 +1,4 @@
-//! Helpers for values that older versions write as empty and newer ones leave out.
+//! Makes values absent that older versions write as empty and newer versions do not allow.
 
 /// The text, unless it is empty.
 pub(crate) fn text(value: Option<String>) -> Option<String> {

@@ -4,9 +4,9 @@
 //! `nullable` on each optional field, unsigned formats, floats as bounds, no labels, no conversion. [`all`] alone turns
 //! those into what is installed:
 //!
-//! 1. [`merge`] merges the versions of a kind, oldest first, and marks which is stored and which is deprecated; 2.
-//! [`schema`] normalises every schema the same way, so that all fields read the same; 3. [`conversion`] gives kinds
-//! with several versions a webhook whose address the installer fills in.
+//! 1. [`merge`] merges the versions of a kind, oldest first, and marks which is stored and which is deprecated;
+//! 2. [`schema`] normalises every schema the same way, so that all fields read the same;
+//! 3. [`conversion`] gives kinds with several versions a webhook whose address the installer fills in.
 //!
 //! Everything is a pure function of the types: same types, same bytes. [`yaml`] writes the files in `deploy/crds`, and
 //! a test compares them.

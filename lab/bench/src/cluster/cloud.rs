@@ -1,4 +1,4 @@
-//! The embedded cloud by its own API: what a person would do with curl.
+//! Calls the embedded cloud by its own API, as a person would with curl.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,14 +1,14 @@
-//! The floor: a person with finished manifests, who applies and awaits one thing after the other.
+//! The floor: what a person with finished manifests would do, who applies one thing after the other and waits for each.
 //!
 //! 1. Secrets, ConfigMaps, Services, policies and etcd; until etcd is Ready.
 //! 2. The API server; until it answers at its address.
-//! 3. controller-manager and scheduler, which are not awaited.
+//! 3. controller-manager and scheduler, without a wait.
 //! 4. Everything in the tenant: rights, join material, add-ons, flannel, a token.
 //! 5. In the cloud: network, subnet, router, security groups with their rules, a port, a server with the worker's data;
 //!    until its node is Ready.
 //!
-//! Manifests are applied by kubectl, one call of it for each of the steps. Waiting costs nothing: it ends with an event
-//! of a watch.
+//! Manifests are applied by kubectl, with one call for each of the steps. A wait ends with an event of a watch, so it
+//! costs no polling.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Hangar's side: the sample is applied, the owner applies the network add-on as soon as the API server answers, and
-//! nothing else is done.
+//! Hangar's side of the bench: the sample is applied, the owner applies the network add-on as soon as the API server
+//! answers, and nothing else is done.
 
 use std::fs;
 use std::thread;

@@ -1,18 +1,19 @@
 //! `cargo xtask bench cluster`
 //!
-//! From `kubectl apply` of the sample to an API server that answers, and to a Ready worker, beside the floor: the same
-//! objects in the same management cluster and the same server in the same cloud, made by a script from finished
-//! manifests (`floor.rs` says in which order). The floor has no controller, mints no certificate and looks up nothing.
+//! Measures the time from `kubectl apply` of the sample to an API server that answers, and to a Ready worker, and
+//! compares it with the floor: the same objects in the same management cluster and the same server in the same cloud,
+//! made by a script from finished manifests (`floor.rs` says in which order). The floor has no controller, mints no
+//! certificate and looks up nothing.
 //!
-//! `hangar up` makes the environment and a first cluster, which warms what can be warm and is what the floor is recorded
-//! from (`recording.rs`). Then both sides run in turn, and who begins alternates, so that what else the host does meets
+//! `hangar up` makes the environment and a first cluster, which warms the caches, and from which the floor is recorded
+//! (`recording.rs`). Then both sides run in turn, and the order alternates, so that other load of the host affects
 //! both. Making and removing environments and clusters counts on neither side.
 //!
-//! Times are taken where events of watches arrive, not from the objects, which know whole seconds only. Both sides are
-//! watched by the same processes.
+//! Times are taken when events of watches arrive, not from the objects, which have whole seconds only. The same
+//! processes watch both sides.
 //!
-//! The environment goes with the bench, also when that is interrupted or killed: a process of its own waits for the end of
-//! it (`place.rs`).
+//! The environment is removed with the bench, also when that is interrupted or killed: a process of its own waits for
+//! the end of it (`place.rs`).
 
 mod cloud;
 mod floor;

@@ -1,7 +1,8 @@
-//! The environment of the bench, and what removes it whatever happens.
+//! The environment of the bench, and the process that removes it in any case.
 //!
-//! A shell in a process group of its own reads from a pipe without a writer. It ends when the bench does, in
-//! whatever way, and then the shell takes the environment down: an interrupt from the terminal does not reach it.
+//! A shell in a process group of its own reads from a pipe to which nothing is written. The pipe closes when the bench
+//! ends, in whatever way, and then the shell takes the environment down. An interrupt from the terminal does not reach
+//! the shell.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

@@ -1,10 +1,10 @@
-//! What the floor is made from: everything that Hangar made for a cluster, read once and freed of what belongs to one
-//! life of it (owners, identities, states).
+//! Records what the floor is made from: everything that Hangar made for a cluster, read once, without what belongs to
+//! that one cluster's life (owners, ids, states).
 //!
-//! In the management cluster that is what has the cluster's label. In the tenant it is what has a field manager of
-//! Hangar's name, which is also the network add-on that `hangar up` applied. The certificates are those of the first
-//! cluster, so the floor asks for the same address. The worker's data are those of the first worker, and its token is
-//! written without an end.
+//! In the management cluster these are the objects with the cluster's label. In the tenant they are the objects with a
+//! field manager of Hangar's name, which includes the network add-on that `hangar up` applied. The certificates are
+//! those of the first cluster, so the floor asks for the same address. The worker's data are those of the first worker,
+//! and its token is written without an expiry.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The tables.
+//! Prints the tables of results.
 
 use std::collections::BTreeMap;
 

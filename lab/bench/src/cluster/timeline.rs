@@ -1,4 +1,4 @@
-//! What happened when: moments of one run, in seconds since its beginning.
+//! The timeline of one run: what happened, in seconds since its beginning.
 
 use std::fmt;
 use std::time::Instant;

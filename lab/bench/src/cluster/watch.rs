@@ -1,4 +1,4 @@
-//! Watches as processes of kubectl, each event with the moment of its arrival.
+//! Watches with kubectl processes, and notes when each event arrives.
 
 use std::io::BufReader;
 use std::process::{Child, Stdio};

@@ -1,18 +1,18 @@
 //! The floor of `cargo xtask bench up`: the programs of a management cluster as plain processes of a fresh machine.
 //!
 //! Everything is taken from a cluster that `hangar up` made: certificates, the description of the machine, command
-//! lines, settings and the objects that go with them. Then `bare.sh` starts the same programs with the same arguments,
-//! in one machine, each awaited before the next.
+//! lines, settings and objects. Then `bare.sh` starts the same programs with the same arguments, in one machine, each
+//! awaited before the next.
 //!
-//! In it: network and machine, etcd, API server, controller-manager, scheduler, containerd, kubelet until the node is
-//! Ready, the add-ons' objects other than workloads, provisioner, resolver, kube-proxy, CoreDNS, kube-vip, its cloud
-//! provider, `hangar install`, and the manager until it is ready.
+//! It includes: network and machine, etcd, API server, controller-manager, scheduler, containerd, kubelet until the
+//! node is Ready, the add-ons' objects other than workloads, provisioner, resolver, kube-proxy, CoreDNS, kube-vip, its
+//! cloud provider, `hangar install`, and the manager until it is ready.
 //!
-//! Not in it, as no pod is started: images, sandboxes, containers, probes. kube-proxy, `CoreDNS`, kube-vip and the manager
-//! talk to the API server as administrator instead of with an account of their own, and `CoreDNS` listens on another
-//! port, because the resolver has 53 already. Certificates are there before. What has no probe (provisioner, resolver,
-//! kube-vip and its cloud provider) is not awaited, as `up` does not await more than its start; the end looks whether
-//! everything still runs.
+//! It does not include images, sandboxes, containers and probes, because no pod is started. kube-proxy, CoreDNS,
+//! kube-vip and the manager connect to the API server as administrator instead of with an account of their own, and
+//! CoreDNS listens on another port, because the resolver already has 53. Certificates exist before. Programs without a
+//! probe (provisioner, resolver, kube-vip and its cloud provider) are not awaited, as `up` too awaits only their start;
+//! at the end the script checks that everything still runs.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,7 +1,7 @@
-//! Drivers: what stands behind the model.
+//! Drivers: they make the model real.
 //!
-//! A driver is told what should be ([`Topology`]) and says what became of it ([`Event`]). It is level-triggered: told
-//! the same again, it repairs what is missing and removes what is no longer there.
+//! A driver is given what should exist ([`Topology`]) and reports what became of it ([`Event`]). It is level-triggered:
+//! given the same topology again, it repairs what is missing and removes what is no longer wanted.
 
 pub mod namespaces;
 mod recording;

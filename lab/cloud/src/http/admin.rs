@@ -1,4 +1,5 @@
-//! `/hangar/`: what tests and tools need beyond OpenStack. Only with the administrator's token from the configuration.
+//! `/hangar/`: what tests and tools need beyond OpenStack. It requires the administrator's token from the
+//! configuration.
 
 use jiff::SignedDuration;
 use serde_json::json;

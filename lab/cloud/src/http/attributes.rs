@@ -1,4 +1,4 @@
-//! Attributes of a body, taken one by one: an attribute that is left over is refused, as Neutron and Nova do.
+//! Reads the attributes of a body one by one: an unknown attribute is refused, as Neutron and Nova do.
 
 use std::net::IpAddr;
 

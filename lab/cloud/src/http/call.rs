@@ -1,4 +1,4 @@
-//! A call that is being carried out: who, what, and the model to do it on.
+//! A call that is being executed: its caller, its request, and the model it changes.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! From a path to the service that answers it.
+//! Finds the service that answers a path.
 
 use super::call::Call;
 use super::reply::Reply;

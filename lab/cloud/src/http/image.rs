@@ -1,4 +1,4 @@
-//! Glance v2: images that the configuration brought. They can be listed, shown and told apart, not changed.
+//! Glance v2: the images of the configuration. They can be listed, shown and filtered, not changed.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

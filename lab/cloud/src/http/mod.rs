@@ -1,8 +1,8 @@
-//! The HTTP side: connections, faults, who is calling, and which service is meant.
+//! The HTTP side: connections, faults, the caller's token, and the choice of the service.
 //!
-//! One listener for all services, told apart by the first part of the path. A call is carried out on a copy of the
-//! model under the lock and without waiting; the copy becomes the model only if the call went well. Then the state
-//! file is written, and only then the answer leaves.
+//! There is one listener for all services, told apart by the first part of the path. A call is executed on a copy of
+//! the model under the lock and without waiting; the copy becomes the model only if the call succeeded. Then the state
+//! file is written, and only then the answer is sent.
 
 mod admin;
 mod attributes;

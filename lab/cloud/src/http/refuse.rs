@@ -1,4 +1,4 @@
-//! Refusals as each service writes them. They differ, and clients read them.
+//! Writes refusals as each service does. They differ, and clients read them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! An answer, before it is bytes.
+//! An answer, before it is serialised.
 
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! A call as it came in, read to its end.
+//! A request, read to its end.
 
 use http::{HeaderMap, Method};
 use http_body_util::{BodyExt as _, Limited};

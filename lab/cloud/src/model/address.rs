@@ -1,4 +1,4 @@
-//! Counting addresses: both families as numbers, so that pools need no case for each.
+//! Counts addresses of both families as numbers, so that pools need no case for each family.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

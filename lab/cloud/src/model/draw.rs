@@ -1,4 +1,4 @@
-//! The inputs of the model: the time, and fresh ids. Passed in, so that its functions stay functions.
+//! The inputs of the model: the time and fresh ids. They are passed in, so that the model stays pure.
 
 use jiff::Timestamp;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Images. They come from the configuration; what is inside is the driver's matter.
+//! Images. They come from the configuration; the driver knows what is inside.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! The objects of the cloud, and what each call does to them.
 //!
-//! One file per kind of object, with its rules: what may be created, what is refused and with which message, what
-//! must be deleted before it. Nothing here speaks HTTP or waits; time and fresh ids come from [`Draw`]. A refused
+//! There is one file per kind of object, with its rules: what may be created, what is refused and with which message,
+//! what must be deleted first. Nothing here uses HTTP or waits; time and fresh ids come from [`Draw`]. A refused
 //! operation may leave the model half changed: the caller works on a copy and drops it.
 
 mod address;

@@ -1,7 +1,7 @@
-//! Ports: places in a network, with addresses of their own.
+//! Ports: connections to a network, with their addresses.
 //!
-//! Every address in use belongs to a port: those of routers and floating IPs too, as in Neutron. So an address is
-//! taken exactly when a port has it.
+//! Every address in use belongs to a port: those of routers and floating IPs too, as in Neutron. So an address is taken
+//! exactly when a port has it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

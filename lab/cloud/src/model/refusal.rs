@@ -1,7 +1,7 @@
 //! A refusal: what the model answers instead of doing what it was asked.
 //!
-//! One shape for all services. How it is written out differs (Nova names the status, Neutron the exception, Keystone
-//! its title) and is the HTTP layer's matter.
+//! All services share one type. The services write refusals differently (Nova names the status, Neutron the exception,
+//! Keystone its title), which the HTTP layer does.
 
 /// Why a call was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

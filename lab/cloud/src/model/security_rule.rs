@@ -1,4 +1,4 @@
-//! Rules of security groups: each lets something through.
+//! Rules of security groups: each allows some traffic.
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The objects of the configuration: written at each start, over those of the state file.
+//! Writes the objects of the configuration into the model at each start, over those of the state file.
 
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! Servers.
 //!
-//! A server's status is what the driver last said about it; what it should be (`runs`, `is_deleting`) is what the API
-//! was asked for. A server that is being deleted keeps its ports and addresses until the driver says that nothing is
-//! left of it: an address is not given to another machine while the first may still answer.
+//! The status of a server is what the driver last reported about it; what it should be (`runs`, `is_deleting`) is what
+//! API calls asked for. A server that is being deleted keeps its ports and addresses until the driver reports that
+//! nothing is left of it: an address is not given to another server while the first may still answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

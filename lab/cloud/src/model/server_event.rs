@@ -1,4 +1,4 @@
-//! Events of a driver, folded into the model. Each event may come again; only a new one changes anything.
+//! Folds the events of a driver into the model. An event may come again; then it changes nothing.
 
 use std::collections::BTreeSet;
 

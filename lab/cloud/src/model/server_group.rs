@@ -1,4 +1,4 @@
-//! Server groups. There is one host, so policies are kept and told, and placement ignores them.
+//! Server groups. There is one host, so policies are stored and shown, but do not affect placement.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Subnets: ranges of a network, and which addresses of them are given out.
+//! Subnets: address ranges of a network, and which of their addresses are assigned.
 
 use std::net::IpAddr;
 

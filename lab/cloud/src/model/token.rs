@@ -1,4 +1,4 @@
-//! Tokens: how they are had, and for how long they are good.
+//! Tokens: how they are issued, and how long they are valid.
 //!
 //! They are kept in the state file, as real tokens outlive a restart of Keystone. Refusals do not say whether user,
 //! password or project was wrong, as Keystone's do not.

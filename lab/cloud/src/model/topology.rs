@@ -1,7 +1,7 @@
-//! The model seen by a driver: only what carries packets or runs.
+//! Derives the topology from the model: only what carries packets or runs.
 //!
-//! A server that is being deleted is left out, and its ports with it; so is one that a fault rule lets
-//! fail, and one that has not taken its ports yet.
+//! A server that is being deleted is left out, and its ports with it; so is one that a fault rule lets fail, and one
+//! that has not taken its ports yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A cloud on loopback and a client that hides nothing: status, headers, body.
+//! A cloud on loopback, and a client that shows everything: status, headers, body.
 
 use std::net::TcpListener;
 use std::time::Duration;

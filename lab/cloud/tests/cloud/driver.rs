@@ -1,4 +1,4 @@
-//! The driver's side: what it is told, and what becomes of what it says.
+//! Tests of the driver's side: which topology it gets, and what becomes of its events.
 
 use std::future::pending;
 use std::sync::Arc;

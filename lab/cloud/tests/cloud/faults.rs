@@ -1,4 +1,4 @@
-//! Calls that go wrong by rule.
+//! Tests of fault rules.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Keystone: versions, logging in, the catalogue, tokens that end.
+//! Keystone: versions, logging in, the catalogue, tokens that expire.
 
 use serde_json::json;
 

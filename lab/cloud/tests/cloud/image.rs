@@ -1,4 +1,4 @@
-//! Glance: filters, and errors that are pages.
+//! Glance: filters, and errors that are HTML pages.
 
 use serde_json::json;
 

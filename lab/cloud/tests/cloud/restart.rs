@@ -1,4 +1,4 @@
-//! What a restart brings back.
+//! Tests what a cloud still knows after a restart.
 
 use hangar_cloud::Config;
 use hangar_cloud::driver::RecordingDriver;

@@ -1,4 +1,4 @@
-//! The distribution's cloud-init in a machine, with user data as people write it.
+//! The distribution's cloud-init in a machine, with user data as users write it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

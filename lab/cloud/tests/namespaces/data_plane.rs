@@ -1,4 +1,4 @@
-//! Packets: who reaches whom, and as whom.
+//! Tests of packets: who reaches whom, and with which source address.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! The cloud as a process, killed in the middle of its work, and what the next one makes of it.
+//! The cloud as a process that is killed in the middle of its work, and repaired by the next one.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Servers come, stop, go; drivers die and others go on.
+//! Servers are created, stopped and deleted; drivers are killed, and others continue.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What every test starts from: an environment with an external network, a driver, and a look at what is left.
+//! What every test starts from: an environment with an external network, a driver, and a check of what is left.
 
 use std::collections::BTreeMap;
 use std::fs;

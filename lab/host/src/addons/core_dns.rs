@@ -1,5 +1,5 @@
-//! CoreDNS, as tenants have it. Other names go to the environment's own resolver, which knows the wildcard name of the
-//! Gateway and, through the host's resolvers, the world.
+//! CoreDNS, as tenants have it. It sends other names to the environment's own resolver, which knows the wildcard name
+//! of the Gateway and asks the host's resolvers for the rest.
 
 use hangar_plan::hosted_control_plane::addons::CoreDns;
 use hangar_plan::pieces::{plain_container, toleration};

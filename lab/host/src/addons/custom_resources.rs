@@ -1,5 +1,5 @@
-//! The Gateway API's custom resources, read from the pinned set at run time: they are another project's and change
-//! with its version, not with ours.
+//! The Gateway API's custom resources, read from the pinned set at run time, because they change with that project's
+//! version and not with ours.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
 //! The Gateway: one address through which every hosted control plane is reached by its name.
 //!
-//! Traefik reads TLSRoutes of all namespaces and passes connections on by the name the client asks for, without
-//! ending TLS: certificates stay with the control planes. The address is ours to choose, because the resolver has to
-//! know it before anything runs.
+//! Traefik reads TLSRoutes of all namespaces and passes connections on by the name the client asks for, without ending
+//! TLS: certificates stay with the control planes. We choose the address, because the resolver has to know it before
+//! anything runs.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,5 @@
-//! kube-proxy, as tenants have it: it leaves limits of connection tracking alone, and would fail on them inside a machine.
+//! kube-proxy, as tenants have it. It leaves the limits of connection tracking alone, because setting them fails inside
+//! a machine.
 
 use hangar_plan::hosted_control_plane::addons::KubeProxy;
 use hangar_plan::pieces::plain_container;

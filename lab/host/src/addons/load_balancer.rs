@@ -1,5 +1,5 @@
-//! Services of type LoadBalancer: kube-vip answers for their addresses on the private network, and its cloud
-//! provider hands the addresses out. The host and every machine on that network reach them.
+//! Services of type LoadBalancer: kube-vip answers for their addresses on the private network, and its cloud provider
+//! assigns the addresses. The host and every machine on that network reach them.
 
 use hangar_plan::hosted_control_plane::addons::config_map;
 use hangar_plan::pieces::{daemon_set, deployment, field_variable, pairs, restricted, rule, texts};

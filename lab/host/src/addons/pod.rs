@@ -1,4 +1,4 @@
-//! Pieces that every add-on's pod and every account has, beyond those that tenants' add-ons have too.
+//! Parts that every add-on's pod and every account has, beyond those that tenants' add-ons have too.
 
 use std::collections::BTreeMap;
 

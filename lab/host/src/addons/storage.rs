@@ -1,8 +1,8 @@
 //! The storage classes of our own [`crate::provisioner`], and the rights it has.
 //!
 //! The default class binds at once. With one node there is nothing to wait for, and a class that waits for the first
-//! pod costs that pod a second: the scheduler looks at its volumes once per second while they are being made. That
-//! class is there too, for manifests that need to see its behaviour.
+//! pod costs that pod a second, because the scheduler checks its volumes once per second while they are being made.
+//! There is also a class that waits, for manifests that need that behaviour.
 
 use hangar_plan::hosted_control_plane::addons::{cluster_role, cluster_role_binding, subject_user};
 use hangar_plan::pieces::{pairs, rule};

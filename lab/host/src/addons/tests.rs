@@ -1,4 +1,4 @@
-//! Goldens, and what must hold for any options.
+//! Goldens, and checks for any options.
 
 use super::*;
 

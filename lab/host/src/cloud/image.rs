@@ -1,8 +1,8 @@
 //! The content of a worker's machine: Kubernetes' programs of one version, containerd and cloud-init from unpacked
 //! packages, the shared container images.
 //!
-//! A machine of this image is like one from an image builder: containerd runs, kubelet starts once kubeadm has
-//! configured it, and nothing of a cluster is in it.
+//! Such a machine is like one from an image builder: containerd runs, kubelet starts once kubeadm has configured it,
+//! and it contains nothing of a cluster.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! The embedded cloud of an environment: `hangar_cloud` as a process of the host, with machines of this environment
-//! as its servers and the private network as its external network.
+//! The embedded cloud of an environment: `hangar_cloud` as a process of the host, with machines of this environment as
+//! its servers and the private network as its external network.
 //!
-//! `OneHost::ensure_cloud` writes its configuration and starts it, or leaves a good one alone; `OneHost::stop_cloud`
-//! ends the process, after which the environment's machines and namespaces go as any others; `OneHost::cloud_report`
-//! looks. What servers are made of is decided in `image`, what the cloud offers in `config`; both are plain data in
-//! one file.
+//! `OneHost::ensure_cloud` writes its configuration and starts it, unless it already runs as it should;
+//! `OneHost::stop_cloud` ends the process, after which the environment's machines and namespaces are removed like any
+//! others; `OneHost::cloud_report` reports its state. `image` decides what servers consist of, `config` what the cloud
+//! offers; both are plain data in one file.
 //!
 //! ```text
 //! <state>/<name>/cloud/config.json    what it is started with; holds passwords

@@ -1,4 +1,5 @@
-//! The cloud's process: detached, found again by its record, proven to be ours before it is signalled.
+//! The cloud's process: it runs detached, is found again by its record, and is signalled only if it is proven to be
+//! ours.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;

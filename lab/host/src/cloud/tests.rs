@@ -1,4 +1,4 @@
-//! The configuration as data.
+//! Tests of the cloud's configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

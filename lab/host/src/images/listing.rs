@@ -1,8 +1,8 @@
-//! The images of containerd in a machine.
+//! Lists the images of containerd in a machine, and finds pods that run a replaced image.
 //!
-//! A reference, which manifests use, may come to stand for another image; the id that a pod reports, the digest of the
-//! image's configuration, never does. A pod runs a replaced image when its id is not the one that its reference leads to.
-//! What is not known is not called replaced.
+//! A reference, which manifests use, may be moved to another image. The id that a pod reports, the digest of the
+//! image's configuration, never changes. So a pod runs a replaced image if its id is not the one that its reference
+//! leads to. An image whose id is not known does not count as replaced.
 
 use std::collections::BTreeMap;
 

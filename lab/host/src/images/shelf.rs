@@ -1,4 +1,4 @@
-//! The directory that stores lie in: who may change it, and what is removed from it.
+//! The directory of image stores: who may change it, and what is removed from it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

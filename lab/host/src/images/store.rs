@@ -1,19 +1,19 @@
 //! Images that machines share.
 //!
-//! A *store* is containerd's directory after it has imported a list of images, made once in a throw-away machine and
-//! kept in the cache under the list's fingerprint. A machine gets a copy of hard links: what containerd never changes
-//! (blobs, unpacked files) is shared by all, its databases are copied. So a further machine costs milliseconds and
-//! megabytes, and deleting images in one leaves the others alone.
+//! A *store* is containerd's directory after it has imported a list of images, made once in a temporary machine and
+//! kept in the cache under the list's fingerprint. A machine gets a copy: files that containerd never changes (blobs,
+//! unpacked files) are hard links, its databases are copied. So a further machine costs milliseconds and megabytes, and
+//! deleting images in one leaves the others alone.
 //!
 //! There are two kinds. A base store has upstream's images alone; it takes long to make and rarely changes. Another
-//! store starts as a copy of a base and has further images, such as one of our own program: it is made in a few
-//! seconds whenever the program changes.
+//! store starts as a copy of a base and has further images, such as one of our own program: it is made in a few seconds
+//! whenever the program changes.
 //!
 //! ```text
 //! <cache>/images/<fingerprint>/content/           containerd's directory
 //!                              complete           written last
 //!                <fingerprint>-<own fingerprint>/ the same with own images
-//!                .building-<name>/                state directory of the throw-away machine
+//!                .building-<name>/                state directory of the temporary machine
 //! ```
 
 use std::fs::{self, File};

@@ -1,9 +1,9 @@
 //! Certificates, keys and kubeconfigs of the management cluster, in a directory of the host that the machine sees as
 //! /etc/kubernetes.
 //!
-//! Everything is kept until it is due for renewal or no longer what is wanted; then it is minted again. A crash between
+//! Each is kept until it is due for renewal or no longer as wanted; then it is minted again. A crash between
 //! certificate and key leaves a pair that does not match, which counts as missing. Authorities are never replaced.
-//! Who has to start again to use what is new is decided in [`super::startup`].
+//! [`super::startup`] decides which programs have to start again to use the new files.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,7 +1,7 @@
 //! The configuration files of kubelet and of the container runtime's network.
 //!
 //! Values that differ from the defaults have a reason: the host's disk may look full to thresholds in percent, images
-//! cannot be pulled again, and static pods shall start now rather than in twenty seconds.
+//! cannot be pulled again, and static pods should start at once rather than after twenty seconds.
 
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The management machine: what is laid over the host's /usr, what is bound into it, what its supervisor runs.
 //!
 //! What must outlive the machine (etcd's data, volumes, certificates) is bound from the environment's directory, so a
-//! machine whose description changed can be made anew without losing anything. For the same reason nothing here
-//! depends on what changes by itself, such as the host's resolvers.
+//! machine whose description changed can be made anew without losing anything. For the same reason the description does
+//! not depend on anything that changes by itself, such as the host's resolvers.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

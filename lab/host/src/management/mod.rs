@@ -1,5 +1,6 @@
-//! The management cluster's one node: what its machine is, what its control plane runs with, what its kubelet reads.
-//! All of it is pure, except [`credentials`], which mints what is missing, and that [`machine`] links programs.
+//! The management cluster's one node: its machine, its control plane and the configuration of its kubelet.
+//!
+//! All of it is pure, except that [`credentials`] mints what is missing and [`machine`] links programs.
 
 pub mod control_plane;
 pub mod credentials;

@@ -1,18 +1,18 @@
-//! What programs read only when they start, and so which programs have to start again when a certificate was renewed, a
-//! setting changed or an image was replaced.
+//! Decides which programs have to start again when a certificate was renewed, a setting changed or an image was
+//! replaced: those that read it only when they start.
 //!
-//! Everybody has a *seal*: a hash of what it would read now. A static pod carries its seal as an annotation, so that a
-//! manifest with another seal is another pod to kubelet; the seals of services are recorded beside the machine. Equal
-//! seals: nothing is touched. Seals are compared with what is on disk and never remembered in a process, so an `up`
-//! that was killed between renewing and starting again is finished by the next.
+//! Each program has a *seal*: a hash of what it would read now. A static pod carries its seal as an annotation, so that
+//! a manifest with another seal is another pod to kubelet; the seals of services are recorded beside the machine. If
+//! the seals are equal, nothing is touched. Seals are compared with what is on disk and never remembered in a process,
+//! so the next `up` finishes one that was killed between renewing and starting again.
 //!
-//! Who reads what, and when:
-//! * **etcd** reads its certificates again for every connection; only its authority counts.
-//! * **kube-apiserver** would notice most of its files. All of them count nevertheless: it has a certificate for calls to
-//!   itself, which it makes when it starts and never again, and which ends after about a year like the others.
-//! * **kube-controller-manager, kube-scheduler, kubelet** and our own provisioner read kubeconfigs, with the certificate
-//!   inside, once.
-//! * kube-proxy, CoreDNS, kube-vip and the manager have tokens of their accounts, which kubelet renews.
+//! What each program reads, and when:
+//! - **etcd** reads its certificates again for every connection; only its authority counts.
+//! - **kube-apiserver** would notice most of its files. All of them count nevertheless: it has a certificate for calls
+//!   to itself, which it makes when it starts and never again, and which ends after about a year like the others.
+//! - **kube-controller-manager, kube-scheduler, kubelet** and our own provisioner read kubeconfigs, with the
+//!   certificate inside, once.
+//! - kube-proxy, CoreDNS, kube-vip and the manager have tokens of their accounts, which kubelet renews.
 
 use std::collections::BTreeMap;
 

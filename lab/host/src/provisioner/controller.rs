@@ -1,6 +1,6 @@
-//! The loop: claims and volumes in, directories and volumes out.
+//! The loop of the provisioner: it watches claims and volumes, and makes directories and volumes.
 //!
-//! One controller for both: a key with a namespace is a claim's, one without is a volume's.
+//! There is one controller for both: a key with a namespace is a claim's, one without is a volume's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,19 +1,20 @@
 //! Makes directories for volume claims, in milliseconds: no helper pod, no image, no polling.
 //!
-//! It runs in the management machine, beside kubelet, and serves the storage classes that name [`PROVISIONER`]. A
-//! claim gets a directory and a volume of type `local` that is bound to it; when the claim is gone and the class says
-//! Delete, the directory goes first and the volume's record after it. `local` rather than `hostPath`: kubelet then
+//! It runs in the management machine, beside kubelet, and serves the storage classes that name [`PROVISIONER`]. A claim
+//! gets a directory and a volume of type `local` that is bound to it; when the claim is gone and the class says Delete,
+//! the directory is removed first and then the volume. The type is `local` and not `hostPath` because kubelet then
 //! honours `fsGroup`, so that programs without root can write.
 //!
-//! It can be killed at any moment, and nothing is doubled or left behind:
-//! * Directory and volume are named after the claim's uid. Doing it again finds what was done.
-//! * The directory is made before the volume, so a pod never waits for one. If the claim disappears between the two,
+//! It can be killed at any moment, and nothing is made twice or left behind:
+//! - Directory and volume are named after the claim's uid. Doing it again finds what was done.
+//! - The directory is made before the volume, so a pod never waits for one. If the claim disappears between the two,
 //!   the directory has no volume and is **empty**, since no pod can have used it: such directories are removed at the
 //!   next start and whenever a claim is deleted. A directory with content is removed only with its volume.
-//! * The volume carries a finalizer of ours: also one that is deleted by hand goes only after its directory.
-//! * A missing directory of an existing volume is never made again: an empty one in its place would look like a
-//!   healthy volume whose data is gone.
-//! * What is removed is `<directory>/<name>`, never a path that an object names.
+//! - The volume carries a finalizer of ours, so that a volume that is deleted by hand is also removed after its
+//!   directory.
+//! - A missing directory of an existing volume is never made again: an empty one in its place would look like a healthy
+//!   volume whose data is gone.
+//! - What is removed is `<directory>/<name>`, never a path that an object names.
 //!
 //! Decisions are pure (`claim`, `volume`); the loop is the controller runtime's.
 

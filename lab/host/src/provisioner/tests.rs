@@ -1,4 +1,4 @@
-//! Decisions as tables, and the directories. The whole on a real API server is in `tests/host/provisioner.rs`.
+//! Tests of decisions as tables, and of the directories. `tests/host/provisioner.rs` tests it on a real API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -1,10 +1,9 @@
 //! The environment's resolver: it knows the wildcard name of the Gateway and asks the private network's gateway for the
 //! rest, where the machine crate's relay forwards queries to the host's resolver.
 //!
-//! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, because
-//! everything that needs it can reach that address: the machine itself and its pods, other machines, the host. The
-//! host's own resolver stays as it is. This module only decides what to run and with which settings; all of it is
-//! pure.
+//! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, which
+//! everything that needs it can reach: the machine itself and its pods, other machines, the host. The host's own
+//! resolver is not changed. This module only decides what to run and with which settings; all of it is pure.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The settings as text; that CoreDNS answers as meant is shown in `tests/host/resolver.rs`.
+//! Tests of the settings as text; `tests/host/resolver.rs` tests CoreDNS with them.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! flannel in the tenant: pods of one worker reach pods of another.
+//! flannel in the tenant: it connects the pods of one worker with those of another.
 //!
-//! Upstream's manifest with two differences. Its CNI plugin is not used: the standard `bridge` and `host-local` plugins
-//! get the node's range from the file that flanneld writes, through a second container that renders their
-//! configuration. And it is told the API server's outside address, because it comes before kube-proxy and DNS.
+//! It is upstream's manifest with two differences. Its CNI plugin is not used: the standard `bridge` and `host-local`
+//! plugins get the node's range from the file that flanneld writes, through a second container that renders their
+//! configuration. And it is told the API server's outside address, because it starts before kube-proxy and DNS.
 
 use hangar_parts::images::Upstream;
 use serde_json::{Value, json};

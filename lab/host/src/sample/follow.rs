@@ -1,6 +1,6 @@
-//! From applied manifests to a Ready worker: what `up` does after the manager runs.
+//! Waits from the applied manifests to a Ready worker: what `up` does after the manager runs.
 //!
-//! After a restart of the host the objects still say what was true before it. So the API server is asked itself, and a
+//! After a restart of the host the objects still show the state before it. So the API server itself is called, and a
 //! Node counts only if its kubelet has reported since its machine was started.
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The first tenant: a Cluster as its owner would write it, its network add-on, and the wait until its worker is Ready.
 //!
-//! The manifests are plain Cluster API; nothing in them is special to one host but the addresses of the cloud. The CNI
-//! is the cluster owner's business, so `up` applies it, as an owner would, and no controller does.
+//! The manifests are plain Cluster API; only the addresses of the cloud in them are special to one host. The cluster
+//! owner is responsible for the CNI, so `up` applies it, as an owner would, and no controller does.
 
 mod flannel;
 mod follow;

@@ -1,4 +1,4 @@
-//! The phases before a machine: programs, packages, images, a network.
+//! The phases before there is a machine: programs, packages, images, a network.
 
 use std::fs::File;
 use std::path::Path;

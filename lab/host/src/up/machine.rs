@@ -1,4 +1,5 @@
-//! The management machine: certificates first, then the machine with its images, then kubelet and what it starts.
+//! The phases of the management machine: certificates first, then the machine with its images, then kubelet and what it
+//! starts.
 
 use std::collections::BTreeMap;
 use std::fs;

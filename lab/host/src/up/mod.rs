@@ -1,15 +1,15 @@
-//! `up`: step by step from nothing, or from whatever a killed run or a reboot left, to a cluster whose pods all run.
+//! `up`: makes a cluster whose pods all run, phase by phase, from nothing or from what a killed run or a reboot left.
 //!
 //! Every phase checks first and does only what is missing. What cannot be seen, such as what a service read when it
-//! started, is recorded beside the machine, after it was done: a killed run leaves a record that is too old, never one
-//! too new.
+//! started, is recorded beside the machine after it was done: so a killed run leaves a record that is too old, never
+//! one that is too new.
 //!
 //! Phases run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
-//! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which keeps
-//! the API server busy at first, even before that is ready for others, and needs a Ready node only in the end.
+//! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which at
+//! first keeps the API server busy, even before it is ready for others, and needs a Ready node only at the end.
 //!
-//! A further phase is a variant of `Phase` with a name, a function here that returns `Done`, and
-//! a line in the chain it belongs to, behind what it needs.
+//! A further phase is a variant of `Phase` with a name, a function here that returns `Done`, and a line in the chain it
+//! belongs to, after the phases it needs.
 
 mod ground;
 mod machine;

@@ -1,5 +1,5 @@
-//! Checks of the host: everything that would be refused later is refused here, before the first file is
-//! written, with one reason.
+//! Checks of the host: everything that would be refused later is refused here, before the first file is written, with
+//! one reason.
 
 use hangar_machine::net::FabricSpec;
 use hangar_machine::{Error as MachineError, Name};

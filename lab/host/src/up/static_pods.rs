@@ -1,9 +1,10 @@
-//! The control plane's static pods: kubelet runs what lies in a directory, so a pod is started by writing its manifest,
-//! and started again by one that differs.
+//! The control plane's static pods: kubelet runs the manifests in a directory, so a pod is started by writing its
+//! manifest, and started again by writing a different one.
 //!
-//! What has to start again is ended here, while kubelet does not run. Kubelet would do it by itself, but later, and the
-//! phases after would talk to an API server that is about to go; and one that has not reached the API server since it
-//! started, because certificates have ended, would not do it at all. What is left is what a restart of the machine leaves.
+//! Pods that have to start again are ended here, while kubelet does not run. Kubelet would end them itself, but later,
+//! and the following phases would connect to an API server that is about to end. And a kubelet that has not reached the
+//! API server since it started, because certificates have expired, would not end them at all. What is left afterwards
+//! is the same as after a restart of the machine.
 
 use std::fs;
 use std::io;

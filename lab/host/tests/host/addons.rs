@@ -1,4 +1,4 @@
-//! The add-ons' objects on a real API server: it knows every field, and accepts every one twice.
+//! The add-ons' objects on a real API server: it knows every field, and accepts every object twice.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;

@@ -1,4 +1,4 @@
-//! An API server with a controller-manager and a scheduler, the add-ons' objects on it, and waiting.
+//! An API server with a controller-manager and a scheduler, with the add-ons' objects, and functions that wait.
 
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;

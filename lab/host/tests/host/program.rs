@@ -1,6 +1,6 @@
 //! The program behind the tests of this crate: process 1 of a machine, and the processes that `up` starts.
 //!
-//! `hangar` has the same subcommands; this one has no controllers in it and is built with the tests.
+//! `hangar` has the same subcommands; this program has no controllers and is built with the tests.
 
 #![allow(clippy::print_stderr, reason = "what it prints is in the logs that a failed test shows")]
 

@@ -1,4 +1,4 @@
-//! The pinned CoreDNS with our settings, asked over the wire.
+//! The pinned CoreDNS with our settings, queried over the network.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;

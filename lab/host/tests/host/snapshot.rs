@@ -1,5 +1,5 @@
-//! The host as an environment could change it. Other environments may come and go meanwhile, so only what carries this
-//! one's name is looked at, and what must never change at all.
+//! A snapshot of what an environment could change on the host. Other environments may come and go meanwhile, so it
+//! contains only what carries this one's name, and what must never change at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

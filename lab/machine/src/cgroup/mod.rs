@@ -1,16 +1,17 @@
 //! The control groups of a machine: one group of the same name in every hierarchy of the host.
 //!
-//! * v1: one hierarchy per controller (or per few); the machine's processes live in the group itself.
-//! * v2: a group with children must hold no processes, so the machine's first process and everything run by hand
-//!   live in the leaf `supervisor`, and kubelet makes its groups beside it.
-//! * Hybrid hosts have both; the v2 side then only tracks processes.
+//! - v1: one hierarchy per controller (or per few); the machine's processes are in the group itself.
+//! - v2: a group with children must contain no processes, so the machine's first process and everything run by hand are
+//!   in the leaf `supervisor`, and kubelet makes its groups beside it.
+//! - Hybrid hosts have both; the v2 side then only tracks processes.
 //!
-//! On v2 a controller reaches a group only if every group above enables it for those below. So the host's root group gets
-//! those that kubelet needs and that it lacks. They stay when the last machine is gone: others may use them by then.
+//! On v2 a controller reaches a group only if every group above enables it for those below. So the controllers that
+//! kubelet needs are enabled in the host's root group where they are not. They stay enabled when the last machine is
+//! gone, because others may use them by then.
 //!
-//! Membership is also how a machine's processes are found when nothing else is known: the launcher enters the
-//! group before it makes anything. Groups are made anew at each start, because a v2 group that already has
-//! children with controllers cannot be entered.
+//! Membership is also how a machine's processes are found when nothing else is known: the launcher enters the group
+//! before it makes anything. Groups are made anew at each start, because a v2 group that already has children with
+//! controllers cannot be entered.
 
 mod hierarchy;
 

@@ -1,4 +1,4 @@
-//! The v2 layout on a real cgroup2 mount, as far as a host can show it whose controllers are on v1.
+//! Tests of the v2 layout on a real cgroup2 mount, as far as a host with its controllers on v1 can show it.
 
 use std::{
     io::{BufRead, BufReader},

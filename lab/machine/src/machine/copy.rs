@@ -1,7 +1,7 @@
-//! Files into a running machine.
+//! Copies files into a running machine.
 //!
-//! Paths are resolved by the kernel with the machine's root as their root, so that no link inside can lead a copy
-//! to the host's files.
+//! Paths are resolved by the kernel with the machine's root as their root, so that no link inside can lead a copy to
+//! the host's files.
 
 use std::{
     ffi::OsStr,

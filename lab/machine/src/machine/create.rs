@@ -1,4 +1,4 @@
-//! Making and starting a machine.
+//! Makes and starts a machine.
 
 use std::{
     fs::{self, OpenOptions},

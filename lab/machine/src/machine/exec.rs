@@ -1,4 +1,4 @@
-//! Running commands inside.
+//! Runs commands inside a machine.
 
 use std::{
     ffi::OsStr,

@@ -1,9 +1,9 @@
 //! Machines: create, list, stop, start, delete, and what can be done with a running one.
 //!
-//! Every change happens under the machine's lock; looking needs none. The order within a change is chosen so that
-//! a process killed at any moment leaves something that [`Machine::delete`] and [`Environment::create_machine`]
-//! can finish: the record first, kernel objects with names that follow from the machine's, then processes, which
-//! are in the machine's control groups before they do anything.
+//! Every change happens under the machine's lock; reading needs none. The order within a change is chosen so that a
+//! process killed at any moment leaves something that [`Machine::delete`] and [`Environment::create_machine`] can
+//! finish: the record first, kernel objects with names that follow from the machine's, then processes, which are in the
+//! machine's control groups before they do anything.
 
 mod copy;
 mod create;

@@ -1,4 +1,4 @@
-//! Ending and removing a machine, whatever state it is in.
+//! Ends and removes a machine, whatever state it is in.
 
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 

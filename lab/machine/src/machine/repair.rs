@@ -1,4 +1,4 @@
-//! Repairs of an existing machine: the content of its data directories, and lost links.
+//! Repairs an existing machine: the content of its data directories, and lost links.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Making neighbours forget an earlier owner of an address.
+//! Makes neighbours forget the earlier owner of an address.
 
 use std::net::{Ipv4Addr, UdpSocket};
 

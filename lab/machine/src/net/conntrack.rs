@@ -1,7 +1,7 @@
-//! Connections that a namespace remembers, by the `conntrack` program.
+//! Removes connections that a namespace remembers, with the `conntrack` program.
 //!
-//! Rules decide about new connections only. Who takes a permission or a translation away must also make the kernel
-//! forget the connections that live from it.
+//! Rules decide about new connections only. If a permission or a translation is removed, the kernel must also forget
+//! the connections that depend on it.
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf, process::Command};
 

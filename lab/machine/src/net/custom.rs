@@ -1,7 +1,7 @@
-//! Network namespaces whose meaning is the caller's: a cloud's networks and routers.
+//! Network namespaces that a caller uses for its own purpose: a cloud's networks and routers.
 //!
-//! They lie beside those of machines and private networks and go with the environment ([`Environment::delete_all`]), so
-//! callers need not record them.
+//! They are kept beside those of machines and private networks and are removed with the environment
+//! ([`Environment::delete_all`]), so callers need not record them.
 
 use std::{fs, io};
 

@@ -1,9 +1,9 @@
 //! The private network of an environment: a namespace with a bridge, and one link to the host.
 //!
-//! The bridge holds the gateway address. The host is one more station on it: its end of the link carries an
-//! address of the range and nothing else of the host changes (no forwarding, no filter rules, no settings). So a
-//! range that the host already uses would be cut off from it, which is why overlaps are refused. The way out, where
-//! the host has one, is in [`super::outside`].
+//! The bridge has the gateway address. The host is one more station on it: its end of the link carries an address of
+//! the range, and nothing else of the host changes (no forwarding, no filter rules, no settings). The host would no
+//! longer reach a range that it already uses elsewhere, so overlaps are refused. [`super::outside`] provides the way
+//! out, if the host has one.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},

@@ -1,8 +1,8 @@
-//! Names of the outside, for a private network that has a way out.
+//! Resolves outside names for a private network that has a way out.
 //!
-//! UDP does not leave a private network, and a host's resolver often listens on a loopback address or speaks UDP alone.
+//! UDP does not leave a private network, and a host's resolver often listens on a loopback address or uses UDP alone.
 //! So the relay, which is a process of the host, answers DNS queries on the network's gateway by asking the host's
-//! resolver. It parses no query and caches no answer: caching and own names are the business of a resolver inside.
+//! resolver. It parses no query and caches no answer: caching and own names are left to a resolver inside.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! A synchronous conversation with the kernel about links, addresses and routes.
+//! Synchronous netlink requests about links, addresses and routes.
 
 use std::io;
 

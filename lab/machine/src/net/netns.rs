@@ -1,8 +1,8 @@
 //! Named network namespaces.
 //!
-//! A namespace lives as long as a file has it mounted. The files are ours alone (not `/run/netns`: there iproute2
-//! mounts the directory over itself, which would leave a second, hidden holder behind). After a reboot a file may
-//! still be there with nothing mounted on it; that counts as absent.
+//! A namespace lives as long as it is mounted on a file. The files are ours alone (not in `/run/netns`: there iproute2
+//! mounts the directory over itself, which would leave a second, hidden mount behind). After a reboot a file may still
+//! be there with nothing mounted on it; that counts as absent.
 
 use std::{
     fs::{self, File, OpenOptions},

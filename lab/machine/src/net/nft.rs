@@ -1,4 +1,4 @@
-//! Filter and translation rules inside a network namespace, by the `nft` program.
+//! Applies filter and translation rules inside a network namespace, with the `nft` program.
 
 use std::{
     ffi::OsString,

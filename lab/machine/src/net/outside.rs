@@ -1,12 +1,12 @@
-//! The way out of a private network, where the host has one.
+//! The way out of a private network, if the host has one.
 //!
-//! Translation in the kernel would need forwarding and rules in the host's own namespace, which is not ours to
-//! change. Instead a rule inside the network's namespace hands every TCP connection that leaves the range to a relay,
-//! a process of the host that listens inside the namespace and connects from outside it, as any program of the host
-//! would. UDP and ICMP stay inside; names can be asked on the gateway ([`super::names`]).
+//! Translation in the kernel would need forwarding and rules in the host's own namespace, which is not ours to change.
+//! Instead a rule inside the network's namespace hands every TCP connection that leaves the range to a relay, a process
+//! of the host that listens inside the namespace and connects from outside it, as any program of the host would. UDP
+//! and ICMP stay inside; names are resolved on the gateway ([`super::names`]).
 //!
-//! The relay belongs to one network: it records itself before it lets go of the network's lock, and ends when its
-//! record is gone or names another.
+//! The relay belongs to one network: it records itself before it releases the network's lock, and ends when its record
+//! is gone or names another.
 
 use std::{
     fs::{File, OpenOptions},

@@ -1,4 +1,4 @@
-//! Whether an address range is free on this host.
+//! Checks whether an address range is free on this host.
 
 use ipnet::Ipv4Net;
 

@@ -1,4 +1,4 @@
-//! Work for others on threads of its own, never more than so many at a time.
+//! Runs work on threads of its own, with a limit on their number.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,4 +1,4 @@
-//! Host directories and files that are attached inside.
+//! Host directories and files that are mounted inside a machine.
 
 use std::{
     fs,

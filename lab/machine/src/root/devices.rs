@@ -1,4 +1,4 @@
-//! A private /dev: only nodes that belong to no hardware, so that nothing inside finds a disk of the host.
+//! A private /dev: only nodes that belong to no hardware, so that a machine cannot use a disk of the host.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

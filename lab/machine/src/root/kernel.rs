@@ -1,4 +1,4 @@
-//! /proc, /sys, the control groups, /run and /tmp.
+//! Mounts /proc, /sys, the control groups, /run and /tmp.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

@@ -1,9 +1,9 @@
 //! /usr, /etc and /var: overlays with the host's directory at the bottom.
 //!
-//! Between the extra layers and the host's directory lies a mask: a tree of empty directories marked opaque, which
-//! hide the host's of the same path. Below the machine's own layer they are ordinary writable directories, kept
-//! over restarts. The masks lie on a tmpfs that only the machine sees: overlayfs refuses a lower directory inside
-//! another, and the state directory usually is inside /var.
+//! Between the extra layers and the host's directory lies a mask: a tree of empty directories marked opaque, which hide
+//! the host's directories of the same path. In the machine they are ordinary writable directories, kept over restarts.
+//! The masks are on a tmpfs that only the machine sees: overlayfs refuses a lower directory inside another, and the
+//! state directory usually is inside /var.
 
 use std::{
     collections::BTreeSet,

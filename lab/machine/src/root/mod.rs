@@ -8,9 +8,9 @@
 //! /proc /sys          of the machine's own process, network and control group namespaces
 //! ```
 //!
-//! Nothing is mounted in the host's mount namespace, so nothing has to be unmounted there: when the last process
-//! of the machine is gone, so are its mounts. After `pivot_root` symbolic links resolve inside the machine; what
-//! is needed from the host is therefore opened before and attached after.
+//! Nothing is mounted in the host's mount namespace, so nothing has to be unmounted there: when the last process of the
+//! machine is gone, so are its mounts. After `pivot_root` symbolic links resolve inside the machine; therefore what is
+//! needed from the host is opened before and mounted after.
 
 mod binds;
 mod devices;

@@ -4,7 +4,7 @@
 //! thread of its own, so that none waits for another.
 //!
 //! The host reaches the socket through the first process's root directory in /proc, which needs no bind and no long
-//! path. Signals would not do: process 1 ignores those it has no handler for.
+//! path. Signals would not work: process 1 ignores those it has no handler for.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

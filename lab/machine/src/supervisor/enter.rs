@@ -1,7 +1,7 @@
-//! One command inside a running machine.
+//! Runs one command inside a running machine.
 //!
-//! The process that enters stays outside the machine's process namespace (only its children can be inside), waits
-//! for the command and ends with its code. Should it be killed, the kernel kills the command.
+//! The process that enters stays outside the machine's process namespace (only its children can be inside), waits for
+//! the command and ends with its code. If it is killed, the kernel kills the command.
 
 use std::{
     ffi::OsString,

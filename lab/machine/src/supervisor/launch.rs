@@ -1,4 +1,4 @@
-//! From a process of the host to the first process of a machine.
+//! Turns a process of the host into the first process of a machine.
 
 use std::{
     os::{fd::AsFd, unix::process::CommandExt},

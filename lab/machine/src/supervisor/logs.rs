@@ -1,19 +1,19 @@
-//! The output of services, on its way into their logs.
+//! Writes the output of services to their logs.
 //!
-//! A service's output is a pipe that process 1 reads, with one thread for each log, and writes to a file that it can
-//! thus put aside when it is full (see [`crate::log_file`]), between two lines, without the service's knowledge. The
-//! alternatives lose lines: copying and truncating a file that others append to loses what is written between the two,
-//! and a file that is renamed keeps its writers.
+//! A service's output is a pipe that process 1 reads, with one thread for each log. Process 1 writes the file, so it
+//! can rotate a full one (see [`crate::log_file`]) between two lines, without the service's knowledge. The alternatives
+//! lose lines: copying and truncating a file that others append to loses what is written between the two, and writers
+//! of a renamed file go on writing into it.
 //!
-//! * A pipe whose reader is gone ends its writers (SIGPIPE), and a full one without a reader blocks them. Neither can
-//!   happen: process 1 holds both ends as long as it lives, and when it dies the kernel ends the whole machine. A file that
-//!   cannot be written (full disk) is read on all the same.
-//! * A log has one pipe as long as the machine runs. So what outlives a service that ends (containerd's shims) keeps
-//!   writing into the same log, beside the service's next life.
-//! * What a service wrote before it ended is in its file before its end is reported, see [`Logs::flush`]. Only when
-//!   process 1 itself is killed is what the pipe held (64 KiB at most) lost.
-//! * It costs one more copy of each line in memory and a wake-up of process 1: microseconds per line, for some ten lines a
-//!   second that kubelet and containerd write.
+//! - A pipe whose reader is gone ends its writers (SIGPIPE), and a full one without a reader blocks them. Neither can
+//!   happen: process 1 holds both ends as long as it lives, and when it dies the kernel ends the whole machine. If a
+//!   file cannot be written (full disk), the pipe is still read.
+//! - A log has one pipe as long as the machine runs. So processes that outlive a service (containerd's shims) keep
+//!   writing into the same log, beside the service's next start.
+//! - What a service wrote before it ended is in its file before its end is reported, see [`Logs::flush`]. Only if
+//!   process 1 itself is killed, the content of the pipe (64 KiB at most) is lost.
+//! - It costs one more copy of each line in memory and a wake-up of process 1: microseconds per line, for some ten
+//!   lines a second that kubelet and containerd write.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

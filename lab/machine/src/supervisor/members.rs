@@ -1,13 +1,13 @@
-//! The processes of a service: itself and whatever it started, also what went to the background or into a session of its
+//! Finds the processes of a service: its own and whatever it started, also in the background or in a session of its
 //! own.
 //!
-//! They are known by a control group of the service's own, which its process enters before it becomes the service and
-//! which children inherit, as with systemd. It tells processes apart and limits nothing:
-//! * v1: in the `freezer` hierarchy, else in `pids`. Those that kubelet and cAdvisor account by (`cpu`, `memory`,
+//! They are known by a control group of the service, which its process enters before it becomes the service and which
+//! children inherit, as with systemd. The group tells processes apart and limits nothing:
+//! - v1: in the `freezer` hierarchy, else in `pids`. Those that kubelet and cAdvisor account by (`cpu`, `memory`,
 //!   `name=systemd`) stay as they are. Containers leave it: runc puts them into groups of their own in every hierarchy.
-//! * v2: below the leaf in which the machine's own processes live, which hands down no controllers.
+//! - v2: below the leaf that contains the machine's own processes, which enables no controllers for it.
 //!
-//! Where no such group can be made, the service's process group stands for it: what leaves that is not found.
+//! If no such group can be made, the service's process group is used instead: processes that leave it are not found.
 
 use std::{
     collections::BTreeSet,

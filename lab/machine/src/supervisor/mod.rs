@@ -1,16 +1,16 @@
-//! The processes this crate starts of itself, reached through [`supervise_main`].
+//! The processes that this crate starts by running its own program again, through [`supervise_main`].
 //!
-//! * `launch DIRECTORY` enters the machine's control groups and namespaces, starts `init` as the first process of
-//!   a new process namespace, records it and ends.
-//! * `init DIRECTORY` builds the root directory and then supervises the services. It is process 1 inside: it adopts
-//!   and reaps what loses its parent, and when it ends the kernel ends everything else.
-//! * `enter DIRECTORY WORKING-DIRECTORY COMMAND…` runs one command inside and ends with its exit code.
-//! * `systemctl WORD…`, run inside, sends systemctl's commands to the supervisor.
-//! * `relay DIRECTORY NETNS` is a private network's way out (see `net::outside`).
+//! - `launch DIRECTORY` enters the machine's control groups and namespaces, starts `init` as the first process of a new
+//!   process namespace, records it and ends.
+//! - `init DIRECTORY` builds the root directory and then supervises the services. It is process 1 inside: it adopts and
+//!   reaps what loses its parent, and when it ends the kernel ends everything else.
+//! - `enter DIRECTORY WORKING-DIRECTORY COMMAND…` runs one command inside and ends with its exit code.
+//! - `systemctl WORD…`, run inside, sends systemctl's commands to the supervisor.
+//! - `relay DIRECTORY NETNS` is a private network's way out (see `net::outside`).
 //!
-//! `launch`, `init` and `relay` talk on their standard output: `ready`, or one line with the reason of a failure. Their
-//! standard input is the lock of their machine or network, which is thus held until it is up, whatever happens to the
-//! creator.
+//! `launch`, `init` and `relay` report on their standard output: `ready`, or one line with the reason of a failure.
+//! Their standard input is the lock of their machine or network, which is thus held until it is up, whatever happens to
+//! the creator.
 
 pub(crate) mod control;
 mod enter;

@@ -1,7 +1,7 @@
-//! Collects every child that ends, services and adopted orphans alike.
+//! Reaps every child that ends, services and adopted orphans alike.
 //!
-//! The reaper looks without collecting, then takes the lock that starting a service holds, then collects. So it
-//! never takes away a child that the standard library still waits for (a program that could not be executed).
+//! The reaper first looks which child ended without reaping it, then takes the lock that starting a service holds, then
+//! reaps. So it never takes a child for which the standard library still waits (a program that could not be executed).
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},

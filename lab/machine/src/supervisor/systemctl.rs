@@ -1,10 +1,10 @@
 //! `systemctl` inside a machine: the commands that installers and cloud-init scripts use, sent to our supervisor.
 //!
-//! Machines have no systemd, but kubeadm stops, starts and asks for `kubelet.service`, and users' scripts restart
+//! Machines have no systemd, but kubeadm stops, starts and queries `kubelet.service`, and users' scripts restart
 //! `containerd`. Units are the supervisor's services; all of them count as enabled. Exit codes and texts are those of
 //! systemctl where kubeadm or scripts read them. Nothing is kept over a restart of the machine.
 //!
-//! As systemctl does, `stop` and `restart` return when it is done (a service that is gone holds no port and no mount),
+//! As with systemctl, `stop` and `restart` return when they are done (a stopped service holds no port and no mount),
 //! unless `--no-block` is given; a service that had to be killed counts as stopped, with a message.
 
 use std::{

@@ -1,8 +1,8 @@
-//! One service: its process, what it will be next, and how it is ended.
+//! One service: its process, its next state, and how it is ended.
 //!
-//! Ending is what `systemctl stop` promises: SIGTERM, the service's time ([`Service::stop_limit_milliseconds`]), then
-//! SIGKILL, to the processes that its [`KillMode`] names. It is over when those are gone, not when they were asked,
-//! and the request is answered then. One that cannot be killed (the kernel waits for a disk) is reported.
+//! A service is ended as `systemctl stop` promises: SIGTERM, then after the service's time
+//! ([`Service::stop_limit_milliseconds`]) SIGKILL, to the processes that its [`KillMode`] names. The request is
+//! answered when those processes are gone. A process that cannot be killed (the kernel waits for a disk) is reported.
 
 use std::{
     os::fd::OwnedFd,

@@ -1,4 +1,4 @@
-//! The services of a machine and when to start which.
+//! The services of a machine, and when each is started.
 
 use std::{
     io,

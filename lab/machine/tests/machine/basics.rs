@@ -1,4 +1,4 @@
-//! What a machine looks like from inside.
+//! Tests what a machine looks like from inside.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! What a cloud builds from machines: namespaces of its own, seeded data, links that come back, `systemctl` inside.
+//! Tests what a cloud needs of machines: namespaces of its own, seeded data, links that come back, `systemctl` inside.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 

@@ -1,4 +1,4 @@
-//! Machines talk to each other, to their gateway and to the host, and to nobody else.
+//! Machines reach each other, their gateway and the host, and nothing else.
 
 use std::{
     io::{Read, Write},

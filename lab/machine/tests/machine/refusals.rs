@@ -1,4 +1,4 @@
-//! One clear line for what cannot work, and nothing left of it.
+//! What cannot work is refused with one clear line, and nothing is left of it.
 
 use std::{os::unix::process::CommandExt, process::Command};
 

@@ -1,6 +1,7 @@
-//! The host as this crate could change it.
+//! A snapshot of what this crate could change on the host.
 //!
-//! Other environments may live on the same host, and come and go while a test runs: what is known to be theirs is left out.
+//! Other environments may exist on the same host, and come and go while a test runs: what is known to be theirs is left
+//! out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

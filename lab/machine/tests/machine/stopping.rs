@@ -1,4 +1,4 @@
-//! Services that are stopped one by one, willing or not.
+//! Services that are stopped one by one, also those that do not end by themselves.
 
 use hangar_machine::{
     Bind, Ending, Environment, Exec, KillMode, Machine, MachineSpec, Service, ServiceState, host,

@@ -1,4 +1,4 @@
-//! Images as one OCI archive.
+//! Writes images as one OCI archive.
 //!
 //! A layer is produced twice: once to learn its digest, which is its name in the archive, and once to be written.
 

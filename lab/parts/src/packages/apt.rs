@@ -1,6 +1,6 @@
-//! Asking the distribution: which packages a package needs, and getting them. Nothing is installed.
+//! Finds which packages a package needs, and downloads them. Nothing is installed.
 //!
-//! A fresh machine has no list of packages, an old image one whose packages the mirror no longer has, and right after
+//! A fresh host has no list of packages, an old image has one whose packages the mirror no longer has, and right after
 //! the boot another `apt-get` may be at work. So whatever fails is tried once more with a new list, and locks of others
 //! are waited for.
 

@@ -1,6 +1,6 @@
-//! The registry: which sets exist, at which version, and what each one yields.
+//! The registry: which sets exist, at which version, and which programs each contains.
 //!
-//! The table itself is in `recipes.rs`; this file gives it a type that cannot be misspelt.
+//! The table itself is in `recipes.rs`; this file gives it a type, so that a misspelt set does not compile.
 
 mod pins;
 mod recipes;

@@ -1,4 +1,4 @@
-//! The table. Versions are those that the Go module registry really has, complete; see `tools/README.md` before
+//! The table of sets. Versions are those that the Go module registry has completely; see `tools/README.md` before
 //! changing one. `tests.rs` checks every line against the embedded `go.mod`.
 
 use super::{Linkage, ModuleFiles, Program, Recipe, Set};

@@ -1,4 +1,4 @@
-//! Which cases are run: all of them, or a sample that is the same every time.
+//! Chooses the cases to run: all of them, or a sample that is the same every time.
 
 use std::time::Duration;
 

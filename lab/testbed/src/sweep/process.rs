@@ -1,4 +1,4 @@
-//! A manager as if it were a process: it runs in a runtime of its own and can be killed as a whole.
+//! A manager in a runtime of its own, so that a test can kill it like a process.
 
 use std::fmt;
 use std::future::Future;

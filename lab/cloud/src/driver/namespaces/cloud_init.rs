@@ -1,8 +1,8 @@
-//! The distribution's own cloud-init in a machine without systemd: its settings, where it finds its data, and the
+//! Runs the distribution's own cloud-init in a machine without systemd: its settings, where it finds its data, and the
 //! service that calls its four stages.
 //!
-//! The data is a config drive that is a directory: no file system for a real one is in every kernel. cloud-init itself
-//! remembers what it did for an instance, so the stages run at each start and do each thing once.
+//! The data is a config drive that is a directory, because not every kernel has the file system of a real one.
+//! cloud-init itself remembers what it did for an instance, so the stages run at each start and do each thing once.
 
 use hangar_machine::{FileContent, KillMode, Name, Restart, Service};
 

@@ -1,10 +1,10 @@
 //! The content of a server's machine, as data.
 //!
-//! The cloud does not know where programs come from; its configuration names them here. An image of the API
-//! names one of these by its property [`KUBERNETES_VERSION`].
+//! The cloud does not know where programs come from; its configuration names them here. An image of the API names one
+//! of these by its property [`KUBERNETES_VERSION`].
 //!
-//! What a machine may count on: its links are up with their addresses before its first service starts; the config
-//! drive's files lie below [`super::cloud_init::SEED`], and [`super::cloud_init::READY`] exists once they are complete;
+//! A machine can rely on this: its links are up with their addresses before its first service starts; the config
+//! drive's files are below [`super::cloud_init::SEED`], and [`super::cloud_init::READY`] exists once they are complete;
 //! a data directory with a [`Seed`] is filled, and `.seeded` exists in it (services that use it wait for that file).
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The driver whose servers are namespaced machines of this host, with a data plane of the kernel's own parts.
+//! The driver whose servers are namespaced machines of this host, with the kernel's own networking.
 //!
 //! ```text
 //! private network (exists without us)   bridge ── router's external leg
@@ -7,12 +7,12 @@
 //! server                                machine: veth with its port's addresses, cloud-init inside
 //! ```
 //!
-//! A namespace per network and router means that address ranges of networks may overlap and that cleaning up is
-//! deleting namespaces. All of it belongs to one environment of `hangar_machine`: who removes the environment removes
-//! this too, also when the driver's process is gone.
+//! Because each network and router has a namespace, address ranges of networks may overlap, and cleaning up means
+//! deleting namespaces. All of it belongs to one environment of `hangar_machine`: removing the environment removes this
+//! too, also when the driver's process is gone.
 //!
 //! Passes (`work`) compare with what exists, so a driver that was killed half way, or a host that was restarted, needs
-//! no path of its own. When a pass succeeds, nothing is left of servers, routers and networks that were not in it.
+//! no special case. When a pass succeeds, nothing is left of servers, routers and networks that were not in it.
 
 pub mod cloud_init;
 mod image;

@@ -1,4 +1,4 @@
-//! Kernel names, made from ids alone: whatever a killed driver left is found again without a record.
+//! Kernel names, made from ids alone, so that what a killed driver left is found again without a record.
 
 use hangar_machine::Name;
 use uuid::Uuid;

@@ -1,7 +1,7 @@
-//! A network: a namespace with a bridge that servers and routers are plugged into, and the metadata service.
+//! Makes a network: a namespace with a bridge that servers and routers are plugged into, and the metadata service.
 //!
-//! The bridge routes nothing. It has one address, the metadata service's, and knows the subnets as neighbours so that
-//! answers find their way.
+//! The bridge routes nothing. It has one address, the metadata service's, and routes to the subnets, so that answers
+//! reach the servers.
 
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
-//! The cloud as a process of the host: what it is started with, and its life.
+//! The cloud as a process of the host: how it is started, and when it ends.
 //!
-//! One process per record: it holds a lock beside its record for as long as it lives, and the kernel lets go of it
-//! however the process ends. It ends by itself when the record is gone or names another, so that removing an
-//! environment's files also ends its cloud.
+//! There is one process per record: it holds a lock beside its record as long as it lives, and the kernel releases the
+//! lock however the process ends. The process ends by itself when the record is gone or names another process, so that
+//! removing an environment's files also ends its cloud.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,4 +1,5 @@
-//! A router: a namespace with a leg in each of its networks and, where it has a gateway, one in the external network.
+//! Makes a router: a namespace with a leg in each of its networks and, if it has a gateway, one in the external
+//! network.
 //!
 //! It holds the gateway addresses of the subnets, its external address and the floating addresses, and translates.
 

@@ -1,4 +1,4 @@
-//! A server: a machine with the links, files and services that its ports and its image say.
+//! Makes a server: a machine with the links, files and services that its ports and its image ask for.
 
 use std::net::IpAddr;
 use std::path::Path;

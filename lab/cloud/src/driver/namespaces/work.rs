@@ -1,12 +1,11 @@
 //! One pass: brings the host to the topology.
 //!
-//! Everything is compared with what exists, by names that follow from ids; nothing that an earlier pass remembers is
-//! needed, it only saves work. One failing thing does not keep the others from being made or removed: failures are
-//! collected.
+//! Everything is compared with what exists, by names that follow from ids; what an earlier pass remembers only saves
+//! work. A failure with one object does not keep the others from being made or removed: failures are collected.
 //!
-//! Order: servers that are not wanted go first, because their addresses may be another's now; networks come with
-//! their rules before anything is plugged in, so no machine is ever reachable unfiltered; namespaces that are not
-//! wanted go when nothing is in them any more; servers come last.
+//! The order: servers that are not wanted are removed first, because their addresses may belong to others now; networks
+//! get their rules before anything is plugged in, so no machine is ever reachable unfiltered; namespaces that are not
+//! wanted are removed when they are empty; servers are made last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

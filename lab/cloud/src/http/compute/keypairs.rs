@@ -1,4 +1,4 @@
-//! Keypairs over HTTP. Keys are brought, not made: a private key has no business in a cloud.
+//! Keypairs over HTTP. Public keys can be imported; the cloud generates no private keys.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

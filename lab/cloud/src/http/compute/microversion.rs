@@ -1,4 +1,4 @@
-//! Microversions: which shape a client wants.
+//! Microversions: which format a client asks for.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A server as JSON, in the shape of the version that was asked for.
+//! Renders a server as JSON, in the format of the microversion that was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The body of a log-in.
+//! The body of a login.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Keystone v3: tokens, the catalogue, and enough of projects and users that clients can find themselves.
+//! Keystone v3: tokens, the catalogue, and as much of projects and users as clients need to find themselves.
 
 mod catalogue;
 mod login;

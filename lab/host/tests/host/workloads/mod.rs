@@ -1,8 +1,8 @@
-//! What people run on the management cluster, as they would: manifests through the pinned kubectl, and requests from
-//! the host. Every check works in a namespace of its own, takes it away again, and may run beside the others.
+//! Workloads on the management cluster as users run them: manifests through the pinned kubectl, and requests from the
+//! host. Every check works in a namespace of its own, removes it again, and may run beside the others.
 //!
-//! Two images are needed: a busybox ([`image`]) for everything with a shell, and the etcd that the cluster has
-//! anyway, as a server with TLS of its own behind the Gateway.
+//! Two images are needed: a busybox ([`image`]) for everything with a shell, and the etcd that the cluster has anyway,
+//! as a server with TLS of its own behind the Gateway.
 
 mod objects;
 mod requests;

@@ -1,4 +1,4 @@
-//! What is applied.
+//! The objects that the checks apply.
 
 use hangar_host::addons::gateway;
 use hangar_parts::Set;

@@ -1,4 +1,4 @@
-//! The answers by path. Pure: the client is known by its address.
+//! The metadata service's answers by path. It is pure: a client is known by its address.
 
 use std::net::IpAddr;
 

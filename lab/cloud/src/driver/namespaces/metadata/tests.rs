@@ -1,4 +1,4 @@
-//! What servers are told.
+//! Tests of the metadata that servers get.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

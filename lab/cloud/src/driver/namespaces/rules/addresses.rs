@@ -1,4 +1,4 @@
-//! Addresses as `nft` lists them: without overlaps, which it refuses.
+//! Writes addresses as `nft` lists them: without overlaps, which it refuses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

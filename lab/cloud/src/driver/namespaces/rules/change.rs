@@ -1,4 +1,5 @@
-//! What a change takes away, so that connections that live from it can be forgotten. What it adds needs nothing.
+//! Finds what a change of rules no longer allows, so that the kernel can forget connections that depend on it.
+//! Additions need nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -1,10 +1,10 @@
-//! Rules of one network's namespace: who may send as whom, and the security groups.
+//! Rules of one network's namespace: they drop forged senders and enforce the security groups.
 //!
 //! Packets between ports of a bridge have no routed interface, and the kernel's bridge family has no connection
-//! tracking. So the work is shared: a `bridge` table knows the ports, drops packets with a forged sender, and
-//! marks each forwarded packet with the numbers of the ports it comes from (upper half) and goes to (lower half).
-//! An `inet` table, which sees bridged packets because `bridge-nf-call-iptables` is set, reads the mark and knows the
-//! connection. Marks end where a packet leaves the namespace.
+//! tracking. So the work is shared: a `bridge` table knows the ports, drops packets with a forged sender, and marks
+//! each forwarded packet with the numbers of the ports it comes from (upper half) and goes to (lower half). An `inet`
+//! table, which sees bridged packets because `bridge-nf-call-iptables` is set, reads the mark and knows the connection.
+//! Marks end where a packet leaves the namespace.
 //!
 //! Ports without rules (routers' legs, ports that are not secured) have number 0 and pass.
 

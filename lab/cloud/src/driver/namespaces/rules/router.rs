@@ -1,4 +1,4 @@
-//! Rules of one router's namespace: source translation, floating addresses, and the way back for those who call a
+//! Rules of one router's namespace: source translation, floating addresses, and the return path for clients that call a
 //! floating address from behind the same router.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Rules as text, pinned: they were tried in the kernel in this form.
+//! Pins the rules as text: they were tried in the kernel in this form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
