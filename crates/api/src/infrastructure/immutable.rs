@@ -12,16 +12,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, ValidationRule,
 };
 
-/// Credentials can be replaced by others of the same project; what Machines come later can be decided later.
+/// Fields that can always be changed: the credentials, and settings that only affect what is created later.
 const FREE: [&str; 4] =
     ["identityRef", "tags", "controlPlaneAvailabilityZones", "controlPlaneOmitAvailabilityZone"];
 
-/// Nobody knows yet where the API server is reached.
+/// The object has no endpoint yet.
 const NO_ENDPOINT: &str = "oldSelf.spec.?controlPlaneEndpoint.?host.orValue('') == '' || oldSelf.spec.?controlPlaneEndpoint.?port.orValue(0) == 0";
-/// One reference for another, or no network of ours that would stay behind.
+/// A reference is replaced by another, or there is no network of ours that would stay behind.
 const NOTHING_MADE: &str =
     "self.spec.?managedSubnets.orValue([]).size() == 0 || (has(self.spec.$) && has(oldSelf.spec.$))";
-/// Members of the load balancer that it is made with.
+/// Fields that the load balancer is created with.
 const LOAD_BALANCER: [&str; 7] =
     ["enabled", "additionalPorts", "provider", "network", "subnets", "availabilityZone", "flavor"];
 

@@ -11,7 +11,7 @@ use kube::CustomResourceExt;
 
 use crate::crd::Kind;
 
-/// The clusterctl provider these kinds belong to. The peer's name: where Hangar runs alone it takes that place.
+/// The clusterctl provider these kinds belong to: the name of Cluster API's OpenStack provider, which Hangar replaces.
 pub const PROVIDER: &str = "infrastructure-openstack";
 
 /// The kinds of this group, for CRD generation.
