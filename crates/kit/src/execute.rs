@@ -27,6 +27,10 @@ pub trait Workbench: Send + Sync {
         observed: &mut Self::Observed,
         wanted: <Self::Observed as Planner>::Wanted,
     ) -> impl Future<Output = ()> + Send;
+    /// Whether a read found that it would have to wait, so that nothing can be planned in this pass.
+    fn is_put_off(&self) -> bool {
+        false
+    }
     /// How long a step may take at the most.
     fn limit(&self, step: &StepOf<Self::Observed>) -> Duration;
     /// Runs one step.
@@ -50,16 +54,19 @@ pub struct Pass<P: Planner> {
     pub waits: Option<NotYet>,
 }
 
-/// Runs plans to rest.
+/// Runs plans to rest; nothing where the pass is put off.
 pub async fn execute<W: Workbench>(
     workbench: &W,
     leadership: &dyn Leadership,
     setbacks: &mut Setbacks,
-) -> Pass<W::Observed> {
+) -> Option<Pass<W::Observed>> {
     let mut observed = workbench.observe();
     for _ in 0..TURNS {
         let Some(wanted) = observed.wanted() else { break };
         workbench.read(&mut observed, wanted).await;
+        if workbench.is_put_off() {
+            return None;
+        }
     }
     let mut rounds = Rounds::default();
     loop {
@@ -91,7 +98,7 @@ pub async fn execute<W: Workbench>(
         setbacks.tidy(now);
         tell(&plan.report);
         let waits = setbacks.wait(&rounds, now);
-        return Pass { observed, plan, ran: rounds.into_ran(), ending, waits };
+        return Some(Pass { observed, plan, ran: rounds.into_ran(), ending, waits });
     }
 }
 

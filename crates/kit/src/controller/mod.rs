@@ -48,6 +48,9 @@ pub struct Settled {
     pub waits: Option<NotYet>,
     /// When to look again at the latest.
     pub wake: Wake,
+    /// Nothing was decided: something has to be read first, and whoever reads it wakes the object. Such a run does not
+    /// count as one without progress.
+    pub is_put_off: bool,
 }
 
 impl Settled {
@@ -64,6 +67,11 @@ impl Settled {
     /// Something is waited for.
     pub fn waits(wait: NotYet) -> Self {
         Self { waits: Some(wait), ..Self::default() }
+    }
+
+    /// Nothing was decided; somebody wakes the object, and if nobody does, the time comes.
+    pub fn put_off(wake: Wake) -> Self {
+        Self { is_put_off: true, ..Self::until(wake) }
     }
 
     /// The same, saying whether anything was changed.

@@ -231,14 +231,14 @@ impl<R: Reconcile, L: Leadership> Loop<R, L> {
     fn conclude(&mut self, key: &ObjectKey, end: End) -> Verdict {
         let ControllerBuilder { name: controller, queue, patience, .. } = &mut self.builder;
         match end {
-            End::Settled(Settled { has_progressed, waits, wake }) => {
+            End::Settled(Settled { has_progressed, waits, wake, is_put_off }) => {
                 let wake = wake.remaining(Timestamp::now());
                 if has_progressed {
                     patience.progressed(key);
                 }
                 let Some(wait) = waits else {
                     self.stats.done += 1;
-                    if !has_progressed {
+                    if !has_progressed && !is_put_off {
                         patience.settled(key.clone());
                     }
                     if let Some(length) = wake {

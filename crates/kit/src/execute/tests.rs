@@ -103,7 +103,7 @@ fn switches(count: usize, script: fn(usize) -> Option<Outcome>) -> Switches {
 }
 
 async fn pass(bench: &Switches) -> Pass<Seen> {
-    execute(bench, &Always, &mut Setbacks::default()).await
+    execute(bench, &Always, &mut Setbacks::default()).await.unwrap()
 }
 
 fn names(pass: &Pass<Seen>) -> Vec<String> {
@@ -136,19 +136,19 @@ async fn what_was_refused_is_recalled_and_not_run_before_its_time() {
         (n == 0).then(|| Outcome::Refused(Refusal { message: "quota".to_owned(), retry_after }))
     };
     let (bench, mut setbacks) = (switches(3, busy), Setbacks::default());
-    let first = execute(&bench, &Always, &mut setbacks).await;
+    let first = execute(&bench, &Always, &mut setbacks).await.unwrap();
     assert_eq!(
         (names(&first), first.observed.refusals),
         (vec!["0".into(), "1".into()], vec!["quota".into()])
     );
-    let second = execute(&bench, &Always, &mut setbacks).await;
+    let second = execute(&bench, &Always, &mut setbacks).await.unwrap();
     assert_eq!((second.ending, names(&second)), (Ending::AtRest, vec![]));
     assert_eq!(second.observed.refusals, ["quota"], "conditions keep saying why");
     // Its time has come, and it works now.
     let bench = switches(3, |_| None);
     let mut setbacks = Setbacks::default();
     setbacks.note(&TurnOn(0).id(), &Outcome::refused("quota"), Timestamp::UNIX_EPOCH, 0.0);
-    let third = execute(&bench, &Always, &mut setbacks).await;
+    let third = execute(&bench, &Always, &mut setbacks).await.unwrap();
     assert_eq!(names(&third), ["1", "0", "2"], "after what never failed");
     assert!(third.observed.refusals.is_empty() && setbacks.is_empty());
 }
@@ -190,6 +190,6 @@ async fn a_step_that_never_ends_is_lost() {
 async fn nothing_runs_without_leadership() {
     let bench = switches(5, |_| None);
     let (_lead, leadership) = watch::channel(false);
-    let pass = execute(&bench, &leadership, &mut Setbacks::default()).await;
+    let pass = execute(&bench, &leadership, &mut Setbacks::default()).await.unwrap();
     assert_eq!((pass.ending, pass.ran.len()), (Ending::Fenced, 0));
 }

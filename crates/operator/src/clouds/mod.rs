@@ -14,6 +14,7 @@
 
 mod convert;
 mod copies;
+mod demands;
 mod find;
 mod gates;
 mod project;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Bad};
 use hangar_api::infrastructure::v1beta1::{IdentityReference, IdentityType};
+use hangar_kit::ObjectKey;
 use hangar_openstack::{CallGate, CloudConfig, Error, Fingerprint, Limits, Session, SessionOptions};
 use hangar_plan::openstack::CloudTrouble;
 use hangar_plan::openstack::conditions::cloud;
@@ -42,6 +44,7 @@ pub(crate) use server::{preflight, server_facts};
 use crate::context::Parts;
 use crate::reconcile::CLOUD_LIMIT;
 use crate::reconcile::answer::words;
+use demands::Listeners;
 use gates::{Counted, Fence};
 
 /// The key of the Secret with the clouds.
@@ -59,6 +62,7 @@ pub(crate) struct Clouds {
     client: Client,
     options: SessionOptions,
     state: Arc<Mutex<State>>,
+    listeners: Arc<Listeners>,
     _forgetting: JoinSet<()>,
 }
 
@@ -99,7 +103,13 @@ impl Clouds {
                 leadership.changed(false).await;
             }
         });
-        Self { client: parts.client.clone(), options, state, _forgetting: forgetting }
+        let listeners = Arc::default();
+        Self { client: parts.client.clone(), options, state, listeners, _forgetting: forgetting }
+    }
+
+    /// Calls this with every object that had asked for lists which are there now.
+    pub(crate) fn on_lists(&self, listener: impl Fn(&ObjectKey) + Send + Sync + 'static) {
+        self.listeners.add(listener);
     }
 
     /// The project that credentials lead to, with a session that is logged in, or why there is none.
@@ -151,7 +161,7 @@ impl Clouds {
         let config = config(identity, secret)?;
         let fingerprint = config.fingerprint();
         let made = Session::new(config, self.options.clone()).map_err(|error| refused(&error))?;
-        Ok(self.state().keep(key, version, fingerprint, made))
+        Ok(self.state().keep(key, version, fingerprint, || Project::new(made, Arc::clone(&self.listeners))))
     }
 
     fn forget(&self, key: &Key) {
@@ -175,9 +185,14 @@ impl State {
         project
     }
 
-    fn keep(&mut self, key: Key, version: String, fingerprint: Fingerprint, made: Session) -> Arc<Project> {
-        let project = self.projects.entry(fingerprint).or_insert_with(|| Arc::new(Project::new(made)));
-        let project = Arc::clone(project);
+    fn keep(
+        &mut self,
+        key: Key,
+        version: String,
+        fingerprint: Fingerprint,
+        made: impl FnOnce() -> Project,
+    ) -> Arc<Project> {
+        let project = Arc::clone(self.projects.entry(fingerprint).or_insert_with(|| Arc::new(made())));
         self.identities.insert(key, Identity { version, fingerprint, used: Instant::now() });
         self.tidy();
         project

@@ -6,9 +6,9 @@
 //!
 //! An object that is missing from a list counts as absent only if that list was begun after the last write for its
 //! owner. So every write is made under [`Project::writing`], after which older lists no longer count for that owner. A
-//! caller that waits for a change, for example while its server is being built, demands a newer list with
-//! `fresher_than`. Lists that are demanded come a few at once, then one every [`BUILDING`]: a project in which a
-//! thousand servers are built is not called more often than one with ten.
+//! pass that waits for a change, for example while its server is being built, asks for newer lists with
+//! [`Project::has_newer_lists`], and is woken when they are there. Lists that are demanded come a few at once, then one
+//! every [`BUILDING`]: a project in which a thousand servers are built is not called more often than one with ten.
 //!
 //! When a list cannot be read, the previous one counts for [`STALE`]; after that everything is unknown. Meanwhile one
 //! caller at a time tries again, and the others get the error at once.
@@ -17,11 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hangar_kit::ObjectKey;
 use hangar_openstack::{Error, Filter, PortQuery, ServerQuery, Session};
 use hangar_plan::flow::{Read, Unknown};
 use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, carries_mark, mark};
 use tokio::time::Instant;
 
+use super::demands::{Demands, Listeners};
 use super::{convert, words};
 
 /// At rest a list is read again after this time.
@@ -35,7 +37,7 @@ const FAILED: Duration = Duration::from_secs(5);
 /// So many may come at once: one machine alone is not held up.
 const BURST: u32 = 6;
 /// A list that could not be renewed counts for this time.
-const STALE: Duration = Duration::from_secs(180);
+pub(super) const STALE: Duration = Duration::from_secs(180);
 
 /// A project. Shared by everything that its credentials are for.
 pub(crate) struct Project {
@@ -44,11 +46,14 @@ pub(crate) struct Project {
     ports: View<Port>,
     /// By owner: when something was written for it last. Older than [`STALE`] it does not matter any more.
     written: Mutex<BTreeMap<String, Instant>>,
+    demands: Demands,
+    listeners: Arc<Listeners>,
 }
 
 impl Project {
-    pub(super) fn new(session: Session) -> Self {
-        Self { session, servers: View::new(), ports: View::new(), written: Mutex::default() }
+    pub(super) fn new(session: Session, listeners: Arc<Listeners>) -> Self {
+        let (servers, ports) = (View::new(), View::new());
+        Self { session, servers, ports, written: Mutex::default(), demands: Demands::default(), listeners }
     }
 
     /// The way into it.
@@ -56,22 +61,38 @@ impl Project {
         &self.session
     }
 
+    /// Whether there are lists that are newer than the moment when this was first asked for this owner; also where none
+    /// can be had at present. If not, they are read beside, and the object is woken.
+    pub(crate) fn has_newer_lists(self: &Arc<Self>, owner_id: &str, key: &ObjectKey) -> bool {
+        let needed = self.needed(owner_id, Some(self.demands.since(owner_id)));
+        if self.servers.is_settled(needed) && self.ports.is_settled(needed) {
+            self.demands.met(owner_id);
+            return true;
+        }
+        if self.demands.wait(key) {
+            let project = Arc::clone(self);
+            tokio::spawn(async move { project.read_for_those_who_wait().await });
+        }
+        false
+    }
+
+    async fn read_for_those_who_wait(&self) {
+        loop {
+            let asked = Instant::now();
+            // What went wrong is found by those who are woken.
+            let _ = futures::join!(self.listed_servers(Some(asked)), self.listed_ports(Some(asked)));
+            let (woken, is_awaited) = self.demands.read(asked);
+            self.listeners.tell(&woken);
+            if !is_awaited {
+                return;
+            }
+        }
+    }
+
     /// The servers with this owner's id. Where there is none, the recorded one, if no other owner's id is on it: people
     /// change what is written on servers.
-    pub(crate) async fn servers_of(
-        &self,
-        owner_id: &str,
-        recorded_id: Option<&str>,
-        fresher_than: Option<Instant>,
-    ) -> Read<Server> {
-        let list = async || {
-            let servers = self.session.compute().servers(&ServerQuery::default()).await?;
-            Ok(servers.into_iter().map(|mut server| {
-                let owner_id = server.metadata.remove(OWNER_METADATA_KEY).unwrap_or_default();
-                Entry { owner_id, id: server.id.to_string(), item: convert::server(server) }
-            }))
-        };
-        let listed = match self.servers.read(self.needed(owner_id, fresher_than), list).await {
+    pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&str>) -> Read<Server> {
+        let listed = match self.listed_servers(self.needed(owner_id, None)).await {
             Ok(listed) => listed,
             Err(unknown) => return Read::Unknown(unknown),
         };
@@ -82,7 +103,29 @@ impl Project {
     }
 
     /// The ports with this owner's mark, by name.
-    pub(crate) async fn ports_of(&self, owner_id: &str, fresher_than: Option<Instant>) -> Read<Port> {
+    pub(crate) async fn ports_of(&self, owner_id: &str) -> Read<Port> {
+        match self.listed_ports(self.needed(owner_id, None)).await {
+            Ok(listed) => {
+                let mut ports = listed.of(owner_id).to_vec();
+                ports.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+                Read::found(ports)
+            }
+            Err(unknown) => Read::Unknown(unknown),
+        }
+    }
+
+    async fn listed_servers(&self, needed: Option<Instant>) -> Answer<Server> {
+        let list = async || {
+            let servers = self.session.compute().servers(&ServerQuery::default()).await?;
+            Ok(servers.into_iter().map(|mut server| {
+                let owner_id = server.metadata.remove(OWNER_METADATA_KEY).unwrap_or_default();
+                Entry { owner_id, id: server.id.to_string(), item: convert::server(server) }
+            }))
+        };
+        self.servers.read(needed, list).await
+    }
+
+    async fn listed_ports(&self, needed: Option<Instant>) -> Answer<Port> {
         let list = async || {
             let project_id = Some(self.session.project_id().await?.to_string());
             let query =
@@ -93,14 +136,7 @@ impl Project {
                 Some(Entry { owner_id, id: port.id.to_string(), item: convert::port(port) })
             }))
         };
-        match self.ports.read(self.needed(owner_id, fresher_than), list).await {
-            Ok(listed) => {
-                let mut ports = listed.of(owner_id).to_vec();
-                ports.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
-                Read::found(ports)
-            }
-            Err(unknown) => Read::Unknown(unknown),
-        }
+        self.ports.read(needed, list).await
     }
 
     /// Something is written for this owner: what was read before the end of it does not count for it, whatever became of
@@ -197,6 +233,11 @@ impl<T> View<T> {
     fn new() -> Self {
         let state = State { listed: None, failed: None };
         Self { state: Mutex::new(state), turn: tokio::sync::Mutex::new(Instant::now()) }
+    }
+
+    /// Whether nobody has to be asked.
+    fn is_settled(&self, needed: Option<Instant>) -> bool {
+        self.state().settled(needed).is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

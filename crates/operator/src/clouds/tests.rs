@@ -12,7 +12,7 @@ fn key(region: &str) -> Key {
 
 fn keep(state: &mut State, region: &str) {
     let (fingerprint, session) = session(region);
-    state.keep(key(region), "1".to_owned(), fingerprint, session);
+    state.keep(key(region), "1".to_owned(), fingerprint, || Project::new(session, Arc::default()));
 }
 
 /// The region is free text: whoever writes a new one each time must not fill the memory.

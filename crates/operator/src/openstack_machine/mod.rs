@@ -13,22 +13,12 @@ use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::openstack_machine::{Observed, Wanted};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::context::{Context, Watches};
 use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
 
 /// It keeps nothing between passes.
 struct OpenStackMachines;
-
-/// When the pass began: what is made or deleted in it is decided from lists that are newer.
-struct Begun(Instant);
-
-impl Default for Begun {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
-}
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
@@ -46,7 +36,7 @@ impl Edge for OpenStackMachines {
 
     type Root = OpenStackMachine;
     type Observed = Observed;
-    type Scratch = Begun;
+    type Scratch = ();
 
     fn watch(watches: &Watches) -> &Watch<OpenStackMachine> {
         watches.openstack_machines()

@@ -93,9 +93,12 @@ pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mu
     match wanted {
         Wanted::Servers { is_deleting, is_live } => match project(subject.context, observed).await {
             Ok(project) => {
-                let (server, fresher_than) = (observed.wanted_server(), is_live.then_some(subject.scratch.0));
-                let facts =
-                    clouds::server_facts(&project, &server, observed.recorded_id(), fresher_than).await;
+                let server = observed.wanted_server();
+                if is_live && !project.has_newer_lists(&server.owner_id, subject.key()) {
+                    subject.put_off();
+                    return;
+                }
+                let facts = clouds::server_facts(&project, &server, observed.recorded_id()).await;
                 observed.cloud = Access::Facts(facts);
                 subject.set_project(project);
             }

@@ -19,6 +19,8 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     let watches = &context.watches;
     let (by_cluster, by_infrastructure) =
         (watches.openstack_machines().clone(), watches.openstack_machines().clone());
+    let queue = builder.queue();
+    context.clouds.on_lists(move |key| queue.add(key.clone()));
     builder
         .roots(watches.openstack_machines(), is_more_than_status)
         .watches(watches.machines(), |change| {

@@ -255,7 +255,10 @@ impl<E: Edge> Reconcile for Reconciler<E> {
         let subject = Subject::new(&self.edge, &self.context, &root);
         let mut setbacks = self.memory.take(key, &root.value);
         let bench = Bench { reconciler: self, subject: &subject };
-        let mut pass = execute(&bench, &self.context.parts.leadership, &mut setbacks).await;
+        let Some(mut pass) = execute(&bench, &self.context.parts.leadership, &mut setbacks).await else {
+            self.memory.put(key, &root.value, setbacks);
+            return Ok(settle::put_off());
+        };
         self.edge.remember(&subject, &pass.observed, pass.ending);
         let unapplied = apply(&self.context, &self.applier, &subject, &mut pass).await;
         events::record(&self.recorder, &subject, &pass.ran).await;
@@ -313,6 +316,10 @@ impl<E: Edge> Workbench for Bench<'_, E> {
 
     async fn read(&self, observed: &mut E::Observed, wanted: Wanted<E>) {
         self.reconciler.edge.read(self.subject, observed, wanted).await;
+    }
+
+    fn is_put_off(&self) -> bool {
+        self.subject.is_put_off()
     }
 
     fn limit(&self, step: &StepOf<E::Observed>) -> Duration {

@@ -7,12 +7,16 @@ use std::time::Duration;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::Settled;
 use hangar_kit::execute::Pass;
-use hangar_plan::flow::{Ending, NotYet, Planner, Setbacks};
+use hangar_plan::flow::{Ending, NotYet, Planner, Setbacks, Wake};
+use jiff::Timestamp;
 
 use super::Root;
 
 /// What was planned from has changed, or the lease runs out: its events are on their way.
 const SOON: Duration = Duration::from_millis(500);
+
+/// Longer than lists of large projects take.
+const PUT_OFF: Duration = Duration::from_mins(1);
 
 /// Steps that did not work, by object. A process that dies forgets them: the first try of the next one is free.
 #[derive(Default)]
@@ -56,6 +60,11 @@ pub(super) fn starting() -> Settled {
     Settled::waits(NotYet::new("a store is being listed", Duration::from_millis(100)))
 }
 
+/// Comes back when what has to be read is there; the time is for a wake that is lost.
+pub(super) fn put_off() -> Settled {
+    Settled::put_off(Wake::after(Timestamp::now(), PUT_OFF))
+}
+
 /// Comes back soon: the object changed under us.
 pub(super) fn outdated(settled: &Settled) -> Settled {
     let wait = NotYet::new("the object has changed", SOON);
@@ -71,5 +80,5 @@ pub(super) fn settled<P: Planner>(pass: &Pass<P>, unapplied: Option<String>) -> 
         Ending::Fenced => Some(NotYet::new("the lease ends before a call would", SOON)),
         Ending::AtRest => pass.waits.clone().or_else(|| unapplied.map(|why| NotYet::new(why, SOON))),
     };
-    Settled { has_progressed, waits, wake: pass.plan.wake }
+    Settled { has_progressed, waits, wake: pass.plan.wake, is_put_off: false }
 }

@@ -30,11 +30,12 @@ struct State<K> {
     /// None when our own write let the object go.
     root: Option<K>,
     project: Option<Arc<Project>>,
+    is_put_off: bool,
 }
 
 impl<'a, E: Edge> Subject<'a, E> {
     pub(super) fn new(edge: &'a E, context: &'a Context, seen: &'a Arc<Kept<E::Root>>) -> Self {
-        let state = Mutex::new(State { root: Some(seen.value.clone()), project: None });
+        let state = Mutex::new(State { root: Some(seen.value.clone()), project: None, is_put_off: false });
         Self { edge, context, scratch: E::Scratch::default(), seen, state }
     }
 
@@ -66,6 +67,16 @@ impl<'a, E: Edge> Subject<'a, E> {
         let state = self.state();
         let annotations = state.root.as_ref()?.meta().annotations.as_ref();
         Some((state.project.clone()?, openstack::owner_id(annotations)?))
+    }
+
+    /// What was to be read is being read for all who want it, and wakes this object when it is there. A pass that waited
+    /// for it would keep a worker from those that have theirs.
+    pub(crate) fn put_off(&self) {
+        self.state().is_put_off = true;
+    }
+
+    pub(super) fn is_put_off(&self) -> bool {
+        self.state().is_put_off
     }
 
     fn state(&self) -> MutexGuard<'_, State<E::Root>> {

@@ -49,7 +49,7 @@ async fn cloud(machines: usize) -> (Handle, Project) {
     let config = CloudConfig::from_yaml(format!("clouds: {{c: {{auth: {auth}}}}}").as_bytes(), "c").unwrap();
     let session = Session::new(config, SessionOptions::default()).unwrap();
     std::fs::remove_file(path).unwrap();
-    (cloud, Project::new(session))
+    (cloud, Project::new(session, Arc::default()))
 }
 
 fn server(model: &Model, name: &str, metadata: BTreeMap<String, String>) -> NewServer {
@@ -85,10 +85,9 @@ async fn at_rest_the_number_of_calls_does_not_depend_on_the_machines() {
         for _ in 0..REFRESHES {
             let one = async |index: usize| {
                 let owner_id = format!("owner-{index}");
-                let (Read::One(server), Read::One(port)) = (
-                    project.servers_of(&owner_id, None, None).await,
-                    project.ports_of(&owner_id, None).await,
-                ) else {
+                let (Read::One(server), Read::One(port)) =
+                    (project.servers_of(&owner_id, None).await, project.ports_of(&owner_id).await)
+                else {
                     panic!("one of each, of {owner_id}")
                 };
                 assert_eq!((server.name, port.name), (format!("w-{index}"), format!("w-{index}")));
@@ -106,7 +105,7 @@ async fn at_rest_the_number_of_calls_does_not_depend_on_the_machines() {
 #[tokio::test]
 async fn what_was_read_before_a_write_does_not_count_for_its_owner() {
     let (cloud, project) = cloud(2).await;
-    assert!(project.ports_of("new", None).await.is_absent());
+    assert!(project.ports_of("new").await.is_absent());
     let network = project.session().network();
     let id = network.list(&hangar_openstack::NetworkQuery::default()).await.unwrap();
     let id = id.into_iter().find(|network| network.name == "net").unwrap().id;
@@ -114,24 +113,46 @@ async fn what_was_read_before_a_write_does_not_count_for_its_owner() {
         let body = PortCreate { description: mark("new"), ..PortCreate::new(name, id.clone()) };
         network.create(&body).await.unwrap();
     }
-    assert!(project.ports_of("new", None).await.is_absent(), "nobody said that something was written");
+    assert!(project.ports_of("new").await.is_absent(), "nobody said that something was written");
     drop(project.writing("new"));
     let before = calls(&cloud).len();
-    assert!(matches!(project.ports_of("owner-1", None).await, Read::One(_)));
+    assert!(matches!(project.ports_of("owner-1").await, Read::One(_)));
     assert_eq!(calls(&cloud).len(), before, "the others are content with what there is");
-    let names: Vec<_> = project.ports_of("new", None).await.iter().map(|port| port.name.clone()).collect();
+    let names: Vec<_> = project.ports_of("new").await.iter().map(|port| port.name.clone()).collect();
     assert_eq!(names, ["a", "b"]);
-    project.ports_of("new", None).await;
+    project.ports_of("new").await;
     assert_eq!(calls(&cloud).len(), before + 1, "one list is enough");
-    project.ports_of("owner-1", Some(Instant::now())).await;
-    assert_eq!(calls(&cloud).len(), before + 2, "somebody wants to know better");
+}
+
+/// A pass that waited for a list would keep a worker from the others: all are told when it is there.
+#[tokio::test]
+async fn those_who_want_newer_lists_do_not_wait_and_are_woken_together() {
+    let (cloud, project) = cloud(2).await;
+    let (woken, project) = (Arc::new(Mutex::new(Vec::new())), Arc::new(project));
+    let told = Arc::clone(&woken);
+    project.listeners.add(move |key| told.lock().unwrap().push(key.name.clone()));
+    let owners: Vec<String> = (0..1000).map(|index| format!("owner-{index}")).collect();
+    let keys: Vec<ObjectKey> = owners.iter().map(|owner| ObjectKey::namespaced("ns", owner)).collect();
+    for (owner, key) in owners.iter().zip(&keys) {
+        assert!(!project.has_newer_lists(owner, key));
+    }
+    while woken.lock().unwrap().len() < keys.len() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(calls(&cloud).len(), 1 + 2, "a login and two lists for all");
+    for (owner, key) in owners.iter().zip(&keys) {
+        assert!(project.has_newer_lists(owner, key), "what was asked for is there");
+    }
+    assert!(matches!(project.ports_of("owner-1").await, Read::One(_)));
+    assert_eq!(calls(&cloud).len(), 1 + 2);
+    assert!(!project.has_newer_lists("owner-1", &keys[1]), "who asks again wants newer ones");
 }
 
 #[tokio::test]
 async fn a_recorded_server_is_found_by_its_id_unless_it_is_somebody_else_s() {
     let (cloud, project) = cloud(2).await;
-    let Read::One(other) = project.servers_of("owner-1", None, None).await else { panic!("it is there") };
-    assert!(project.servers_of("owner-9", Some(&other.id), None).await.is_absent());
+    let Read::One(other) = project.servers_of("owner-1", None).await else { panic!("it is there") };
+    assert!(project.servers_of("owner-9", Some(&other.id)).await.is_absent());
     let (mut body, compute) = (None, project.session().compute());
     for server in compute.servers(&ServerQuery::default()).await.unwrap() {
         let image = cloud.model().images.keys().next().unwrap().to_string().as_str().into();
@@ -140,7 +161,8 @@ async fn a_recorded_server_is_found_by_its_id_unless_it_is_somebody_else_s() {
     let mut body = body.unwrap();
     body.flavor = cloud.model().flavors.keys().next().unwrap().as_str().into();
     let nobodys: ServerId = compute.create_server(&body).await.unwrap();
-    let found = project.servers_of("owner-9", Some(nobodys.as_str()), Some(Instant::now())).await;
+    drop(project.writing("owner-9"));
+    let found = project.servers_of("owner-9", Some(nobodys.as_str())).await;
     assert!(matches!(&found, Read::One(server) if server.id == nobodys.as_str()), "{found:?}");
 }
 

@@ -8,7 +8,6 @@ mod run;
 use hangar_openstack::Session;
 use hangar_plan::flow::Read;
 use hangar_plan::openstack::server::{PortFacts, Preflight, ServerFacts, UserData, WantedServer};
-use tokio::time::Instant;
 
 use super::find::{
     find_flavor, find_group, find_image, find_network, find_server_group, find_subnet, read_all,
@@ -20,12 +19,9 @@ pub(crate) async fn server_facts(
     project: &Project,
     wanted: &WantedServer,
     recorded_id: Option<&str>,
-    fresher_than: Option<Instant>,
 ) -> ServerFacts {
-    let (servers, all) = futures::join!(
-        project.servers_of(&wanted.owner_id, recorded_id, fresher_than),
-        project.ports_of(&wanted.owner_id, fresher_than)
-    );
+    let (servers, all) =
+        futures::join!(project.servers_of(&wanted.owner_id, recorded_id), project.ports_of(&wanted.owner_id));
     let named = |name: &str| all.clone().filter(|port| port.name == name);
     let ports = wanted.ports.iter().map(|port| (port.name.clone(), named(&port.name))).collect();
     ServerFacts { servers, ports, preflight: None }

@@ -24,6 +24,8 @@ async fn grow(world: &World, cloud: &Handle, count: usize) {
         server(world, &format!("worker-{number}"), worker()).await;
     }
     eventually("all servers run", async || {
+        // Asking costs the API server more than answering the controllers, where there are many.
+        tokio::time::sleep(Duration::from_millis(u64::try_from(5 * count).unwrap())).await;
         let all = world.api::<OpenStackMachine>().list(&ListParams::default()).await.unwrap();
         let is_ready =
             |one: &&OpenStackMachine| one.status.as_ref().is_some_and(|status| status.ready == Some(true));
