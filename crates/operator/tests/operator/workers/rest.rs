@@ -1,6 +1,6 @@
 //! How many calls a project at rest costs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangar_api::infrastructure::v1beta1::OpenStackMachine;
 use hangar_cloud::Handle;
@@ -63,7 +63,7 @@ async fn a_project_at_rest_is_read_by_lists() {
     let grown = (calls(&small), calls(&large));
     // What was written last is looked at until it counts.
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let before = (calls(&small), calls(&large));
+    let (before, begun) = ((calls(&small), calls(&large)), Instant::now());
     for turn in 0..3 {
         look_at_all(&[&few, &many], &seen, turn).await;
         tokio::time::sleep(Duration::from_secs(12)).await;
@@ -71,7 +71,8 @@ async fn a_project_at_rest_is_read_by_lists() {
     let after = (calls(&small) - before.0, calls(&large) - before.1);
     println!("until all run: {FEW} machines {} calls, {count} machines {} calls", grown.0, grown.1);
     println!("three looks at each: {FEW} machines {} calls, {count} machines {} calls", after.0, after.1);
-    // A list of servers and a list of ports more, where the stretch begins just before both are read again.
-    assert!(after.1 <= after.0 + 2, "{} calls for {FEW} machines, {} for {count}", after.0, after.1);
+    // Two lists at the beginning and each half minute, however many are looked at meanwhile.
+    let most = 2 * (2 + usize::try_from(begun.elapsed().as_secs()).unwrap() / 30);
+    assert!(after.0 <= most && after.1 <= most, "{after:?} calls, at most {most} for each");
     drop(turn);
 }
