@@ -17,6 +17,7 @@ mod copies;
 mod demands;
 mod find;
 mod gates;
+mod ids;
 mod project;
 mod server;
 
@@ -38,6 +39,7 @@ use tokio::time::Instant;
 pub(crate) use convert::{group, network, port, router, subnet, zone};
 pub(crate) use copies::copied_from;
 pub(crate) use find::{find_network, find_router, find_subnet, read_all};
+pub(crate) use ids::CloudId;
 pub(crate) use project::Project;
 pub(crate) use server::{preflight, server_facts};
 

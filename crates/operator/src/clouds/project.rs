@@ -20,7 +20,7 @@ use std::time::Duration;
 use hangar_kit::ObjectKey;
 use hangar_openstack::{Error, Filter, PortQuery, ServerQuery, Session};
 use hangar_plan::flow::{Read, Unknown};
-use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, carries_mark, mark};
+use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, ServerId, carries_mark, mark};
 use tokio::time::Instant;
 
 use super::demands::{Demands, Listeners};
@@ -91,13 +91,13 @@ impl Project {
 
     /// The servers with this owner's id. Where there is none, the recorded one, if no other owner's id is on it: people
     /// change what is written on servers.
-    pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&str>) -> Read<Server> {
+    pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&ServerId>) -> Read<Server> {
         let listed = match self.listed_servers(self.needed(owner_id, None)).await {
             Ok(listed) => listed,
             Err(unknown) => return Read::Unknown(unknown),
         };
         match listed.of(owner_id) {
-            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id)).cloned()),
+            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id.as_str())).cloned()),
             found => Read::found(found.iter().cloned()),
         }
     }

@@ -10,14 +10,13 @@ use hangar_api::names::{CLUSTER_NAME_LABEL, OPENSTACK_CLUSTER_FINALIZER};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_openstack::{
-    Filter, NetworkClient, NetworkId, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session,
-    SubnetQuery,
+    Filter, NetworkClient, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session, SubnetQuery,
 };
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
+use hangar_plan::openstack::{Access, Network, NetworkId, Port, Router, Subnet, mark};
 use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
 
-use crate::clouds::{self, Project, find_network, find_router, find_subnet, read_all};
+use crate::clouds::{self, CloudId as _, Project, find_network, find_router, find_subnet, read_all};
 use crate::context::Context;
 
 /// What the stores show, without a call.
@@ -167,7 +166,8 @@ async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) 
         async { read_all(client.list(&RouterQuery { filter: filter() }).await, clouds::router) },
     );
     let status = observed.object.status.as_ref();
-    let recorded = status.and_then(|status| status.network.as_ref()).map(|network| network.id.clone());
+    let recorded =
+        status.and_then(|status| status.network.as_ref()).map(|network| network.id.as_str().into());
     let networks = unless_hidden(client, networks, recorded).await;
     Parts { networks, subnets, subnet_problems: Vec::new(), routers }
 }
@@ -177,10 +177,10 @@ async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) 
 async fn unless_hidden(
     client: &NetworkClient,
     found: Read<Network>,
-    recorded: Option<String>,
+    recorded: Option<NetworkId>,
 ) -> Read<Network> {
     let (Read::Absent, Some(id)) = (&found, recorded) else { return found };
-    match client.get(&NetworkId::from(id.as_str())).await {
+    match client.get(&id.to_cloud()).await {
         Ok(None) => Read::Absent,
         Ok(Some(_)) => Read::unknown(format!("network {id} of this cluster exists without our mark")),
         Err(error) => Read::unknown(error.to_string()),
@@ -199,14 +199,14 @@ async fn existing(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Parts 
     let network_id = parts.networks.iter().next().map(|network| network.id.clone());
     if spec.subnets.is_empty() {
         if let Some(id) = &network_id {
-            let query = SubnetQuery { network_id: Some(id.as_str().into()), ..SubnetQuery::default() };
+            let query = SubnetQuery { network_id: Some(id.to_cloud()), ..SubnetQuery::default() };
             parts.subnets = read_all(client.list(&query).await, clouds::subnet);
         }
         return parts;
     }
     let mut found = Vec::new();
     for (index, param) in spec.subnets.iter().enumerate() {
-        match find_subnet(client, param, network_id.as_deref()).await {
+        match find_subnet(client, param, network_id.as_ref()).await {
             Read::One(subnet) => found.push(subnet),
             Read::Absent => parts.subnet_problems.push(format!("spec.subnets[{index}]: no subnet matches")),
             Read::Many(many) => {
@@ -222,7 +222,7 @@ async fn existing(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Parts 
     if spec.network.is_none()
         && let Some(subnet) = found.first()
     {
-        let id = NetworkId::from(subnet.network_id.as_str());
+        let id = subnet.network_id.to_cloud();
         let answer = client.get(&id).await.map(|network| network.into_iter().collect());
         parts.networks = read_all(answer, clouds::network);
     }
@@ -245,7 +245,7 @@ async fn external_networks(client: &NetworkClient, spec: &OpenStackClusterSpec) 
 async fn interfaces(client: &NetworkClient, routers: &Read<Router>) -> Read<Port> {
     let mut all = Vec::new();
     for router in routers.iter() {
-        let query = PortQuery { device_id: Some(router.id.clone()), ..PortQuery::default() };
+        let query = PortQuery { device_id: Some(router.id.to_string()), ..PortQuery::default() };
         match client.list(&query).await {
             Ok(ports) => all.extend(ports.into_iter().map(clouds::port).filter(is_interface)),
             Err(error) => return Read::unknown(error.to_string()),
@@ -266,7 +266,7 @@ fn is_interface(port: &Port) -> bool {
 async fn ports_on(client: &NetworkClient, networks: &Read<Network>) -> Read<Port> {
     let mut all = Vec::new();
     for network in networks.iter() {
-        let query = PortQuery { network_id: Some(network.id.as_str().into()), ..PortQuery::default() };
+        let query = PortQuery { network_id: Some(network.id.to_cloud()), ..PortQuery::default() };
         match client.list(&query).await {
             Ok(ports) => all.extend(ports.into_iter().map(clouds::port)),
             Err(error) => return Read::unknown(error.to_string()),

@@ -79,9 +79,9 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
     let subnets = status.network.iter().flat_map(|network| &network.subnets);
     InfrastructureFacts {
         identity: Some(cluster.spec.identity_ref.clone()),
-        subnet_ids: subnets.map(|subnet| subnet.id.clone()).collect(),
-        network_id: status.network.as_ref().map(|network| network.id.clone()),
-        security_group_id: group.map(|group| group.id),
+        subnet_ids: subnets.map(|subnet| subnet.id.as_str().into()).collect(),
+        network_id: status.network.as_ref().map(|network| network.id.as_str().into()),
+        security_group_id: group.map(|group| group.id.into()),
         tags: cluster.spec.tags.clone(),
         omits_zone: cluster.spec.control_plane_omit_availability_zone == Some(true),
         disables_port_security: cluster.spec.disable_port_security == Some(true),
@@ -98,7 +98,7 @@ pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mu
                     subject.put_off();
                     return;
                 }
-                let facts = clouds::server_facts(&project, &server, observed.recorded_id()).await;
+                let facts = clouds::server_facts(&project, &server, observed.recorded_id().as_ref()).await;
                 observed.cloud = Access::Facts(facts);
                 subject.set_project(project);
             }

@@ -35,7 +35,7 @@ use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name};
-pub use step::{Kind, NetworkStep, NewSubnet, Step};
+pub use step::{NetworkStep, NewSubnet, ObjectId, Step};
 
 use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
 use crate::openstack::conditions::cloud;
