@@ -46,13 +46,14 @@ fn machine(more: Value) -> Machine {
     serde_json::from_value(object).unwrap()
 }
 
-fn referred(metadata: Value, data: Value, contract: Contract) -> Read<Referred> {
+#[allow(clippy::needless_pass_by_value, reason = "callers write the object in place")]
+fn referred(metadata: Value, object: Value, contract: Contract) -> Read<Referred> {
     let mut whole = json!({"uid": "u-object", "name": "a", "namespace": "team",
         "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
         "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "a",
             "uid": "u-a", "controller": true, "blockOwnerDeletion": true}]});
     merge(&mut whole, metadata);
-    Read::One(Referred { metadata: serde_json::from_value(whole).unwrap(), data, contract })
+    Read::One(Referred::new(serde_json::from_value(whole).unwrap(), &object, contract))
 }
 
 fn observed(machine: Machine) -> Observed {
