@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
 use hangar_kit::webhook::Verdict;
@@ -104,12 +105,13 @@ fn as_json<T>(found: Read<T>, show: impl Fn(&T) -> Read<Value>) -> Read<Value> {
 
 impl Lookup for Others {
     fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
-        if (group, kind) == ("cluster.x-k8s.io", "Cluster") {
-            let found = self.watches.clusters().get(&ObjectKey::namespaced(namespace, name));
+        let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
+        let reference = ContractVersionedObjectReference { api_group, kind, name };
+        if reference.is::<Cluster>() {
+            let found = self.watches.clusters().get(&ObjectKey::namespaced(namespace, &reference.name));
             return as_json(found, |kept| readable(&kept.value));
         }
-        let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
-        let found = self.foreign.kept(namespace, &ContractVersionedObjectReference { api_group, kind, name });
+        let found = self.foreign.kept(namespace, &reference);
         as_json(found, |(kept, _)| readable(&kept.value))
     }
 

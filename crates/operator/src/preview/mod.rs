@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::reference::is_kind;
 use hangar_kit::call::{Call, CallGate, CallLog};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
@@ -186,7 +188,10 @@ async fn clusters(overlay: &Overlay, objects: &[(Given, Value)]) -> Result<BTree
         let version = object["apiVersion"].as_str().unwrap_or_default();
         let now = overlay.get(&place, version).await.map_err(|why| given.refused(&why))?.unwrap_or_default();
         let owners = now["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let owner = owners.iter().find(|owner| owner["kind"] == "Cluster").map(|owner| owner["name"].clone());
+        let text = |owner: &Value, field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+        let is_cluster =
+            |owner: &&Value| is_kind::<Cluster>(&text(owner, "apiVersion"), &text(owner, "kind"));
+        let owner = owners.iter().find(is_cluster).map(|owner| owner["name"].clone());
         let label = now["metadata"]["labels"][CLUSTER_NAME_LABEL].clone();
         let named = [label, now["spec"]["clusterName"].clone(), owner.unwrap_or_default()];
         let namespace = place.namespace.unwrap_or_default();

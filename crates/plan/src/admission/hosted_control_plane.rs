@@ -1,8 +1,11 @@
 //! Admission of HostedControlPlanes: it warns of settings without effect, and refuses a deletion that would delete the
 //! etcd of a Cluster that stays.
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
+use hangar_api::reference;
+use kube::Resource as _;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -36,7 +39,7 @@ pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
     if is_permitted || CLEANERS.contains(&request.user) {
         return Answer::default();
     }
-    let why = match lookup.now("cluster.x-k8s.io", "Cluster", request.namespace, cluster) {
+    let why = match lookup.now(&Cluster::group(&()), &Cluster::kind(&()), request.namespace, cluster) {
         Read::Unknown(unknown) => format!("whether Cluster {cluster} still needs it is unknown ({unknown})"),
         found if found.iter().any(|found| needs(found, request)) => {
             format!("Cluster {cluster} lives and would lose its etcd")
@@ -49,7 +52,10 @@ pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
 
 fn cluster_of(object: &Value) -> Option<&str> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "Cluster");
+    let owner = owners
+        .into_iter()
+        .flatten()
+        .find(|owner| reference::is_kind::<Cluster>(text(owner, "/apiVersion"), text(owner, "/kind")));
     let label = || object.pointer("/metadata/labels")?.get(CLUSTER_NAME_LABEL)?.as_str();
     owner.and_then(|owner| owner["name"].as_str()).or_else(label)
 }
