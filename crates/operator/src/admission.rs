@@ -32,10 +32,10 @@ pub(crate) fn mutate(review: &AdmissionRequest<DynamicObject>) -> Verdict {
 /// Checks a request; all complaints come at once.
 pub(crate) fn validate(review: &AdmissionRequest<DynamicObject>, lookup: &dyn Lookup) -> Verdict {
     let Some(asked) = Asking::of(review) else { return Verdict::allow() };
-    let answer = admission::validate(&asked.request(review), lookup);
-    let lines: Vec<String> = answer.errors.iter().map(ToString::to_string).collect();
+    let judgement = admission::validate(&asked.request(review), lookup);
+    let lines: Vec<String> = judgement.errors.iter().map(ToString::to_string).collect();
     let verdict = if lines.is_empty() { Verdict::allow() } else { Verdict::deny(lines.join("; ")) };
-    answer.warnings.into_iter().fold(verdict, Verdict::warn)
+    judgement.warnings.into_iter().fold(verdict, Verdict::warn)
 }
 
 /// The objects of a request.

@@ -6,7 +6,7 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineS
 use hangar_api::contract::Contract;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_plan::flow::{Planner, Read};
-use hangar_plan::machine::{Look, NodeFacts, NodeView, node};
+use hangar_plan::machine::{NodeFacts, NodeView, TenantRead, node};
 use hangar_plan::referred::Referred;
 use hangar_plan::{cluster, machine, machine_deployment, machine_set};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -127,12 +127,12 @@ impl Memory {
         };
         match observed.wanted() {
             None => {}
-            Some(Look::FindNode { provider_id }) => {
+            Some(TenantRead::FindNode { provider_id }) => {
                 let is_same = |node: &&NodeFacts| node::is_same_server(&node.provider_id, &provider_id);
                 observed.node = found(self.nodes.values().find(is_same));
             }
-            Some(Look::Node { name }) => observed.node = found(self.nodes.get(&name)),
-            Some(Look::NodeAndPods { name }) => {
+            Some(TenantRead::Node { name }) => observed.node = found(self.nodes.get(&name)),
+            Some(TenantRead::NodeAndPods { name }) => {
                 observed.node = found(self.nodes.get(&name));
                 observed.pods = Read::Absent;
             }
