@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
 use hangar_kit::webhook::Verdict;
@@ -31,10 +32,10 @@ pub(crate) fn mutate(review: &AdmissionRequest<DynamicObject>) -> Verdict {
 /// Checks a request; all complaints come at once.
 pub(crate) fn validate(review: &AdmissionRequest<DynamicObject>, lookup: &dyn Lookup) -> Verdict {
     let Some(asked) = Asking::of(review) else { return Verdict::allow() };
-    let answer = admission::validate(&asked.request(review), lookup);
-    let lines: Vec<String> = answer.errors.iter().map(ToString::to_string).collect();
+    let judgement = admission::validate(&asked.request(review), lookup);
+    let lines: Vec<String> = judgement.errors.iter().map(ToString::to_string).collect();
     let verdict = if lines.is_empty() { Verdict::allow() } else { Verdict::deny(lines.join("; ")) };
-    answer.warnings.into_iter().fold(verdict, Verdict::warn)
+    judgement.warnings.into_iter().fold(verdict, Verdict::warn)
 }
 
 /// The objects of a request.
@@ -104,12 +105,13 @@ fn as_json<T>(found: Read<T>, show: impl Fn(&T) -> Read<Value>) -> Read<Value> {
 
 impl Lookup for Others {
     fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
-        if (group, kind) == ("cluster.x-k8s.io", "Cluster") {
-            let found = self.watches.clusters().get(&ObjectKey::namespaced(namespace, name));
+        let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
+        let reference = ContractVersionedObjectReference { api_group, kind, name };
+        if reference.is::<Cluster>() {
+            let found = self.watches.clusters().get(&ObjectKey::namespaced(namespace, &reference.name));
             return as_json(found, |kept| readable(&kept.value));
         }
-        let (api_group, kind, name) = (group.to_owned(), kind.to_owned(), name.to_owned());
-        let found = self.foreign.kept(namespace, &ContractVersionedObjectReference { api_group, kind, name });
+        let found = self.foreign.kept(namespace, &reference);
         as_json(found, |(kept, _)| readable(&kept.value))
     }
 

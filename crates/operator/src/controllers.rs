@@ -7,7 +7,7 @@ use hangar_plan::controllers::{Controller, Selection};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, Parts};
+use crate::context::{Context, Handles};
 use crate::contracts::Contracts;
 use crate::{
     Error, cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
@@ -16,13 +16,13 @@ use crate::{
 
 /// Runs the chosen controllers until `stop`, and returns when the last reconcile has ended.
 ///
-/// The manager does this beside its servers; tests do it alone, with gates of their own in the parts.
-pub async fn run(parts: Parts, selection: &Selection, stop: CancellationToken) -> Result<(), Error> {
+/// The manager does this beside its servers; tests do it alone, with gates of their own in the handles.
+pub async fn run(handles: Handles, selection: &Selection, stop: CancellationToken) -> Result<(), Error> {
     // Stores outlive the controllers: those end their last reconciles over fresh reads.
     let storing = CancellationToken::new();
     let _stores_end_with_us = storing.clone().drop_guard();
-    let contracts = Contracts::watch(parts.client.clone(), &parts.metrics.watch, &stop);
-    run_with(Context::new(parts, contracts.clone(), &storing, &stop), contracts, selection).await
+    let contracts = Contracts::watch(handles.client.clone(), &handles.metrics.watch, &stop);
+    run_with(Context::new(handles, contracts.clone(), &storing, &stop), contracts, selection).await
 }
 
 pub(crate) async fn run_with(

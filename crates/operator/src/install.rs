@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use hangar_api::reference::is_kind;
 use hangar_kit::apply::{Applied, Applier};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_plan::flow::Read;
@@ -47,7 +48,7 @@ pub async fn apply(config: Config, options: &Options, mut report: impl FnMut(Pro
     let objects = install::objects(options)?;
     refuse_foreign_definitions(&client, &objects).await?;
     let (definitions, others): (Vec<&Value>, Vec<&Value>) =
-        objects.iter().partition(|object| object["kind"] == "CustomResourceDefinition");
+        objects.iter().partition(|object| is_definition(object));
     let applier = Applier::new(FIELD_MANAGER);
     // The namespace is the first of the others, and CRDs need none.
     for object in &definitions {
@@ -62,6 +63,11 @@ pub async fn apply(config: Config, options: &Options, mut report: impl FnMut(Pro
     Ok(())
 }
 
+fn is_definition(object: &Value) -> bool {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    is_kind::<CustomResourceDefinition>(text("apiVersion"), text("kind"))
+}
+
 fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
@@ -69,7 +75,7 @@ fn name_of(object: &Value) -> &str {
 async fn refuse_foreign_definitions(client: &Client, objects: &[Value]) -> Result<(), Error> {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
     let mut foreign = Vec::new();
-    for object in objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
+    for object in objects.iter().filter(|object| is_definition(object)) {
         let name = name_of(object);
         let found = api.get_metadata_opt(name).await.trying(|| format!("read the CRD {name}"))?;
         let Some(found) = found else { continue };

@@ -23,7 +23,7 @@ pub mod preview;
 mod reconcile;
 mod referring;
 
-pub use context::Parts;
+pub use context::Handles;
 
 /// One cluster as a tree.
 pub mod describe {

@@ -9,24 +9,54 @@ use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::{
-    BootstrapConfiguration, Contract, ControlPlane, InfrastructureCluster, InfrastructureMachine,
+    BootstrapConfiguration, Contract, ControlPlane, Endpoint, InfrastructureCluster, InfrastructureMachine,
 };
-use hangar_api::{names, reference};
+use hangar_api::conversion::api_version;
+use hangar_api::names;
+use hangar_api::reference::{self, ContractVersionedObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
-use kube::core::{Selector, SelectorExt as _};
+use kube::core::{Selector, SelectorExt as _, TypeMeta};
 use serde_json::Value;
 
 use crate::flow::{Draft, Drafted, StepId, StepOf, Target, Write};
 
-/// An object of a kind whose type is not known, as it was last seen.
+/// What the views of [`hangar_api::contract`] read of an object, besides its metadata.
+const FIELDS: [(&str, &[&str]); 2] = [
+    ("spec", &["controlPlaneEndpoint", "failureDomain", "providerID", "replicas", "version"]),
+    (
+        "status",
+        &[
+            "addresses",
+            "availableReplicas",
+            "conditions",
+            "dataSecretName",
+            "externalManagedControlPlane",
+            "failureDomain",
+            "failureDomains",
+            "initialization",
+            "initialized",
+            "ready",
+            "readyReplicas",
+            "replicas",
+            "unavailableReplicas",
+            "upToDateReplicas",
+            "updatedReplicas",
+            "v1beta2",
+            "version",
+            "versions",
+        ],
+    ),
+];
+
+/// What the contract says of an object of a kind whose type is not known, as it was last seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Referred {
     pub metadata: ObjectMeta,
-    /// Everything else of it.
-    pub data: Value,
+    /// The [`FIELDS`] that it has.
+    data: Value,
     /// How to read it.
-    pub contract: Contract,
+    contract: Contract,
 }
 
 /// The metadata that makes an object ours.
@@ -49,6 +79,17 @@ pub enum Claiming {
 }
 
 impl Referred {
+    /// Takes what the contract names. The rest is the provider's own, and no plan may depend on it.
+    pub fn new(metadata: ObjectMeta, object: &Value, contract: Contract) -> Self {
+        let part = |(part, names): (&str, &[&str])| {
+            let given = object.get(part)?;
+            let found = names.iter().filter_map(|name| Some(((*name).to_owned(), given.get(name)?.clone())));
+            Some((part.to_owned(), Value::Object(found.collect())))
+        };
+        let data = FIELDS.into_iter().filter_map(part).collect();
+        Self { metadata, data: Value::Object(data), contract }
+    }
+
     pub fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
@@ -61,6 +102,12 @@ impl Referred {
     /// As an infrastructure cluster.
     pub fn infrastructure_cluster(&self) -> InfrastructureCluster<'_> {
         InfrastructureCluster::new(&self.data, self.contract)
+    }
+
+    /// The endpoint of an infrastructure cluster as it is given, also half of one.
+    pub fn given_endpoint(&self) -> Endpoint {
+        let endpoint = self.data.pointer("/spec/controlPlaneEndpoint").cloned().unwrap_or_default();
+        serde_json::from_value(endpoint).unwrap_or_default()
     }
 
     /// As a control plane.
@@ -147,6 +194,12 @@ pub fn claim_for_cluster(metadata: &ObjectMeta, cluster: &Cluster, name: &str) -
 /// Whether an owner is of this kind, in whatever version.
 pub fn is_kind<K: Resource<DynamicType = ()>>(owner: &OwnerReference) -> bool {
     reference::is_kind::<K>(&owner.api_version, &owner.kind)
+}
+
+/// Whether a reference names objects of this kind, in whatever version.
+pub fn is_kind_of(reference: &ContractVersionedObjectReference, types: &TypeMeta) -> bool {
+    let (group, _) = api_version::split(&types.api_version);
+    (reference.api_group.as_str(), &reference.kind) == (group, &types.kind)
 }
 
 /// A reference to an owner.
@@ -238,6 +291,7 @@ where
 #[cfg(test)]
 mod tests {
     use hangar_api::cluster::v1beta2::MachineSet;
+    use serde_json::json;
 
     use super::*;
 
@@ -272,6 +326,54 @@ mod tests {
             claiming(&metadata(&[other, ours.clone()], Some("demo")), &ours, "demo", None),
             Claiming::Held
         );
+    }
+
+    #[test]
+    fn only_what_the_contract_names_is_taken_and_all_of_it_is() {
+        let condition = |type_: &str| json!({"type": type_, "status": "True", "reason": "R", "message": "m"});
+        let object = json!({
+            "spec": {
+                "controlPlaneEndpoint": {"host": "api", "port": 6443}, "version": "v1.34.0", "replicas": 3,
+                "providerID": "openstack:///a", "failureDomain": "old", "own": "provider's",
+            },
+            "status": {
+                "ready": true, "initialized": true, "externalManagedControlPlane": true, "version": "v1.34.0",
+                "initialization": {"provisioned": true, "controlPlaneInitialized": true, "dataSecretCreated": true},
+                "conditions": [condition("Ready")], "v1beta2": {"conditions": [condition("Ready"), condition("Available")]},
+                "versions": [{"version": "v1.34.0", "replicas": 3}], "replicas": 3, "readyReplicas": 2,
+                "availableReplicas": 1, "unavailableReplicas": 2, "updatedReplicas": 1, "upToDateReplicas": 1,
+                "failureDomains": [{"name": "nova", "controlPlane": true}], "failureDomain": "nova",
+                "addresses": [{"type": "InternalIP", "address": "10.6.0.5"}], "dataSecretName": "a", "own": "provider's",
+            },
+        });
+        for contract in [Contract::V1Beta1, Contract::V1Beta2] {
+            let taken = Referred::new(ObjectMeta::default(), &object, contract);
+            assert!(!taken.data.to_string().contains("own"), "{}", taken.data);
+            let plane = |view: ControlPlane<'_>| {
+                let conditions = (view.available_condition(), view.condition("Ready"));
+                let versions = (view.desired_version().map(str::to_owned), view.versions());
+                let flags = (view.is_initialized(), view.is_externally_managed(), view.is_ready());
+                (view.endpoint(), flags, conditions, versions, view.replicas())
+            };
+            assert_eq!(plane(taken.control_plane()), plane(ControlPlane::new(&object, contract)));
+            let cluster = |view: InfrastructureCluster<'_>| {
+                (view.is_provisioned(), view.endpoint(), view.failure_domains(), view.ready_condition())
+            };
+            let whole = InfrastructureCluster::new(&object, contract);
+            assert_eq!(cluster(taken.infrastructure_cluster()), cluster(whole));
+            let machine = |view: InfrastructureMachine<'_>| {
+                let texts = (view.provider_id().map(str::to_owned), view.failure_domain().map(str::to_owned));
+                (view.is_provisioned(), texts, view.addresses(), view.ready_condition())
+            };
+            let whole = InfrastructureMachine::new(&object, contract);
+            assert_eq!(machine(taken.infrastructure_machine()), machine(whole));
+            let bootstrap = |view: BootstrapConfiguration<'_>| {
+                let name = view.data_secret_name().map(str::to_owned);
+                (view.is_data_secret_created(), name, view.ready_condition())
+            };
+            let whole = BootstrapConfiguration::new(&object, contract);
+            assert_eq!(bootstrap(taken.bootstrap()), bootstrap(whole));
+        }
     }
 
     #[test]

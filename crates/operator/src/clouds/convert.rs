@@ -5,15 +5,17 @@ use hangar_plan::openstack::{
     Address, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server, Subnet, Zone, range,
 };
 
+use super::CloudId;
+
 pub(crate) fn network(from: cloud::Network) -> Network {
-    Network { id: from.id.to_string(), name: from.name, tags: from.tags }
+    Network { id: CloudId::from_cloud(&from.id), name: from.name, tags: from.tags }
 }
 
 pub(crate) fn subnet(from: cloud::Subnet) -> Subnet {
     Subnet {
-        id: from.id.to_string(),
+        id: CloudId::from_cloud(&from.id),
         name: from.name,
-        network_id: from.network_id.to_string(),
+        network_id: CloudId::from_cloud(&from.network_id),
         cidr: from.cidr,
         dns_nameservers: from.dns_nameservers,
         tags: from.tags,
@@ -24,20 +26,20 @@ pub(crate) fn router(from: cloud::Router) -> Router {
     let gateway = from.external_gateway.as_ref();
     let addresses = gateway.map(|gateway| gateway.addresses.iter()).into_iter().flatten();
     Router {
-        id: from.id.to_string(),
+        id: CloudId::from_cloud(&from.id),
         name: from.name,
         tags: from.tags,
-        gateway_network_id: gateway.map(|gateway| gateway.network_id.to_string()),
+        gateway_network_id: gateway.map(|gateway| CloudId::from_cloud(&gateway.network_id)),
         gateway_addresses: addresses.filter_map(|address| address.ip_address).collect(),
     }
 }
 
 pub(crate) fn port(from: cloud::Port) -> Port {
     Port {
-        id: from.id.to_string(),
+        id: CloudId::from_cloud(&from.id),
         name: from.name,
-        network_id: from.network_id.to_string(),
-        subnet_ids: from.fixed_ips.iter().map(|fixed| fixed.subnet_id.to_string()).collect(),
+        network_id: CloudId::from_cloud(&from.network_id),
+        subnet_ids: from.fixed_ips.iter().map(|fixed| CloudId::from_cloud(&fixed.subnet_id)).collect(),
         device_id: from.device_id,
         device_owner: from.device_owner,
         tags: from.tags,
@@ -49,7 +51,7 @@ pub(crate) fn group(from: cloud::SecurityGroup) -> Group {
     let rules = from.rules.into_iter().filter_map(|rule| {
         let rule_range = rule.remote_ip_prefix.as_deref().map(|text| range(text).ok_or(()));
         Some(KnownRule {
-            id: rule.id.to_string(),
+            id: CloudId::from_cloud(&rule.id),
             rule: GroupRule {
                 direction: rule.direction,
                 ether_type: rule.ethertype,
@@ -57,11 +59,11 @@ pub(crate) fn group(from: cloud::SecurityGroup) -> Group {
                 port_range_min: rule.port_range_min,
                 port_range_max: rule.port_range_max,
                 remote_ip_prefix: rule_range.transpose().ok()?,
-                remote_group_id: rule.remote_group_id.map(|id| id.to_string()),
+                remote_group_id: rule.remote_group_id.as_ref().map(CloudId::from_cloud),
             },
         })
     });
-    Group { id: from.id.to_string(), name: from.name, tags: from.tags, rules: rules.collect() }
+    Group { id: CloudId::from_cloud(&from.id), name: from.name, tags: from.tags, rules: rules.collect() }
 }
 
 pub(crate) fn zone(from: cloud::AvailabilityZone) -> Zone {
@@ -69,11 +71,11 @@ pub(crate) fn zone(from: cloud::AvailabilityZone) -> Zone {
 }
 
 pub(crate) fn image(from: cloud::Image) -> Image {
-    Image { id: from.id.to_string(), name: from.name, status: from.status }
+    Image { id: CloudId::from_cloud(&from.id), name: from.name, status: from.status }
 }
 
 pub(crate) fn flavor(from: cloud::Flavor) -> Flavor {
-    Flavor { id: from.id.to_string(), name: from.name }
+    Flavor { id: CloudId::from_cloud(&from.id), name: from.name }
 }
 
 pub(crate) fn server(from: cloud::Server) -> Server {
@@ -85,7 +87,7 @@ pub(crate) fn server(from: cloud::Server) -> Server {
         (network, addresses.collect())
     });
     Server {
-        id: from.id.to_string(),
+        id: CloudId::from_cloud(&from.id),
         name: from.name,
         status: from.status,
         fault: from.fault.map(|fault| fault.message.trim().to_owned()).filter(|words| !words.is_empty()),

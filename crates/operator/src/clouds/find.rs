@@ -5,13 +5,13 @@ use hangar_api::infrastructure::v1beta1::{
     SubnetFilter, SubnetParam,
 };
 use hangar_openstack::{
-    Error, Filter, FlavorId, ImageQuery, NetworkClient, NetworkId, NetworkQuery, NetworkResource, Query,
-    RouterId, RouterQuery, SecurityGroupId, SecurityGroupQuery, Session, SubnetId, SubnetQuery,
+    Error, Filter, ImageQuery, NetworkClient, NetworkId, NetworkQuery, NetworkResource, Query, RouterId,
+    RouterQuery, SecurityGroupId, SecurityGroupQuery, Session, SubnetId, SubnetQuery,
 };
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::{Flavor, Group, Image, Network, Router, Subnet};
+use hangar_plan::openstack::{self as plan, Flavor, Group, Image, Network, Router, ServerGroupId, Subnet};
 
-use super::{convert, words};
+use super::{CloudId, convert, words};
 
 /// Everything that a list shows, as facts.
 pub(crate) fn read_all<T, U>(answer: Result<Vec<T>, Error>, convert: impl Fn(T) -> U) -> Read<U> {
@@ -83,12 +83,12 @@ pub(crate) async fn find_group(client: &NetworkClient, param: &SecurityGroupPara
 pub(crate) async fn find_subnet(
     client: &NetworkClient,
     param: &SubnetParam,
-    network_id: Option<&str>,
+    network_id: Option<&plan::NetworkId>,
 ) -> Read<Subnet> {
     match param {
         SubnetParam::Id(id) => by_id(client, &SubnetId::from(id.0.as_str()), convert::subnet).await,
         SubnetParam::Filter(filter) => {
-            let query = SubnetQuery { network_id: network_id.map(NetworkId::from), ..subnet_query(filter) };
+            let query = SubnetQuery { network_id: network_id.map(CloudId::to_cloud), ..subnet_query(filter) };
             by_query(client, &query, convert::subnet).await
         }
     }
@@ -110,24 +110,28 @@ pub(crate) async fn find_image(session: &Session, param: &ImageParam) -> Read<Im
 }
 
 /// A flavor: by id, else by name among all.
-pub(crate) async fn find_flavor(session: &Session, id: Option<&str>, name: Option<&str>) -> Read<Flavor> {
+pub(crate) async fn find_flavor(
+    session: &Session,
+    id: Option<&plan::FlavorId>,
+    name: Option<&str>,
+) -> Read<Flavor> {
     if let Some(id) = id {
-        return read_one(session.compute().flavor(&FlavorId::from(id)).await, convert::flavor);
+        return read_one(session.compute().flavor(&id.to_cloud()).await, convert::flavor);
     }
     let all = read_all(session.compute().flavors().await, convert::flavor);
     all.filter(|flavor| Some(flavor.name.as_str()) == name)
 }
 
 /// The id of a server group.
-pub(crate) async fn find_server_group(session: &Session, param: &ServerGroupParam) -> Read<String> {
+pub(crate) async fn find_server_group(session: &Session, param: &ServerGroupParam) -> Read<ServerGroupId> {
     match param {
-        ServerGroupParam::Id(id) => Read::One(id.0.clone()),
+        ServerGroupParam::Id(id) => Read::One(id.0.as_str().into()),
         ServerGroupParam::Filter(filter) => {
             let groups = session.compute().server_groups().await.map(|groups| {
                 let wanted = |name: &String| filter.name.as_ref().is_none_or(|wanted| wanted == name);
                 groups.into_iter().filter(|group| wanted(&group.name)).collect()
             });
-            read_all(groups, |group| group.id.to_string())
+            read_all(groups, |group| CloudId::from_cloud(&group.id))
         }
     }
 }

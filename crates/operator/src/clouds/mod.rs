@@ -17,6 +17,7 @@ mod copies;
 mod demands;
 mod find;
 mod gates;
+mod ids;
 mod project;
 mod server;
 
@@ -38,10 +39,11 @@ use tokio::time::Instant;
 pub(crate) use convert::{group, network, port, router, subnet, zone};
 pub(crate) use copies::copied_from;
 pub(crate) use find::{find_network, find_router, find_subnet, read_all};
+pub(crate) use ids::CloudId;
 pub(crate) use project::Project;
 pub(crate) use server::{preflight, server_facts};
 
-use crate::context::Parts;
+use crate::context::Handles;
 use crate::reconcile::CLOUD_LIMIT;
 use crate::reconcile::answer::words;
 use demands::Listeners;
@@ -83,17 +85,17 @@ struct Identity {
 }
 
 impl Clouds {
-    pub(crate) fn new(parts: &Parts) -> Self {
+    pub(crate) fn new(handles: &Handles) -> Self {
         let mut gates: Vec<Arc<dyn CallGate>> = vec![
-            Arc::new(Fence(Arc::clone(&parts.leadership))),
-            Arc::new(Counted(parts.metrics.calls.clone())),
+            Arc::new(Fence(Arc::clone(&handles.leadership))),
+            Arc::new(Counted(handles.metrics.calls.clone())),
         ];
-        gates.extend(parts.cloud_gates.iter().cloned());
+        gates.extend(handles.cloud_gates.iter().cloned());
         // What the lease is certain to outlast.
         let limits = Limits::default().with_writes_within(CLOUD_LIMIT);
         let options = SessionOptions { gates, limits, ..SessionOptions::default() };
         let state = Arc::<Mutex<State>>::default();
-        let (kept, leadership) = (Arc::clone(&state), Arc::clone(&parts.leadership));
+        let (kept, leadership) = (Arc::clone(&state), Arc::clone(&handles.leadership));
         let mut forgetting = JoinSet::new();
         // What the next leader does is in no list that we keep: if we lead again, we begin anew.
         forgetting.spawn(async move {
@@ -104,7 +106,7 @@ impl Clouds {
             }
         });
         let listeners = Arc::default();
-        Self { client: parts.client.clone(), options, state, listeners, _forgetting: forgetting }
+        Self { client: handles.client.clone(), options, state, listeners, _forgetting: forgetting }
     }
 
     /// Calls this with every object that had asked for lists which are there now.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use hangar_kit::ObjectKey;
 use hangar_openstack::{Error, Filter, PortQuery, ServerQuery, Session};
 use hangar_plan::flow::{Read, Unknown};
-use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, carries_mark, mark};
+use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, ServerId, carries_mark, mark};
 use tokio::time::Instant;
 
 use super::demands::{Demands, Listeners};
@@ -91,13 +91,13 @@ impl Project {
 
     /// The servers with this owner's id. Where there is none, the recorded one, if no other owner's id is on it: people
     /// change what is written on servers.
-    pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&str>) -> Read<Server> {
+    pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&ServerId>) -> Read<Server> {
         let listed = match self.listed_servers(self.needed(owner_id, None)).await {
             Ok(listed) => listed,
             Err(unknown) => return Read::Unknown(unknown),
         };
         match listed.of(owner_id) {
-            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id)).cloned()),
+            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id.as_str())).cloned()),
             found => Read::found(found.iter().cloned()),
         }
     }
@@ -114,7 +114,7 @@ impl Project {
         }
     }
 
-    async fn listed_servers(&self, needed: Option<Instant>) -> Answer<Server> {
+    async fn listed_servers(&self, needed: Option<Instant>) -> ListRead<Server> {
         let list = async || {
             let servers = self.session.compute().servers(&ServerQuery::default()).await?;
             Ok(servers.into_iter().map(|mut server| {
@@ -125,7 +125,7 @@ impl Project {
         self.servers.read(needed, list).await
     }
 
-    async fn listed_ports(&self, needed: Option<Instant>) -> Answer<Port> {
+    async fn listed_ports(&self, needed: Option<Instant>) -> ListRead<Port> {
         let list = async || {
             let project_id = Some(self.session.project_id().await?.to_string());
             let query =
@@ -227,7 +227,7 @@ struct Failed {
     until: Instant,
 }
 
-type Answer<T> = Result<Arc<Listed<T>>, Unknown>;
+type ListRead<T> = Result<Arc<Listed<T>>, Unknown>;
 
 impl<T> View<T> {
     fn new() -> Self {
@@ -249,7 +249,7 @@ impl<T> View<T> {
         &self,
         needed: Option<Instant>,
         list: impl AsyncFnOnce() -> Result<I, Error>,
-    ) -> Answer<T> {
+    ) -> ListRead<T> {
         if let Some(answer) = self.state().settled(needed) {
             return answer;
         }
@@ -293,13 +293,13 @@ impl<T> View<T> {
 
 impl<T> State<T> {
     /// The answer, if nobody has to be asked for it.
-    fn settled(&self, needed: Option<Instant>) -> Option<Answer<T>> {
+    fn settled(&self, needed: Option<Instant>) -> Option<ListRead<T>> {
         let is_failed = self.failed.as_ref().is_some_and(|failed| failed.until > Instant::now());
         if is_failed { self.usable(needed) } else { self.listed(needed, REFRESH).map(Ok) }
     }
 
     /// The answer while nobody can be asked for a better one.
-    fn usable(&self, needed: Option<Instant>) -> Option<Answer<T>> {
+    fn usable(&self, needed: Option<Instant>) -> Option<ListRead<T>> {
         let failed = || self.failed.as_ref().map(|failed| Err(failed.unknown.clone()));
         self.listed(needed, STALE).map(Ok).or_else(failed)
     }

@@ -21,7 +21,7 @@ use hangar_plan::controllers::Controller;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use crate::referring::is_starting;
 use observe::Probed;
 
@@ -65,8 +65,8 @@ impl Edge for Clusters {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, Probe: Probe) {
-        observed.connection = self.probe(subject.context, subject.key()).await;
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, Probe: Probe) {
+        observed.connection = self.probe(case.context, case.key()).await;
     }
 
     fn forget(&self, context: &Context, key: &ObjectKey) {

@@ -81,11 +81,8 @@ impl Foreign {
         namespace: &str,
         reference: &ContractVersionedObjectReference,
     ) -> Read<Referred> {
-        self.kept(namespace, reference).map(|(kept, contract)| Referred {
-            metadata: kept.metadata.clone(),
-            data: kept.data.clone(),
-            contract,
-        })
+        self.kept(namespace, reference)
+            .map(|(kept, contract)| Referred::new(kept.metadata.clone(), &kept.data, contract))
     }
 
     /// The same as the store of its kind shows it, with how to read it.

@@ -38,7 +38,7 @@ use crate::reconcile::WRITE_LIMIT;
 
 /// What a manager gives to its controllers.
 #[derive(Clone)]
-pub struct Parts {
+pub struct Handles {
     /// Of the management cluster. Writes are fenced already.
     pub client: Client,
     pub leadership: Arc<dyn Leadership>,
@@ -59,8 +59,8 @@ pub struct Parts {
 /// What every controller is given. Cloning shares it.
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// The parts as they came.
-    pub(crate) parts: Parts,
+    /// The handles as they came.
+    pub(crate) handles: Handles,
     /// Stores of the kinds we know, by kind.
     pub(crate) watches: Arc<Watches>,
     /// Stores of kinds that objects refer to, whoever owns them.
@@ -78,20 +78,21 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Nothing is started yet but what the parts hold.
+    /// Nothing is started yet but what the handles hold.
     pub(crate) fn new(
-        parts: Parts,
+        handles: Handles,
         contracts: Contracts,
         storing: &CancellationToken,
         stop: &CancellationToken,
     ) -> Self {
-        let (client, metrics) = (&parts.client, &parts.metrics.watch);
+        let (client, metrics) = (&handles.client, &handles.metrics.watch);
         let watches = Arc::new(Watches::new(client.clone(), metrics.clone(), storing.clone()));
         let foreign = Foreign::new(client.clone(), metrics.clone(), contracts, storing.clone());
-        let source = KubeconfigSecrets::new(parts.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
-        let tenants = Arc::new(Tenants::new(source, tenant_options(&parts)));
+        let source =
+            KubeconfigSecrets::new(handles.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
+        let tenants = Arc::new(Tenants::new(source, tenant_options(&handles)));
         let nodes = Nodes::new(Arc::clone(&tenants), stop);
-        let clouds = Arc::new(Clouds::new(&parts));
+        let clouds = Arc::new(Clouds::new(&handles));
         Self {
             watches,
             foreign: Arc::new(foreign),
@@ -100,15 +101,15 @@ impl Context {
             clouds,
             ambient: Ambient::Real,
             stop: stop.clone(),
-            parts,
+            handles,
         }
     }
 
     /// Clients of tenants from another Secret, `<cluster>-<suffix>`.
     pub(crate) fn tenants_by(&self, material: Material) -> Arc<Tenants<KubeconfigSecrets>> {
-        let client = self.parts.client.clone();
+        let client = self.handles.client.clone();
         let source = KubeconfigSecrets::new(client, Arc::clone(&self.watches), material);
-        Arc::new(Tenants::new(source, tenant_options(&self.parts)))
+        Arc::new(Tenants::new(source, tenant_options(&self.handles)))
     }
 
     /// A kind of the management cluster, for writing.
@@ -127,23 +128,23 @@ impl Context {
 
     /// The client of the management cluster.
     pub(crate) fn client(&self) -> Client {
-        self.parts.client.clone()
+        self.handles.client.clone()
     }
 
     /// A controller with the manager's settings, to which roots and watches are added.
     pub(crate) fn builder(&self, controller: Controller) -> ControllerBuilder {
         ControllerBuilder::new(controller.name())
-            .concurrency(self.parts.concurrency)
-            .observer(Arc::new(self.parts.metrics.clone()))
+            .concurrency(self.handles.concurrency)
+            .observer(Arc::new(self.handles.metrics.clone()))
     }
 
     /// Writes events in the name of a controller.
     pub(crate) fn recorder(&self, controller: Controller) -> Recorder {
-        Recorder::new(self.client(), controller.name(), self.parts.instance.clone())
+        Recorder::new(self.client(), controller.name(), self.handles.instance.clone())
     }
 }
 
-fn tenant_options(parts: &Parts) -> TenantOptions {
+fn tenant_options(handles: &Handles) -> TenantOptions {
     // Writes to tenants are fenced as well: none may outlast what the lease is certain to last.
-    TenantOptions { gates: parts.tenant_gates.clone(), call_limit: WRITE_LIMIT, ..TenantOptions::default() }
+    TenantOptions { gates: handles.tenant_gates.clone(), call_limit: WRITE_LIMIT, ..TenantOptions::default() }
 }

@@ -26,7 +26,7 @@ use serde_json::json;
 
 use super::{ControlPlanes, FIELD_MANAGER, material};
 use crate::context::Context;
-use crate::reconcile::{RunOwn, Subject, answer};
+use crate::reconcile::{Case, RunOwn, answer};
 
 /// What goes into a Secret, and what is noted on it.
 struct Minted {
@@ -53,8 +53,8 @@ impl Authorities {
 
 impl RunOwn<ControlPlanes> for Box<Mint> {
     /// Mints into a Secret. Answers with the metadata of what is there then, which holds all facts about it.
-    async fn run(&self, subject: &Subject<'_, ControlPlanes>) -> Outcome {
-        let minting = Minting { context: subject.context, authorities: &subject.scratch };
+    async fn run(&self, case: &Case<'_, ControlPlanes>) -> Outcome {
+        let minting = Minting { context: case.context, authorities: &case.scratch };
         match minting.minted(self).await {
             Ok(metadata) => Outcome::Created(serde_json::to_string(&metadata).unwrap_or_default()),
             Err(outcome) => outcome,
@@ -62,9 +62,9 @@ impl RunOwn<ControlPlanes> for Box<Mint> {
     }
 
     /// Puts intents into the Secret, in place of keys.
-    async fn rehearse(&self, subject: &Subject<'_, ControlPlanes>) -> Outcome {
-        let minting = Minting { context: subject.context, authorities: &subject.scratch };
-        let (data, facts) = self.intended(subject.context.ambient.now());
+    async fn rehearse(&self, case: &Case<'_, ControlPlanes>) -> Outcome {
+        let minting = Minting { context: case.context, authorities: &case.scratch };
+        let (data, facts) = self.intended(case.context.ambient.now());
         let data = data.into_iter().map(|(key, intent)| (key.to_owned(), bytes(&intent)));
         let put = async {
             let present = minting.present(self).await?;

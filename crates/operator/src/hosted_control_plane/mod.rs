@@ -40,7 +40,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, KubeconfigSecrets, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use look::Looks;
 use material::Given;
 use mint::Authorities;
@@ -97,15 +97,15 @@ impl Edge for ControlPlanes {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Wanted) {
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: Wanted) {
         let Some(names) = observed.names() else { return };
         match wanted {
             Wanted::Secrets => {
-                observed.secrets = self.secrets(subject.context, &names, &subject.seen().uid).await;
+                observed.secrets = self.secrets(case.context, &names, &case.seen().uid).await;
             }
             Wanted::Tenant => {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
-                self.look_at_tenant(observed, subject.key(), &cluster).await;
+                self.look_at_tenant(observed, case.key(), &cluster).await;
             }
         }
     }
@@ -123,12 +123,12 @@ impl Edge for ControlPlanes {
         news::of(root, before, after)
     }
 
-    fn remember(&self, subject: &Subject<'_, Self>, observed: &Observed, ending: Ending) {
+    fn remember(&self, case: &Case<'_, Self>, observed: &Observed, ending: Ending) {
         match &observed.tenant {
-            Read::One(facts) if ending != Ending::Outdated => self.looks.fold(subject.key(), facts),
-            _ => self.looks.forget(subject.key()),
+            Read::One(facts) if ending != Ending::Outdated => self.looks.fold(case.key(), facts),
+            _ => self.looks.forget(case.key()),
         }
-        if subject.root().is_none() {
+        if case.root().is_none() {
             self.tenants.forget(&observe::cluster_key(observed));
         }
     }

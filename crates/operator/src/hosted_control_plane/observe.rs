@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
@@ -16,7 +15,6 @@ use hangar_plan::hosted_control_plane::names::Component;
 use hangar_plan::hosted_control_plane::{
     ClusterFacts, InfrastructureFacts, NOT_ASKED, Names, Observed, PodFacts,
 };
-use hangar_plan::referred::Referred;
 
 use super::{watch, workload};
 use crate::context::Context;
@@ -133,12 +131,6 @@ fn infrastructure(context: &Context, cluster: &Read<KeptCluster>) -> Read<Infras
     context.foreign.get(cluster.key.namespace_or_empty(), reference).map(|referred| InfrastructureFacts {
         reference: reference.clone(),
         uid: referred.uid().to_owned(),
-        endpoint: endpoint(&referred),
+        endpoint: referred.given_endpoint(),
     })
-}
-
-/// The endpoint as it is, also half of one.
-fn endpoint(infrastructure: &Referred) -> Endpoint {
-    let endpoint = infrastructure.data.pointer("/spec/controlPlaneEndpoint").cloned().unwrap_or_default();
-    serde_json::from_value(endpoint).unwrap_or_default()
 }

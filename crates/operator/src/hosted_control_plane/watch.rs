@@ -13,6 +13,7 @@ use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
+use hangar_plan::referred::is_kind_of;
 use kube::core::DynamicObject;
 
 use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
@@ -94,10 +95,10 @@ fn cluster_of_secret(change: &Change<SecretFacts>) -> Vec<ObjectKey> {
 
 fn clusters_of_infrastructure(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
     let sides = || change.before.iter().chain(&change.after);
-    let kind = sides().find_map(|kept| kept.types.as_ref()).map(|types| types.kind.as_str());
+    let types = sides().find_map(|kept| kept.types.as_ref());
     let is_its = |cluster: &Cluster| {
         cluster.spec.infrastructure_ref.as_ref().is_some_and(|reference| {
-            reference.name == change.key.name && kind.is_none_or(|kind| kind == reference.kind)
+            reference.name == change.key.name && types.is_none_or(|types| is_kind_of(reference, types))
         })
     };
     let all = watches.clusters().all();

@@ -21,7 +21,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 
 /// It keeps nothing between passes.
 struct KubeadmConfigs;
@@ -56,8 +56,8 @@ impl Edge for KubeadmConfigs {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Wanted) {
-        observe::read(subject.context, observed, wanted).await;
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: Wanted) {
+        observe::read(case.context, observed, wanted).await;
     }
 
     async fn tenant(&self, context: &Context, observed: &Observed) -> Result<Client, Error> {

@@ -13,12 +13,12 @@ use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::machine::{Look, Observed};
+use hangar_plan::machine::{Observed, TenantRead};
 use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 
 /// It keeps nothing between passes.
 struct Machines;
@@ -57,8 +57,8 @@ impl Edge for Machines {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Look) {
-        observe::look(subject.context, observed, wanted).await;
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: TenantRead) {
+        observe::read(case.context, observed, wanted).await;
     }
 
     async fn tenant(&self, context: &Context, observed: &Observed) -> Result<Client, Error> {

@@ -9,7 +9,7 @@ use hangar_kit::ObjectKey;
 use hangar_kit::client::{Bounds, list_bounded};
 use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
-use hangar_plan::machine::{Look, NodeFacts, NodeView, Observed, PodFacts, node};
+use hangar_plan::machine::{NodeFacts, NodeView, Observed, PodFacts, TenantRead, node};
 use hangar_plan::referred;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -90,7 +90,7 @@ fn deployment(context: &Context, set: &MachineSet) -> Option<MachineDeployment> 
 }
 
 /// Fills in what the plan wants to know from the tenant: the Node from the watch of its Nodes, the pods live.
-pub(super) async fn look(context: &Context, observed: &mut Observed, look: Look) {
+pub(super) async fn read(context: &Context, observed: &mut Observed, wanted: TenantRead) {
     let cluster = cluster_of(&observed.machine);
     let client = match context.tenants.client(&cluster).await {
         Ok(client) => client,
@@ -104,10 +104,10 @@ pub(super) async fn look(context: &Context, observed: &mut Observed, look: Look)
         nodes.ready(WRITE_LIMIT).await;
     }
     let view = |found: Read<Arc<Kept<NodeFacts>>>| node::view(found.map(|kept| kept.value.clone()));
-    match look {
-        Look::FindNode { provider_id } => observed.node = view(nodes.find(&provider_id)),
-        Look::Node { name } => observed.node = view(nodes.get(&name)),
-        Look::NodeAndPods { name } => {
+    match wanted {
+        TenantRead::FindNode { provider_id } => observed.node = view(nodes.find(&provider_id)),
+        TenantRead::Node { name } => observed.node = view(nodes.get(&name)),
+        TenantRead::NodeAndPods { name } => {
             observed.node = view(nodes.get(&name));
             if matches!(observed.node, NodeView::Found(_)) {
                 observed.pods = pods(client, &name).await;

@@ -14,7 +14,7 @@ use hangar_plan::machine_set::Observed;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 
 /// It keeps nothing between passes.
 struct MachineSets;
@@ -53,7 +53,7 @@ impl Edge for MachineSets {
         observe::observe(context, root)
     }
 
-    async fn read(&self, _: &Subject<'_, Self>, _: &mut Observed, wanted: Never) {
+    async fn read(&self, _: &Case<'_, Self>, _: &mut Observed, wanted: Never) {
         match wanted {}
     }
 }

@@ -70,7 +70,7 @@ fn template_of(
     reference: &ContractVersionedObjectReference,
 ) -> Read<Template> {
     let foreign = &context.foreign;
-    let found = foreign.get(key.namespace_or_empty(), reference);
+    let found = foreign.kept(key.namespace_or_empty(), reference);
     let Some(kind) = clone_kind(&reference.kind) else { return Read::Absent };
     let resource = match foreign.resource(&reference.api_group, kind) {
         Read::One(resource) => resource,
@@ -82,15 +82,15 @@ fn template_of(
             ));
         }
     };
-    found.map(|found| Template {
+    found.map(|(kept, _)| Template {
         api_version: resource.api_version.clone(),
-        metadata: found.metadata,
-        data: found.data,
+        metadata: kept.metadata.clone(),
+        template: kept.data.pointer("/spec/template").cloned().unwrap_or_default(),
     })
 }
 
 fn clones(context: &Context, key: &ObjectKey, machine: &Machine) -> Clones {
-    let exists = |reference| context.foreign.get(key.namespace_or_empty(), reference).map(|_| ());
+    let exists = |reference| context.foreign.kept(key.namespace_or_empty(), reference).map(|_| ());
     Clones {
         bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(exists),
         infrastructure: exists(&machine.spec.infrastructure_ref),

@@ -32,7 +32,7 @@ use hangar_plan::openstack::server::SETTLING;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, Parts};
+use crate::context::{Context, Handles};
 use crate::contracts::Contracts;
 use crate::reconcile::WRITE_LIMIT;
 use crate::{Error, admission, controllers};
@@ -100,8 +100,8 @@ async fn serve(
 
     let contracts = Contracts::watch(client.clone(), &metrics.watch, &serving);
     // Stores end with the servers: controllers end their last reconciles over fresh reads, and webhooks look there too.
-    let parts = parts(config, options, metrics, &leading.leadership())?;
-    let context = Context::new(parts, contracts.clone(), &serving, stop);
+    let handles = handles(config, options, metrics, &leading.leadership())?;
+    let context = Context::new(handles, contracts.clone(), &serving, stop);
     let others = admission::Others::new(&context);
     let webhooks = webhooks::Serving::start(&client, options, metrics, contracts.clone(), others, &serving)?;
     tracing::info!(
@@ -155,16 +155,16 @@ async fn serve(
 }
 
 /// What the controllers are given: a client whose writes are fenced, and all else that is shared.
-fn parts(
+fn handles(
     config: Config,
     options: &Options,
     metrics: &Metrics,
     leadership: &Arc<dyn Leadership>,
-) -> Result<Parts, Error> {
+) -> Result<Handles, Error> {
     let fence = || FencingGate::new(Arc::clone(leadership), WRITE_LIMIT);
     let writing = ClientOptions::default().write_limit(WRITE_LIMIT).gate(metrics.calls.clone()).gate(fence());
     let tenant_gates: Vec<Arc<dyn CallGate>> = vec![Arc::new(fence())];
-    Ok(Parts {
+    Ok(Handles {
         client: client(config, &writing)?,
         leadership: Arc::clone(leadership),
         metrics: metrics.clone(),

@@ -15,7 +15,7 @@ use hangar_plan::openstack_cluster::{AskCloud, Observed};
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 
 /// It keeps nothing between passes.
 struct OpenStackClusters;
@@ -50,9 +50,9 @@ impl Edge for OpenStackClusters {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: AskCloud) {
-        if let Some(project) = observe::read(subject.context, observed, wanted).await {
-            subject.set_project(project);
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: AskCloud) {
+        if let Some(project) = observe::read(case.context, observed, wanted).await {
+            case.set_project(project);
         }
     }
 }

@@ -10,14 +10,13 @@ use hangar_api::names::{CLUSTER_NAME_LABEL, OPENSTACK_CLUSTER_FINALIZER};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_openstack::{
-    Filter, NetworkClient, NetworkId, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session,
-    SubnetQuery,
+    Filter, NetworkClient, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session, SubnetQuery,
 };
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::{Access, Network, Port, Router, Subnet, mark};
+use hangar_plan::openstack::{Access, Network, NetworkId, Port, Router, Subnet, mark};
 use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
 
-use crate::clouds::{self, Project, find_network, find_router, find_subnet, read_all};
+use crate::clouds::{self, CloudId as _, Project, find_network, find_router, find_subnet, read_all};
 use crate::context::Context;
 
 /// What the stores show, without a call.
@@ -96,11 +95,11 @@ async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> Clo
             Read::Absent
         }
     };
-    let parts = async {
+    let found = async {
         if observed.is_managed() {
             managed(&client, observed, &owner_mark).await
         } else if is_deleting {
-            Parts::default()
+            NetworkFacts::default()
         } else {
             existing(&client, spec).await
         }
@@ -117,16 +116,16 @@ async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> Clo
             read_all(session.compute().availability_zones().await, clouds::zone)
         }
     };
-    let (groups, parts, external_networks, zones) = futures::join!(groups, parts, externals, zones);
-    let interfaces = interfaces(&client, &parts.routers).await;
+    let (groups, found, external_networks, zones) = futures::join!(groups, found, externals, zones);
+    let interfaces = interfaces(&client, &found.routers).await;
     let other_ports =
-        if is_deleting { ports_on(&client, &parts.networks).await } else { Read::unknown("not asked") };
+        if is_deleting { ports_on(&client, &found.networks).await } else { Read::unknown("not asked") };
     CloudFacts {
         external_networks,
-        networks: parts.networks,
-        subnets: parts.subnets,
-        subnet_problems: parts.subnet_problems,
-        routers: parts.routers,
+        networks: found.networks,
+        subnets: found.subnets,
+        subnet_problems: found.subnet_problems,
+        routers: found.routers,
         interfaces,
         groups,
         zones,
@@ -134,14 +133,14 @@ async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> Clo
     }
 }
 
-struct Parts {
+struct NetworkFacts {
     networks: Read<Network>,
     subnets: Read<Subnet>,
     subnet_problems: Vec<String>,
     routers: Read<Router>,
 }
 
-impl Default for Parts {
+impl Default for NetworkFacts {
     fn default() -> Self {
         Self {
             networks: Read::Absent,
@@ -153,7 +152,7 @@ impl Default for Parts {
 }
 
 /// What carries our mark.
-async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) -> Parts {
+async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) -> NetworkFacts {
     let filter = || Filter::described(owner_mark);
     let (networks, subnets, routers) = futures::join!(
         async {
@@ -167,9 +166,10 @@ async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) 
         async { read_all(client.list(&RouterQuery { filter: filter() }).await, clouds::router) },
     );
     let status = observed.object.status.as_ref();
-    let recorded = status.and_then(|status| status.network.as_ref()).map(|network| network.id.clone());
+    let recorded =
+        status.and_then(|status| status.network.as_ref()).map(|network| network.id.as_str().into());
     let networks = unless_hidden(client, networks, recorded).await;
-    Parts { networks, subnets, subnet_problems: Vec::new(), routers }
+    NetworkFacts { networks, subnets, subnet_problems: Vec::new(), routers }
 }
 
 /// A list that does not show the network we recorded may be the list of credentials that see less. Making another one
@@ -177,10 +177,10 @@ async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) 
 async fn unless_hidden(
     client: &NetworkClient,
     found: Read<Network>,
-    recorded: Option<String>,
+    recorded: Option<NetworkId>,
 ) -> Read<Network> {
     let (Read::Absent, Some(id)) = (&found, recorded) else { return found };
-    match client.get(&NetworkId::from(id.as_str())).await {
+    match client.get(&id.to_cloud()).await {
         Ok(None) => Read::Absent,
         Ok(Some(_)) => Read::unknown(format!("network {id} of this cluster exists without our mark")),
         Err(error) => Read::unknown(error.to_string()),
@@ -188,46 +188,46 @@ async fn unless_hidden(
 }
 
 /// What the specification names.
-async fn existing(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Parts {
-    let mut parts = Parts::default();
+async fn existing(client: &NetworkClient, spec: &OpenStackClusterSpec) -> NetworkFacts {
+    let mut found = NetworkFacts::default();
     if let Some(param) = &spec.router {
-        parts.routers = find_router(client, param).await;
+        found.routers = find_router(client, param).await;
     }
     if let Some(param) = &spec.network {
-        parts.networks = find_network(client, param, None).await;
+        found.networks = find_network(client, param, None).await;
     }
-    let network_id = parts.networks.iter().next().map(|network| network.id.clone());
+    let network_id = found.networks.iter().next().map(|network| network.id.clone());
     if spec.subnets.is_empty() {
         if let Some(id) = &network_id {
-            let query = SubnetQuery { network_id: Some(id.as_str().into()), ..SubnetQuery::default() };
-            parts.subnets = read_all(client.list(&query).await, clouds::subnet);
+            let query = SubnetQuery { network_id: Some(id.to_cloud()), ..SubnetQuery::default() };
+            found.subnets = read_all(client.list(&query).await, clouds::subnet);
         }
-        return parts;
+        return found;
     }
-    let mut found = Vec::new();
+    let mut subnets = Vec::new();
     for (index, param) in spec.subnets.iter().enumerate() {
-        match find_subnet(client, param, network_id.as_deref()).await {
-            Read::One(subnet) => found.push(subnet),
-            Read::Absent => parts.subnet_problems.push(format!("spec.subnets[{index}]: no subnet matches")),
+        match find_subnet(client, param, network_id.as_ref()).await {
+            Read::One(subnet) => subnets.push(subnet),
+            Read::Absent => found.subnet_problems.push(format!("spec.subnets[{index}]: no subnet matches")),
             Read::Many(many) => {
-                parts.subnet_problems.push(format!("spec.subnets[{index}]: {} subnets match", many.len()));
+                found.subnet_problems.push(format!("spec.subnets[{index}]: {} subnets match", many.len()));
             }
             Read::Unknown(unknown) => {
-                parts.subnets = Read::Unknown(unknown);
-                return parts;
+                found.subnets = Read::Unknown(unknown);
+                return found;
             }
         }
     }
     // Subnets alone name their network.
     if spec.network.is_none()
-        && let Some(subnet) = found.first()
+        && let Some(subnet) = subnets.first()
     {
-        let id = NetworkId::from(subnet.network_id.as_str());
+        let id = subnet.network_id.to_cloud();
         let answer = client.get(&id).await.map(|network| network.into_iter().collect());
-        parts.networks = read_all(answer, clouds::network);
+        found.networks = read_all(answer, clouds::network);
     }
-    parts.subnets = Read::found(found);
-    parts
+    found.subnets = Read::found(subnets);
+    found
 }
 
 async fn external_networks(client: &NetworkClient, spec: &OpenStackClusterSpec) -> Read<Network> {
@@ -245,7 +245,7 @@ async fn external_networks(client: &NetworkClient, spec: &OpenStackClusterSpec) 
 async fn interfaces(client: &NetworkClient, routers: &Read<Router>) -> Read<Port> {
     let mut all = Vec::new();
     for router in routers.iter() {
-        let query = PortQuery { device_id: Some(router.id.clone()), ..PortQuery::default() };
+        let query = PortQuery { device_id: Some(router.id.to_string()), ..PortQuery::default() };
         match client.list(&query).await {
             Ok(ports) => all.extend(ports.into_iter().map(clouds::port).filter(is_interface)),
             Err(error) => return Read::unknown(error.to_string()),
@@ -266,7 +266,7 @@ fn is_interface(port: &Port) -> bool {
 async fn ports_on(client: &NetworkClient, networks: &Read<Network>) -> Read<Port> {
     let mut all = Vec::new();
     for network in networks.iter() {
-        let query = PortQuery { network_id: Some(network.id.as_str().into()), ..PortQuery::default() };
+        let query = PortQuery { network_id: Some(network.id.to_cloud()), ..PortQuery::default() };
         match client.list(&query).await {
             Ok(ports) => all.extend(ports.into_iter().map(clouds::port)),
             Err(error) => return Read::unknown(error.to_string()),

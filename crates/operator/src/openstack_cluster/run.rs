@@ -1,14 +1,14 @@
 //! Makes the calls of an OpenStackCluster's steps in the cloud. Every create carries the owner id.
 
 use hangar_openstack::{
-    AllocationPool, ExternalGateway, GatewayAddress, NetworkClient, NetworkCreate, NetworkId, RouterCreate,
-    RouterId, SecurityGroupCreate, SecurityGroupId, SecurityGroupRuleCreate, SecurityGroupRuleId, Session,
-    SubnetCreate, SubnetId, SubnetUpdate,
+    AllocationPool, ExternalGateway, GatewayAddress, NetworkClient, NetworkCreate, RouterCreate,
+    SecurityGroupCreate, SecurityGroupRuleCreate, Session, SubnetCreate, SubnetUpdate,
 };
 use hangar_plan::flow::Outcome;
-use hangar_plan::openstack::{GroupRule, mark};
-use hangar_plan::openstack_cluster::{Kind, NetworkStep};
+use hangar_plan::openstack::{GroupRule, SecurityGroupId, mark};
+use hangar_plan::openstack_cluster::{NetworkStep, ObjectId};
 
+use crate::clouds::CloudId;
 use crate::reconcile::RunInCloud;
 use crate::reconcile::answer::{done, made};
 
@@ -37,38 +37,36 @@ async fn run(session: &Session, owner_id: &str, step: &NetworkStep) -> Outcome {
                 description,
                 dns_nameservers: subnet.dns_nameservers.clone(),
                 allocation_pools: pools.map(|&(start, end)| AllocationPool { start, end }).collect(),
-                ..SubnetCreate::new(name, network_id.as_str().into(), subnet.cidr)
+                ..SubnetCreate::new(name, network_id.to_cloud(), subnet.cidr)
             };
             made(client.create(&body).await, |made| made.id.to_string())
         }
         NetworkStep::SetNameServers { name, id, dns_nameservers } => {
             let body =
                 SubnetUpdate { dns_nameservers: Some(dns_nameservers.clone()), ..SubnetUpdate::default() };
-            done(client.about(name).update(&SubnetId::from(id.as_str()), &body).await)
+            done(client.about(name).update(&id.to_cloud(), &body).await)
         }
         NetworkStep::CreateRouter { name, gateway_network_id, gateway_addresses } => {
             let addresses = gateway_addresses.iter().map(|(subnet, address)| GatewayAddress {
-                subnet_id: Some(subnet.as_str().into()),
+                subnet_id: Some(subnet.to_cloud()),
                 ip_address: *address,
             });
             let body = RouterCreate {
                 name: name.clone(),
                 description,
                 external_gateway: Some(ExternalGateway {
-                    network_id: gateway_network_id.as_str().into(),
+                    network_id: gateway_network_id.to_cloud(),
                     addresses: addresses.collect(),
                 }),
             };
             made(client.create(&body).await, |made| made.id.to_string())
         }
         NetworkStep::AddInterface { name, router_id, subnet_id } => {
-            let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
-            done(client.about(name).add_router_interface(&router, &subnet).await)
+            done(client.about(name).add_router_interface(&router_id.to_cloud(), &subnet_id.to_cloud()).await)
         }
-        NetworkStep::RemoveInterface { name, router_id, subnet_id } => {
-            let (router, subnet) = (router_id.as_str().into(), subnet_id.as_str().into());
-            done(client.about(name).remove_router_interface(&router, &subnet).await)
-        }
+        NetworkStep::RemoveInterface { name, router_id, subnet_id } => done(
+            client.about(name).remove_router_interface(&router_id.to_cloud(), &subnet_id.to_cloud()).await,
+        ),
         NetworkStep::CreateGroup { name, .. } => {
             let body = SecurityGroupCreate { name: name.clone(), description };
             made(client.create(&body).await, |made| made.id.to_string())
@@ -81,42 +79,42 @@ async fn run(session: &Session, owner_id: &str, step: &NetworkStep) -> Outcome {
                 answer => made(answer, |made| made.id.to_string()),
             }
         }
-        NetworkStep::DeleteRule { role, id, label } => done(
-            client.about(format!("{role}: {label}")).delete(&SecurityGroupRuleId::from(id.as_str())).await,
-        ),
-        NetworkStep::Tag { kind, name, id, tags } => tag(&client.about(name), *kind, id, tags).await,
-        NetworkStep::Delete { kind, name, id } => delete(&client.about(name), *kind, id).await,
+        NetworkStep::DeleteRule { role, id, label } => {
+            done(client.about(format!("{role}: {label}")).delete(&id.to_cloud()).await)
+        }
+        NetworkStep::Tag { id, name, tags } => tag(&client.about(name), id, tags).await,
+        NetworkStep::Delete { id, name } => delete(&client.about(name), id).await,
     }
 }
 
-async fn tag(client: &NetworkClient, kind: Kind, id: &str, tags: &[String]) -> Outcome {
-    done(match kind {
-        Kind::Network => client.set_tags(&NetworkId::from(id), tags).await,
-        Kind::Subnet => client.set_tags(&SubnetId::from(id), tags).await,
-        Kind::Router => client.set_tags(&RouterId::from(id), tags).await,
-        Kind::Group => client.set_tags(&SecurityGroupId::from(id), tags).await,
+async fn tag(client: &NetworkClient, id: &ObjectId, tags: &[String]) -> Outcome {
+    done(match id {
+        ObjectId::Network(id) => client.set_tags(&id.to_cloud(), tags).await,
+        ObjectId::Subnet(id) => client.set_tags(&id.to_cloud(), tags).await,
+        ObjectId::Router(id) => client.set_tags(&id.to_cloud(), tags).await,
+        ObjectId::Group(id) => client.set_tags(&id.to_cloud(), tags).await,
     })
 }
 
-async fn delete(client: &NetworkClient, kind: Kind, id: &str) -> Outcome {
-    done(match kind {
-        Kind::Network => client.delete(&NetworkId::from(id)).await,
-        Kind::Subnet => client.delete(&SubnetId::from(id)).await,
-        Kind::Router => client.delete(&RouterId::from(id)).await,
-        Kind::Group => client.delete(&SecurityGroupId::from(id)).await,
+async fn delete(client: &NetworkClient, id: &ObjectId) -> Outcome {
+    done(match id {
+        ObjectId::Network(id) => client.delete(&id.to_cloud()).await,
+        ObjectId::Subnet(id) => client.delete(&id.to_cloud()).await,
+        ObjectId::Router(id) => client.delete(&id.to_cloud()).await,
+        ObjectId::Group(id) => client.delete(&id.to_cloud()).await,
     })
 }
 
-fn rule_body(group_id: &str, rule: &GroupRule, description: &str) -> SecurityGroupRuleCreate {
+fn rule_body(group_id: &SecurityGroupId, rule: &GroupRule, description: &str) -> SecurityGroupRuleCreate {
     SecurityGroupRuleCreate {
-        security_group_id: group_id.into(),
+        security_group_id: group_id.to_cloud(),
         direction: rule.direction.clone(),
         ethertype: rule.ether_type.clone(),
         protocol: rule.protocol.clone(),
         port_range_min: rule.port_range_min,
         port_range_max: rule.port_range_max,
         remote_ip_prefix: rule.remote_ip_prefix.map(|range| range.to_string()),
-        remote_group_id: rule.remote_group_id.as_deref().map(Into::into),
+        remote_group_id: rule.remote_group_id.as_ref().map(CloudId::to_cloud),
         description: description.to_owned(),
     }
 }

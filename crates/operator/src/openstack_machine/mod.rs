@@ -15,7 +15,7 @@ use hangar_plan::openstack_machine::{Observed, Wanted};
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
-use crate::reconcile::{self, Edge, Rehearsal, Rehearse, Subject};
+use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 
 /// It keeps nothing between passes.
 struct OpenStackMachines;
@@ -50,7 +50,7 @@ impl Edge for OpenStackMachines {
         observe::observe(context, root)
     }
 
-    async fn read(&self, subject: &Subject<'_, Self>, observed: &mut Observed, wanted: Wanted) {
-        observe::read(subject, observed, wanted).await;
+    async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: Wanted) {
+        observe::read(case, observed, wanted).await;
     }
 }

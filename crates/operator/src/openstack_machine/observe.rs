@@ -20,7 +20,7 @@ use kube::{Api, ResourceExt as _};
 use super::OpenStackMachines;
 use crate::clouds::{self, Project};
 use crate::context::Context;
-use crate::reconcile::Subject;
+use crate::reconcile::Case;
 
 /// What the stores show, without a call.
 pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Observed {
@@ -47,7 +47,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
         object: object.value.clone(),
         now: context.ambient.now(),
         fresh_owner_id: context.ambient.owner_id(&object.key.name),
-        settling: context.parts.settling,
+        settling: context.handles.settling,
         copied_from: clouds::copied_from(&watches.openstack_machines().all(), object),
         machine: machine.map(|machine| MachineFacts {
             failure_domain: machine.spec.failure_domain.clone(),
@@ -79,9 +79,9 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
     let subnets = status.network.iter().flat_map(|network| &network.subnets);
     InfrastructureFacts {
         identity: Some(cluster.spec.identity_ref.clone()),
-        subnet_ids: subnets.map(|subnet| subnet.id.clone()).collect(),
-        network_id: status.network.as_ref().map(|network| network.id.clone()),
-        security_group_id: group.map(|group| group.id),
+        subnet_ids: subnets.map(|subnet| subnet.id.as_str().into()).collect(),
+        network_id: status.network.as_ref().map(|network| network.id.as_str().into()),
+        security_group_id: group.map(|group| group.id.into()),
         tags: cluster.spec.tags.clone(),
         omits_zone: cluster.spec.control_plane_omit_availability_zone == Some(true),
         disables_port_security: cluster.spec.disable_port_security == Some(true),
@@ -89,18 +89,18 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
 }
 
 /// Reads what the plan asks for; the way into the cloud is then there for the steps.
-pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mut Observed, wanted: Wanted) {
+pub(super) async fn read(case: &Case<'_, OpenStackMachines>, observed: &mut Observed, wanted: Wanted) {
     match wanted {
-        Wanted::Servers { is_deleting, is_live } => match project(subject.context, observed).await {
+        Wanted::Servers { is_deleting, is_live } => match project(case.context, observed).await {
             Ok(project) => {
                 let server = observed.wanted_server();
-                if is_live && !project.has_newer_lists(&server.owner_id, subject.key()) {
-                    subject.put_off();
+                if is_live && !project.has_newer_lists(&server.owner_id, case.key()) {
+                    case.put_off();
                     return;
                 }
-                let facts = clouds::server_facts(&project, &server, observed.recorded_id()).await;
+                let facts = clouds::server_facts(&project, &server, observed.recorded_id().as_ref()).await;
                 observed.cloud = Access::Facts(facts);
-                subject.set_project(project);
+                case.set_project(project);
             }
             Err(trouble) => {
                 let finalizer = is_deleting.then_some(OPENSTACK_MACHINE_FINALIZER);
@@ -108,9 +108,9 @@ pub(super) async fn read(subject: &Subject<'_, OpenStackMachines>, observed: &mu
             }
         },
         Wanted::Preflight => {
-            let found = match subject.access() {
+            let found = match case.access() {
                 Some((project, _)) => {
-                    let user_data = user_data(subject.context, observed).await;
+                    let user_data = user_data(case.context, observed).await;
                     clouds::preflight(project.session(), &observed.wanted_server(), user_data).await
                 }
                 None => Preflight::default(),

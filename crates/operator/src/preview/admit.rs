@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hangar_api::conversion::{NoVersions, convert};
 use hangar_kit::overlay::{Admit, Overlay, Place};
-use hangar_plan::admission::{self, Answer, Operation, Request};
+use hangar_plan::admission::{self, Judgement, Operation, Request};
 use hangar_plan::preview::schema;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
@@ -152,19 +152,19 @@ pub(super) async fn validated(
         for (_, object) in objects {
             let (others, object, old) = (Others::new(context), object.clone(), old(object));
             let judged = move || admission::validate(&request(&object, old.as_ref()), &others);
-            let answer = tokio::task::spawn_blocking(judged).await;
-            answers.push(answer.map_err(|error| Error::ControllerEnded(error.to_string()))?);
+            let judgement = tokio::task::spawn_blocking(judged).await;
+            answers.push(judgement.map_err(|error| Error::ControllerEnded(error.to_string()))?);
         }
         context.listed().await?;
     }
-    let told = |lines: fn(&Answer) -> Vec<String>| {
-        let of = |((given, _), answer): (&(Given, Value), &Answer)| -> Vec<String> {
-            lines(answer).iter().map(|line| given.line(line)).collect()
+    let told = |lines: fn(&Judgement) -> Vec<String>| {
+        let of = |((given, _), judgement): (&(Given, Value), &Judgement)| -> Vec<String> {
+            lines(judgement).iter().map(|line| given.line(line)).collect()
         };
         objects.iter().zip(&answers).flat_map(of).collect::<Vec<_>>()
     };
-    let lines = told(|answer| answer.errors.iter().map(ToString::to_string).collect());
-    let warnings = told(|answer| answer.warnings.clone());
+    let lines = told(|judgement| judgement.errors.iter().map(ToString::to_string).collect());
+    let warnings = told(|judgement| judgement.warnings.clone());
     if lines.is_empty() { Ok(warnings) } else { Err(Error::Refused(Refused { lines })) }
 }
 

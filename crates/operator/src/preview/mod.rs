@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
+use hangar_api::reference::is_kind;
 use hangar_kit::call::{Call, CallGate, CallLog};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
@@ -31,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub use admit::{Given, Refused};
 pub use hangar_plan::preview::{Preview, render, to_yaml};
 
-use crate::context::{Ambient, Context, Parts};
+use crate::context::{Ambient, Context, Handles};
 use crate::contracts::Contracts;
 use crate::reconcile::{Rehearse, Scene, Taken, Told};
 use crate::{
@@ -66,7 +68,7 @@ pub async fn preview(given: Vec<Given>, against: Option<Against>) -> Result<Prev
     let overlay = match against {
         None => Overlay::offline(admit::definitions(), now, admit::admission()),
         Some(Against { config, calls }) => {
-            let reading = ClientOptions::default().gate(Door { is_offline }).gate(calls);
+            let reading = ClientOptions::default().gate(ReadOnly { is_offline }).gate(calls);
             Overlay::live(client(config, &reading)?, now, admit::admission())
         }
     };
@@ -97,20 +99,20 @@ async fn context(
     now: Timestamp,
     stop: &CancellationToken,
 ) -> Result<Context, Error> {
-    let parts = Parts {
+    let handles = Handles {
         client: overlay.client(),
         leadership: Arc::new(Always),
         metrics: Metrics::new(),
         concurrency: 1,
         instance: "hangar-plan".to_owned(),
-        tenant_gates: vec![Arc::new(Door { is_offline })],
-        cloud_gates: vec![Arc::new(Door { is_offline })],
+        tenant_gates: vec![Arc::new(ReadOnly { is_offline })],
+        cloud_gates: vec![Arc::new(ReadOnly { is_offline })],
         settling: SETTLING,
     };
-    let contracts = Contracts::watch(parts.client.clone(), &parts.metrics.watch, stop);
+    let contracts = Contracts::watch(handles.client.clone(), &handles.metrics.watch, stop);
     contracts.listed().await?;
     let ambient = if is_offline { Ambient::Fixed(now) } else { Ambient::Real };
-    let context = Context { ambient, ..Context::new(parts, contracts, stop, stop) };
+    let context = Context { ambient, ..Context::new(handles, contracts, stop, stop) };
     context.watches.start_all();
     context.listed().await?;
     Ok(context)
@@ -186,7 +188,10 @@ async fn clusters(overlay: &Overlay, objects: &[(Given, Value)]) -> Result<BTree
         let version = object["apiVersion"].as_str().unwrap_or_default();
         let now = overlay.get(&place, version).await.map_err(|why| given.refused(&why))?.unwrap_or_default();
         let owners = now["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let owner = owners.iter().find(|owner| owner["kind"] == "Cluster").map(|owner| owner["name"].clone());
+        let text = |owner: &Value, field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+        let is_cluster =
+            |owner: &&Value| is_kind::<Cluster>(&text(owner, "apiVersion"), &text(owner, "kind"));
+        let owner = owners.iter().find(is_cluster).map(|owner| owner["name"].clone());
         let label = now["metadata"]["labels"][CLUSTER_NAME_LABEL].clone();
         let named = [label, now["spec"]["clusterName"].clone(), owner.unwrap_or_default()];
         let namespace = place.namespace.unwrap_or_default();
@@ -199,11 +204,11 @@ async fn clusters(overlay: &Overlay, objects: &[(Given, Value)]) -> Result<BTree
 /// Stops every write to a management cluster, a tenant or a cloud before it is sent, and offline every call. Nothing here
 /// tries one; this holds if somebody forgets.
 #[derive(Clone, Copy)]
-struct Door {
+struct ReadOnly {
     is_offline: bool,
 }
 
-impl Door {
+impl ReadOnly {
     fn passes(self, is_write: bool) -> Result<(), &'static str> {
         match (self.is_offline, is_write) {
             (true, _) => Err("an offline preview calls nobody"),
@@ -213,13 +218,13 @@ impl Door {
     }
 }
 
-impl CallGate for Door {
+impl CallGate for ReadOnly {
     fn before(&self, call: &Call) -> Result<(), &'static str> {
         self.passes(call.verb.is_write())
     }
 }
 
-impl hangar_openstack::CallGate for Door {
+impl hangar_openstack::CallGate for ReadOnly {
     fn before(&self, call: &hangar_openstack::Call, _: Duration) -> Result<(), &'static str> {
         self.passes(call.verb.is_write())
     }

@@ -4,11 +4,11 @@ use hangar_kit::event::{Event, Recorder, Severity};
 use hangar_plan::flow::{Outcome, Ran};
 use kube::Resource as _;
 
-use super::{Edge, Subject};
+use super::{Case, Edge};
 
 /// Tells what was made, deleted or refused.
-pub(super) async fn record<E: Edge>(recorder: &Recorder, subject: &Subject<'_, E>, ran: &[Ran]) {
-    let root = &subject.seen().value;
+pub(super) async fn record<E: Edge>(recorder: &Recorder, case: &Case<'_, E>, ran: &[Ran]) {
+    let root = &case.seen().value;
     for event in ran.iter().filter_map(event) {
         recorder.record(&root.object_ref(&()), &event).await;
     }

@@ -10,15 +10,15 @@
 //! a tenant or in a cloud make their own call ([`RunInTenant`], [`RunInCloud`]).
 //!
 //! Invariants
-//! - Every answer becomes an outcome in one place ([`answer`]), every status is written in one place ([`Subject`]).
+//! - Every answer becomes an outcome in one place ([`answer`]), every status is written in one place ([`Case`]).
 //! - A failed step, object or status stops no other: the failure is folded, reported, and tried again later.
 //! - A step that did not work is remembered per object until it works or the specification changes ([`Memory`]).
 
 pub(crate) mod answer;
+mod case;
 mod events;
 mod rehearse;
 mod settle;
-mod subject;
 mod write;
 
 use std::fmt::Debug;
@@ -45,9 +45,9 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
+pub(crate) use case::Case;
 pub(crate) use rehearse::{Rehearsal, Rehearse, Scene, Taken, Told};
 use settle::Memory;
-pub(crate) use subject::Subject;
 
 /// The longest that a write to the management cluster or to a tenant may take.
 pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(10);
@@ -110,7 +110,7 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
     /// Reads what the plan asks for.
     fn read(
         &self,
-        subject: &Subject<'_, Self>,
+        case: &Case<'_, Self>,
         observed: &mut Self::Observed,
         wanted: Wanted<Self>,
     ) -> impl Future<Output = ()> + Send;
@@ -137,7 +137,7 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
     }
 
     /// The pass is over: what it learned may be kept.
-    fn remember(&self, _subject: &Subject<'_, Self>, _observed: &Self::Observed, _ending: Ending) {}
+    fn remember(&self, _case: &Case<'_, Self>, _observed: &Self::Observed, _ending: Ending) {}
 
     /// When something that it remembers has to be read again.
     fn due_in(&self, _key: &ObjectKey) -> Option<Duration> {
@@ -150,9 +150,9 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
 
 /// A step that only one controller's edge can run.
 pub(crate) trait RunOwn<E: Edge> {
-    fn run(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
+    fn run(&self, case: &Case<'_, E>) -> impl Future<Output = Outcome> + Send;
     /// Makes what it would make, without keys: for previews.
-    fn rehearse(&self, subject: &Subject<'_, E>) -> impl Future<Output = Outcome> + Send;
+    fn rehearse(&self, case: &Case<'_, E>) -> impl Future<Output = Outcome> + Send;
 }
 
 /// A step in a tenant.
@@ -172,11 +172,11 @@ pub(crate) trait RunInCloud {
 }
 
 impl<E: Edge> RunOwn<E> for Never {
-    async fn run(&self, _: &Subject<'_, E>) -> Outcome {
+    async fn run(&self, _: &Case<'_, E>) -> Outcome {
         match *self {}
     }
 
-    async fn rehearse(&self, _: &Subject<'_, E>) -> Outcome {
+    async fn rehearse(&self, _: &Case<'_, E>) -> Outcome {
         match *self {}
     }
 }
@@ -219,7 +219,7 @@ pub(crate) fn spawn<E: Edge>(
     let watch = E::watch(&context.watches).clone();
     let builder = context.builder(E::CONTROLLER).share(move |key| share(&watch, key));
     let builder = watched(builder);
-    let (leadership, stop) = (Arc::clone(&context.parts.leadership), context.stop.clone());
+    let (leadership, stop) = (Arc::clone(&context.handles.leadership), context.stop.clone());
     running.spawn(async move {
         builder.run(reconciler, leadership, stop).await;
     });
@@ -252,17 +252,17 @@ impl<E: Edge> Reconcile for Reconciler<E> {
         if self.edge.is_starting(&self.context, &root.value) {
             return Ok(settle::starting());
         }
-        let subject = Subject::new(&self.edge, &self.context, &root);
+        let case = Case::new(&self.edge, &self.context, &root);
         let mut setbacks = self.memory.take(key, &root.value);
-        let bench = Bench { reconciler: self, subject: &subject };
-        let Some(mut pass) = execute(&bench, &self.context.parts.leadership, &mut setbacks).await else {
+        let bench = Bench { reconciler: self, case: &case };
+        let Some(mut pass) = execute(&bench, &self.context.handles.leadership, &mut setbacks).await else {
             self.memory.put(key, &root.value, setbacks);
             return Ok(settle::put_off());
         };
-        self.edge.remember(&subject, &pass.observed, pass.ending);
-        let unapplied = apply(&self.context, &self.applier, &subject, &mut pass).await;
-        events::record(&self.recorder, &subject, &pass.ran).await;
-        let written = subject.write_status(&self.recorder, &pass.plan.status).await;
+        self.edge.remember(&case, &pass.observed, pass.ending);
+        let unapplied = apply(&self.context, &self.applier, &case, &mut pass).await;
+        events::record(&self.recorder, &case, &pass.ran).await;
+        let written = case.write_status(&self.recorder, &pass.plan.status).await;
         let mut settled = settle::settled(&pass, unapplied);
         if let Some(length) = self.edge.due_in(key) {
             settled.wake = settled.wake.sooner(Wake::after(Timestamp::now(), length));
@@ -281,7 +281,7 @@ impl<E: Edge> Reconcile for Reconciler<E> {
 async fn apply<E: Edge>(
     context: &Context,
     applier: &Applier,
-    subject: &Subject<'_, E>,
+    case: &Case<'_, E>,
     pass: &mut Pass<E::Observed>,
 ) -> Option<String> {
     if pass.ending != Ending::AtRest {
@@ -289,7 +289,7 @@ async fn apply<E: Edge>(
     }
     let mut first = None;
     for object in &pass.plan.objects {
-        if let Err((id, outcome)) = write::keep(context, subject.namespace(), applier, object).await {
+        if let Err((id, outcome)) = write::keep(context, case.namespace(), applier, object).await {
             tracing::warn!(%id, %outcome, "an object was not applied");
             first.get_or_insert_with(|| format!("{id}: {outcome}"));
             pass.observed.not_applied(id, &outcome);
@@ -304,22 +304,22 @@ async fn apply<E: Edge>(
 /// One object's reads and effects.
 struct Bench<'a, E: Edge> {
     reconciler: &'a Reconciler<E>,
-    subject: &'a Subject<'a, E>,
+    case: &'a Case<'a, E>,
 }
 
 impl<E: Edge> Workbench for Bench<'_, E> {
     type Observed = E::Observed;
 
     fn observe(&self) -> E::Observed {
-        self.reconciler.edge.observe(&self.reconciler.context, self.subject.seen())
+        self.reconciler.edge.observe(&self.reconciler.context, self.case.seen())
     }
 
     async fn read(&self, observed: &mut E::Observed, wanted: Wanted<E>) {
-        self.reconciler.edge.read(self.subject, observed, wanted).await;
+        self.reconciler.edge.read(self.case, observed, wanted).await;
     }
 
     fn is_put_off(&self) -> bool {
-        self.subject.is_put_off()
+        self.case.is_put_off()
     }
 
     fn limit(&self, step: &StepOf<E::Observed>) -> Duration {
@@ -332,8 +332,8 @@ impl<E: Edge> Workbench for Bench<'_, E> {
     async fn run(&self, observed: &E::Observed, step: &StepOf<E::Observed>) -> Outcome {
         let Reconciler { edge, context, applier, .. } = self.reconciler;
         match step {
-            Step::Write(write) => write::run(self.subject, applier, write).await,
-            Step::Own(step) => step.run(self.subject).await,
+            Step::Write(write) => write::run(self.case, applier, write).await,
+            Step::Own(step) => step.run(self.case).await,
             Step::Tenant(step) => match edge.tenant(context, observed).await {
                 Ok(client) => step.run(client).await,
                 Err(error) => answer::failed(error),
@@ -347,18 +347,18 @@ impl<E: Edge> Bench<'_, E> {
     /// What may come to pass late is written on the object before it is sent, and taken back if it certainly does not.
     async fn run_in_cloud(&self, step: &impl RunInCloud) -> Outcome {
         // Plans ask for a cloud's facts first, and only for an object that is marked.
-        let Some((project, owner_id)) = self.subject.access() else { return Outcome::Stale };
+        let Some((project, owner_id)) = self.case.access() else { return Outcome::Stale };
         let _writing = project.writing(&owner_id);
         if !step.is_noted() {
             return step.run(project.session(), &owner_id).await;
         }
-        let noted = self.subject.merge(&server_requested(Some(Timestamp::now()))).await;
+        let noted = self.case.merge(&server_requested(Some(Timestamp::now()))).await;
         if !noted.is_success() {
             return noted;
         }
         let outcome = step.run(project.session(), &owner_id).await;
         if matches!(outcome, Outcome::Refused(_) | Outcome::Failed(_)) {
-            let cleared = self.subject.merge(&server_requested(None)).await;
+            let cleared = self.case.merge(&server_requested(None)).await;
             if !cleared.is_success() {
                 tracing::warn!(%cleared, "the next request waits until this one is settled");
             }

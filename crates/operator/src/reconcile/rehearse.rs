@@ -20,7 +20,7 @@ use hangar_plan::flow::{
 };
 use kube::Resource as _;
 
-use super::{Edge, RunOwn as _, Subject, Wanted, apply, share, write};
+use super::{Case, Edge, RunOwn as _, Wanted, apply, share, write};
 use crate::context::Context;
 
 /// Longer than anything in memory takes.
@@ -108,20 +108,20 @@ impl<E: Edge> Rehearsal<E> {
         let _ = self.edge.observe(scene.context, &root);
         scene.context.listed().await?;
         let written = scene.overlay.count();
-        let subject = Subject::new(&self.edge, scene.context, &root);
-        let stage = Stage {
-            subject: &subject,
+        let case = Case::new(&self.edge, scene.context, &root);
+        let bench = RehearsalBench {
+            case: &case,
             applier: &self.applier,
             before: self.before.get(key),
             is_offline: scene.is_offline,
             taken: Mutex::default(),
         };
         // No preview waits for a cloud.
-        let Some(mut pass) = execute(&stage, &Always, &mut Setbacks::default()).await else { return Ok(()) };
-        let taken = stage.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.edge.remember(&subject, &pass.observed, pass.ending);
-        let _ = apply(scene.context, &self.applier, &subject, &mut pass).await;
-        subject.write_status(&self.recorder, &pass.plan.status).await?;
+        let Some(mut pass) = execute(&bench, &Always, &mut Setbacks::default()).await else { return Ok(()) };
+        let taken = bench.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.edge.remember(&case, &pass.observed, pass.ending);
+        let _ = apply(scene.context, &self.applier, &case, &mut pass).await;
+        case.write_status(&self.recorder, &pass.plan.status).await?;
         let told = self.told.entry(key.clone()).or_insert_with(|| Told {
             kind: E::Root::kind(&()).into_owned(),
             place: Place {
@@ -185,19 +185,19 @@ impl<E: Edge> Rehearse for Rehearsal<E> {
 }
 
 /// One object's reads, and effects that stay in memory.
-struct Stage<'a, E: Edge> {
-    subject: &'a Subject<'a, E>,
+struct RehearsalBench<'a, E: Edge> {
+    case: &'a Case<'a, E>,
     applier: &'a Applier,
     before: Option<&'a E::Observed>,
     is_offline: bool,
     taken: Mutex<Vec<Taken>>,
 }
 
-impl<E: Edge> Workbench for Stage<'_, E> {
+impl<E: Edge> Workbench for RehearsalBench<'_, E> {
     type Observed = E::Observed;
 
     fn observe(&self) -> E::Observed {
-        let mut observed = self.subject.edge.observe(self.subject.context, self.subject.seen());
+        let mut observed = self.case.edge.observe(self.case.context, self.case.seen());
         if let Some(before) = self.before {
             observed.recall(before);
         }
@@ -207,7 +207,7 @@ impl<E: Edge> Workbench for Stage<'_, E> {
     async fn read(&self, observed: &mut E::Observed, wanted: Wanted<E>) {
         let wanted = if self.is_offline { observed.assume(wanted) } else { Some(wanted) };
         if let Some(wanted) = wanted {
-            self.subject.edge.read(self.subject, observed, wanted).await;
+            self.case.edge.read(self.case, observed, wanted).await;
         }
     }
 
@@ -219,8 +219,8 @@ impl<E: Edge> Workbench for Stage<'_, E> {
         let id = step.id();
         let made = format!("<{} {}>", id.kind.replace('-', " "), id.name);
         let outcome = match step {
-            Step::Write(write) => write::run(self.subject, self.applier, write).await,
-            Step::Own(step) => step.rehearse(self.subject).await,
+            Step::Write(write) => write::run(self.case, self.applier, write).await,
+            Step::Own(step) => step.rehearse(self.case).await,
             Step::Tenant(_) | Step::Cloud(_) => Outcome::Created(made),
         };
         let place = match step {

@@ -13,14 +13,14 @@ use kube::core::{DynamicObject, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Edge, Subject, answer};
+use super::{Case, Edge, answer};
 use crate::context::{Context, Kind};
 
 /// Makes one write.
-pub(super) async fn run<E: Edge>(subject: &Subject<'_, E>, applier: &Applier, write: &Write) -> Outcome {
-    let (context, namespace) = (subject.context, subject.namespace());
+pub(super) async fn run<E: Edge>(case: &Case<'_, E>, applier: &Applier, write: &Write) -> Outcome {
+    let (context, namespace) = (case.context, case.namespace());
     match &write.action {
-        Action::Itself(fields) => subject.merge(fields).await,
+        Action::Itself(fields) => case.merge(fields).await,
         Action::Change { target, fields } => match Place::of(context, namespace, &target.group, &target.kind)
         {
             Ok(place) => place.change(target, fields).await,

@@ -15,7 +15,9 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stubs::{BED, CONTROLLERS, Manager, Providers, World, eventually, is_at_rest, parts, text, turn};
+use crate::stubs::{
+    BED, CONTROLLERS, Manager, Providers, World, eventually, handles, is_at_rest, text, turn,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_come_scale_roll_and_go() {
@@ -254,9 +256,9 @@ impl Scenario for Life {
 
     fn manager(&self, _: &Stage, client: Client) -> Swept {
         let metrics = Metrics::new();
-        let parts = parts(client, &metrics);
+        let handles = handles(client, &metrics);
         let main = async move {
-            controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), CancellationToken::new())
+            controllers::run(handles, &CONTROLLERS.join(",").parse().unwrap(), CancellationToken::new())
                 .await
                 .unwrap();
         };

@@ -11,7 +11,7 @@ use hangar_kit::call::CallLog;
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
-use hangar_operator::{Parts, controllers};
+use hangar_operator::{Handles, controllers};
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -418,12 +418,12 @@ impl Manager {
     pub(crate) fn start() -> Self {
         let (calls, tenant, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone());
-        let mut parts = parts(client(BED.config(), &options).unwrap(), &metrics);
-        parts.tenant_gates.push(Arc::new(tenant.clone()));
+        let mut handles = handles(client(BED.config(), &options).unwrap(), &metrics);
+        handles.tenant_gates.push(Arc::new(tenant.clone()));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
-            async move { controllers::run(parts, &CONTROLLERS.join(",").parse().unwrap(), stop).await.unwrap() }
+            async move { controllers::run(handles, &CONTROLLERS.join(",").parse().unwrap(), stop).await.unwrap() }
         });
         Self { stop, task, metrics, calls, tenant }
     }
@@ -455,8 +455,8 @@ impl Manager {
     }
 }
 
-pub(crate) fn parts(client: Client, metrics: &Metrics) -> Parts {
-    Parts {
+pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
+    Handles {
         client,
         leadership: Arc::new(Always),
         metrics: metrics.clone(),

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::network::{check_network, items};
-use super::{Answer, FieldError, Lookup, Request, is_given, is_missing, text};
+use super::{FieldError, Judgement, Lookup, Request, is_given, is_missing, text};
 
 /// A label value's limit: the name of a Cluster is one on everything that belongs to it.
 const NAME_LIMIT: usize = 63;
 
-pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
     let object = request.object;
     let mut errors = Vec::new();
     errors.extend(check_name(object));
@@ -21,7 +21,7 @@ pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
     if request.is_new("/spec/topology") {
         warnings.push("spec.topology: no controller acts on cluster classes yet".to_owned());
     }
-    Answer { errors, warnings }
+    Judgement { errors, warnings }
 }
 
 /// References that lead nowhere since this change. A new Cluster may be ahead of what it names: manifests list it first.

@@ -1,24 +1,27 @@
 //! Admission of HostedControlPlanes: it warns of settings without effect, and refuses a deletion that would delete the
 //! etcd of a Cluster that stays.
 
+use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
+use hangar_api::reference;
+use kube::Resource as _;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Answer, CLEANERS, FieldError, Lookup, Request, has_annotation, is_given, text};
+use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is_given, text};
 use crate::flow::Read;
 use crate::hosted_control_plane::without_effect;
 
-pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Answer {
-    let mut answer = Answer::default();
+pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
+    let mut judgement = Judgement::default();
     let before = request.old.map(idle).unwrap_or_default();
     for words in idle(request.object) {
         if !before.contains(&words) {
-            answer.warn(words);
+            judgement.warn(words);
         }
     }
-    answer
+    judgement
 }
 
 /// What the object asks for and does not get. What cannot be read is the schema's to refuse.
@@ -29,19 +32,19 @@ fn idle(object: &Value) -> Vec<&'static str> {
 
 /// The control plane of a Cluster goes with its Cluster. While nobody can tell whether the Cluster lives, the answer is
 /// no as well: a second try costs less than an etcd.
-pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
     let permits = [ALLOW_DELETION_ANNOTATION, DELETE_FOR_MOVE_ANNOTATION];
     let is_permitted = permits.iter().any(|name| has_annotation(request.object, name));
-    let Some(cluster) = cluster_of(request.object) else { return Answer::default() };
+    let Some(cluster) = cluster_of(request.object) else { return Judgement::default() };
     if is_permitted || CLEANERS.contains(&request.user) {
-        return Answer::default();
+        return Judgement::default();
     }
-    let why = match lookup.now("cluster.x-k8s.io", "Cluster", request.namespace, cluster) {
+    let why = match lookup.now(&Cluster::group(&()), &Cluster::kind(&()), request.namespace, cluster) {
         Read::Unknown(unknown) => format!("whether Cluster {cluster} still needs it is unknown ({unknown})"),
         found if found.iter().any(|found| needs(found, request)) => {
             format!("Cluster {cluster} lives and would lose its etcd")
         }
-        _ => return Answer::default(),
+        _ => return Judgement::default(),
     };
     let way = format!("delete the Cluster, or annotate this object with {ALLOW_DELETION_ANNOTATION} first");
     vec![FieldError::forbidden("metadata.name", format!("{why}: {way}"))].into()
@@ -49,7 +52,10 @@ pub(super) fn delete(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
 
 fn cluster_of(object: &Value) -> Option<&str> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "Cluster");
+    let owner = owners
+        .into_iter()
+        .flatten()
+        .find(|owner| reference::is_kind::<Cluster>(text(owner, "/apiVersion"), text(owner, "/kind")));
     let label = || object.pointer("/metadata/labels")?.get(CLUSTER_NAME_LABEL)?.as_str();
     owner.and_then(|owner| owner["name"].as_str()).or_else(label)
 }

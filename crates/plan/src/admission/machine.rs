@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, FieldError, Lookup, Request, is_missing, text};
+use super::{FieldError, Judgement, Lookup, Request, is_missing, text};
 
 pub(super) fn default(object: &mut Value) {
     prefix_version(object, "/spec/version");
@@ -18,19 +18,19 @@ pub(super) fn prefix_version(object: &mut Value, pointer: &str) {
 }
 
 /// The name of the cluster stays. That there is none yet is no mistake: it may come next.
-pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
-    let mut answer = Answer::default();
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
+    let mut judgement = Judgement::default();
     let cluster = text(request.object, "/spec/clusterName");
     match request.old {
         Some(old) if text(old, "/spec/clusterName") != cluster => {
-            answer.errors.push(FieldError::forbidden("spec.clusterName", "it cannot be changed"));
+            judgement.errors.push(FieldError::forbidden("spec.clusterName", "it cannot be changed"));
         }
         None if !cluster.is_empty()
             && is_missing(lookup, request.group, "Cluster", request.namespace, cluster) =>
         {
-            answer.warn(format!("spec.clusterName: there is no Cluster {cluster:?} in this namespace"));
+            judgement.warn(format!("spec.clusterName: there is no Cluster {cluster:?} in this namespace"));
         }
         _ => {}
     }
-    answer
+    judgement
 }

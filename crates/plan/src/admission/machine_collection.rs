@@ -9,7 +9,7 @@ use hangar_api::{names, naming};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, prefix_version};
-use super::{Answer, FieldError, Lookup, Request, text};
+use super::{FieldError, Judgement, Lookup, Request, text};
 
 pub(super) fn default_machine_set(object: &mut Value) {
     default(object, names::SET_NAME_LABEL);
@@ -74,7 +74,7 @@ fn template_labels_of(spec: &mut Map<String, Value>) -> Option<&mut Map<String, 
     Some(current)
 }
 
-pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
     let object = request.object;
     let mut errors = Vec::new();
     let labels = object.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
@@ -91,7 +91,7 @@ pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
         let why = format!("it must be spec.clusterName, which is {own:?}");
         errors.push(FieldError::invalid("spec.template.spec.clusterName", template, why));
     }
-    let mut answer = machine::validate(request, lookup);
-    errors.append(&mut answer.errors);
-    Answer { errors, ..answer }
+    let mut judgement = machine::validate(request, lookup);
+    errors.append(&mut judgement.errors);
+    Judgement { errors, ..judgement }
 }

@@ -105,20 +105,20 @@ fn is_missing(lookup: &dyn Lookup, group: &str, kind: &str, namespace: &str, nam
 
 /// Everything there is to say, all at once, so that people fix it in one go.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct Judgement {
     /// Why it is refused; none where it is not.
     pub errors: Vec<FieldError>,
     /// What people should know.
     pub warnings: Vec<String>,
 }
 
-impl Answer {
+impl Judgement {
     fn warn(&mut self, text: impl Into<String>) {
         self.warnings.push(text.into());
     }
 }
 
-impl From<Vec<FieldError>> for Answer {
+impl From<Vec<FieldError>> for Judgement {
     fn from(errors: Vec<FieldError>) -> Self {
         Self { errors, warnings: Vec::new() }
     }
@@ -139,12 +139,12 @@ pub fn defaulted(request: &Request<'_>) -> Value {
 }
 
 /// What the rules of the kind say.
-pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
+pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
     let check = rules_of(request).and_then(|rules| match request.operation {
         Operation::Create | Operation::Update => rules.validate,
         Operation::Delete => rules.delete,
     });
-    check.map_or_else(Answer::default, |check| check(request, lookup))
+    check.map_or_else(Judgement::default, |check| check(request, lookup))
 }
 
 #[cfg(test)]

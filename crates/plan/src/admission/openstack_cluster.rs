@@ -4,17 +4,17 @@
 use serde_json::Value;
 
 use super::network::{check_address, check_network, items};
-use super::{Answer, FieldError, Lookup, Request, template};
+use super::{FieldError, Judgement, Lookup, Request, template};
 
 /// The lists of rules in `managedSecurityGroups`.
 const RULE_LISTS: [&str; 3] =
     ["allNodesSecurityGroupRules", "controlPlaneNodesSecurityGroupRules", "workerNodesSecurityGroupRules"];
 
-pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
     request.object.get("spec").map_or_else(Vec::new, |spec| check("spec", spec)).into()
 }
 
-pub(super) fn validate_template(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+pub(super) fn validate_template(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
     let spec = request.object.pointer("/spec/template/spec");
     let mut errors = spec.map_or_else(Vec::new, |spec| check("spec.template.spec", spec));
     errors.extend(template::unchanged(request, |_| {}));

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Lookup, Request, cluster, hosted_control_plane, machine, machine_collection, openstack_cluster,
-    template,
+    Judgement, Lookup, Request, cluster, hosted_control_plane, machine, machine_collection,
+    openstack_cluster, template,
 };
 
-type Check = fn(&Request<'_>, &dyn Lookup) -> Answer;
+type Check = fn(&Request<'_>, &dyn Lookup) -> Judgement;
 
 /// A kind with rules of its own: what is defaulted, what is checked when it is written, and when it is deleted.
 #[derive(Debug, Clone, Copy)]
@@ -88,10 +88,10 @@ pub const RULES: &[Rules] = &[
 ];
 
 /// A kind that is installed and kept, while nothing acts on it.
-fn unattended(request: &Request<'_>, _: &dyn Lookup) -> Answer {
-    let mut answer = Answer::default();
+fn unattended(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
+    let mut judgement = Judgement::default();
     if request.is_new("/spec") {
-        answer.warn(format!("no controller acts on a {} yet: it has no effect", request.kind));
+        judgement.warn(format!("no controller acts on a {} yet: it has no effect", request.kind));
     }
-    answer
+    judgement
 }

@@ -5,12 +5,12 @@
 use hangar_api::names::TOPOLOGY_DRY_RUN_ANNOTATION;
 use serde_json::{Map, Value};
 
-use super::{Answer, FieldError, Lookup, Request, has_annotation};
+use super::{FieldError, Judgement, Lookup, Request, has_annotation};
 
 const SPEC: &str = "/spec/template/spec";
 
 /// Of a port the further addresses can change: they matter to machines that come later, and to no name.
-pub(super) fn validate_machine_template(request: &Request<'_>, _: &dyn Lookup) -> Answer {
+pub(super) fn validate_machine_template(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
     unchanged(request, |spec| {
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {

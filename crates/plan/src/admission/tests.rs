@@ -251,13 +251,13 @@ fn a_kind_without_rules_passes() {
     let object = json!({ "spec": { "version": "1.34.10" } });
     let request = Request { group: "example.com", ..request("Cluster", &object) };
     assert_eq!(defaulted(&request), object);
-    assert_eq!(validate(&request, &Nothing), Answer::default());
+    assert_eq!(validate(&request, &Nothing), Judgement::default());
 }
 
 fn warnings(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<String> {
-    let answer = validate(request, lookup);
-    assert_eq!(answer.errors, []);
-    answer.warnings
+    let judgement = validate(request, lookup);
+    assert_eq!(judgement.errors, []);
+    judgement.warnings
 }
 
 #[test]
@@ -340,35 +340,35 @@ fn the_control_plane_of_a_living_cluster_is_not_deleted() {
         object.pointer_mut(pointer).unwrap()[field] = value;
         object
     };
-    let answer = |plane: &Value, user: &str, cluster: Option<&Value>| {
+    let judgement = |plane: &Value, user: &str, cluster: Option<&Value>| {
         let request = Request { operation: Operation::Delete, user, ..request("HostedControlPlane", plane) };
         let world = World { now: cluster.into_iter().cloned().collect(), ..World::default() };
         validate(&request, &world).errors.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let way = "delete the Cluster, or annotate this object with hangar.cluster.x-k8s.io/allow-deletion first";
     let refused = [format!("metadata.name: Forbidden: Cluster demo lives and would lose its etcd: {way}")];
-    assert_eq!(answer(&plane, "jane", Some(&demo)), refused);
+    assert_eq!(judgement(&plane, "jane", Some(&demo)), refused);
     let labelled = json!({ "metadata": { "name": "demo-plane", "labels": { "cluster.x-k8s.io/cluster-name": "demo" } } });
-    assert_eq!(answer(&labelled, "jane", Some(&demo)), refused);
+    assert_eq!(judgement(&labelled, "jane", Some(&demo)), refused);
 
     for user in CLEANERS {
-        assert!(answer(&plane, user, Some(&demo)).is_empty(), "{user}");
+        assert!(judgement(&plane, user, Some(&demo)).is_empty(), "{user}");
     }
     for name in ["hangar.cluster.x-k8s.io/allow-deletion", "clusterctl.cluster.x-k8s.io/delete-for-move"] {
         let annotated = with(&plane, "/metadata", "annotations", json!({ name: "" }));
-        assert!(answer(&annotated, "jane", Some(&demo)).is_empty(), "{name}");
+        assert!(judgement(&annotated, "jane", Some(&demo)).is_empty(), "{name}");
     }
     let leaving = with(&plane, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z"));
-    assert!(answer(&leaving, "jane", Some(&demo)).is_empty());
+    assert!(judgement(&leaving, "jane", Some(&demo)).is_empty());
     for cluster in [
         with(&demo, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z")),
         with(&demo, "/spec/controlPlaneRef", "name", json!("another")),
         with(&demo, "/spec/controlPlaneRef", "kind", json!("KubeadmControlPlane")),
     ] {
-        assert!(answer(&plane, "jane", Some(&cluster)).is_empty(), "{cluster}");
+        assert!(judgement(&plane, "jane", Some(&cluster)).is_empty(), "{cluster}");
     }
-    assert!(answer(&plane, "jane", None).is_empty());
-    assert!(answer(&json!({ "metadata": { "name": "demo-plane" } }), "jane", Some(&demo)).is_empty());
+    assert!(judgement(&plane, "jane", None).is_empty());
+    assert!(judgement(&json!({ "metadata": { "name": "demo-plane" } }), "jane", Some(&demo)).is_empty());
 
     let request = Request { operation: Operation::Delete, ..request("HostedControlPlane", &plane) };
     let unknown = "whether Cluster demo still needs it is unknown (the call timed out)";
@@ -411,5 +411,5 @@ fn templates_change_only_where_machines_that_exist_do_not_care() {
 #[test]
 fn an_object_that_goes_away_is_not_judged() {
     let object = json!({ "metadata": { "name": "demo.prod", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
-    assert_eq!(validate(&update("Cluster", &object, &object), &Nothing), Answer::default());
+    assert_eq!(validate(&update("Cluster", &object, &object), &Nothing), Judgement::default());
 }

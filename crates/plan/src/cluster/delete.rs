@@ -7,7 +7,7 @@ use kube::core::ObjectMeta;
 
 use super::conditions::deleting;
 use super::observed::is_control_plane;
-use super::{Draft, NAME, Part};
+use super::{Draft, NAME, Reference};
 use crate::conditions::shared;
 use crate::flow::{Read, StepId, Target, Unknown, Write};
 use crate::referred::{self, Referred};
@@ -17,8 +17,10 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     let finding = match workers(draft) {
         Err(unknown) => deleting::STATE_UNKNOWN.waiting(shared::unreadable("the workers", &unknown)),
         Ok(Some(finding)) => finding,
-        Ok(None) => part(draft, Part::ControlPlane, deleting::WAITING_FOR_CONTROL_PLANE)
-            .or_else(|| part(draft, Part::Infrastructure, deleting::WAITING_FOR_INFRASTRUCTURE))
+        Ok(None) => delete_referred(draft, Reference::ControlPlane, deleting::WAITING_FOR_CONTROL_PLANE)
+            .or_else(|| {
+                delete_referred(draft, Reference::Infrastructure, deleting::WAITING_FOR_INFRASTRUCTURE)
+            })
             .unwrap_or_else(|| {
                 draft.step(Write::remove_finalizer(draft.metadata(), names::CLUSTER_FINALIZER, NAME));
                 deleting::COMPLETED.waits("the finalizer to be removed")
@@ -57,14 +59,14 @@ fn workers(draft: &mut Draft<'_>) -> Result<Option<Finding>, Unknown> {
     Ok((!left.is_empty()).then(waits))
 }
 
-fn part(draft: &mut Draft<'_>, part: Part, reason: Bad) -> Option<Finding> {
+fn delete_referred(draft: &mut Draft<'_>, which: Reference, reason: Bad) -> Option<Finding> {
     let observed = draft.observed;
-    let (reference, read) = (observed.reference(part)?, observed.read(part)?);
+    let (reference, read) = (observed.reference(which)?, observed.read(which)?);
     let is_anothers = |object: &Referred| observed.taken_by(object).is_some();
     let reasons = (reason, deleting::STATE_UNKNOWN);
     let (finding, target) = shared::leaving(reasons, reference, read, is_anothers)?;
     if let Some(target) = target {
-        draft.step(Write::delete(StepId::new("delete", part.as_str(), ""), target));
+        draft.step(Write::delete(StepId::new("delete", which.as_str(), ""), target));
     }
     Some(finding)
 }

@@ -11,7 +11,7 @@
 
 use hangar_api::contract::Endpoint;
 
-use super::{Observed, Part};
+use super::{Observed, Reference};
 
 pub(super) enum Choice {
     Keep,
@@ -42,14 +42,14 @@ pub(super) fn choose(observed: &Observed) -> Choice {
 pub(super) fn conflict(observed: &Observed) -> Option<String> {
     let current = of_cluster(observed)?;
     let said = [
-        (Part::ControlPlane, of_control_plane(observed)),
-        (Part::Infrastructure, of_infrastructure(observed)),
+        (Reference::ControlPlane, of_control_plane(observed)),
+        (Reference::Infrastructure, of_infrastructure(observed)),
     ];
     let others: Vec<String> = said
         .into_iter()
-        .filter_map(|(part, endpoint)| Some((part, endpoint.filter(|endpoint| *endpoint != current)?)))
-        .filter_map(|(part, endpoint)| {
-            let reference = observed.reference(part)?;
+        .filter_map(|(which, endpoint)| Some((which, endpoint.filter(|endpoint| *endpoint != current)?)))
+        .filter_map(|(which, endpoint)| {
+            let reference = observed.reference(which)?;
             Some(format!("{} {} says {endpoint}", reference.kind, reference.name))
         })
         .collect();
@@ -63,21 +63,23 @@ pub(super) fn of_cluster(observed: &Observed) -> Option<Endpoint> {
 }
 
 fn of_control_plane(observed: &Observed) -> Option<Endpoint> {
-    observed.object(Part::ControlPlane)?.control_plane().endpoint()
+    observed.object(Reference::ControlPlane)?.control_plane().endpoint()
 }
 
 fn of_infrastructure(observed: &Observed) -> Option<Endpoint> {
-    let object = observed.object(Part::Infrastructure)?.infrastructure_cluster();
+    let object = observed.object(Reference::Infrastructure)?.infrastructure_cluster();
     object.endpoint().filter(|_| object.is_provisioned())
 }
 
 fn is_external(observed: &Observed) -> bool {
-    observed.object(Part::ControlPlane).is_some_and(|object| object.control_plane().is_externally_managed())
+    observed
+        .object(Reference::ControlPlane)
+        .is_some_and(|object| object.control_plane().is_externally_managed())
 }
 
 fn may_infrastructure_decide(observed: &Observed) -> bool {
     match &observed.control_plane {
         None => true,
-        Some(_) => observed.object(Part::ControlPlane).is_some() && !is_external(observed),
+        Some(_) => observed.object(Reference::ControlPlane).is_some() && !is_external(observed),
     }
 }

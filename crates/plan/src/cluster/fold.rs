@@ -7,8 +7,8 @@ impl Observed {
     pub(super) fn written(&mut self, write: &Write) {
         let now = self.now;
         write.on_itself(&mut self.cluster);
-        for part in self.infrastructure.iter_mut().chain(&mut self.control_plane) {
-            write.on(part, now);
+        for referred in self.infrastructure.iter_mut().chain(&mut self.control_plane) {
+            write.on(referred, now);
         }
         write.on(&mut self.deployments, now);
         write.on(&mut self.sets, now);

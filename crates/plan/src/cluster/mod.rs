@@ -20,9 +20,9 @@ use hangar_api::names;
 use kube::core::DynamicObject;
 use serde_json::json;
 
-pub use observed::{Connection, Observed, Part, Probe};
+pub use observed::{Connection, Observed, Probe, Reference};
 
-use crate::flow::{self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
+use crate::flow::{self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, has_root};
 use crate::referred::{self, Claiming};
 
 /// A look at the tenant's API server once a minute: it is the only sign of a cluster that nobody uses.
@@ -85,7 +85,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(
+has_root!(
     Cluster in cluster,
     conditions::available::TYPE => "Ready",
     conditions::infrastructure_ready::TYPE => "InfrastructureReady",
@@ -96,8 +96,8 @@ subject!(
 fn keep(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     if draft.has_finalizer(names::CLUSTER_FINALIZER) {
-        for part in [Part::Infrastructure, Part::ControlPlane] {
-            draft.steps.extend(claim(observed, part).map(Step::Write));
+        for which in [Reference::Infrastructure, Reference::ControlPlane] {
+            draft.steps.extend(claim(observed, which).map(Step::Write));
         }
         if let endpoint::Choice::Set(endpoint) = endpoint::choose(observed) {
             draft.report.decide(format!("endpoint {endpoint}"), "the Cluster has none of its own");
@@ -107,8 +107,8 @@ fn keep(draft: &mut Draft<'_>) {
     } else {
         draft.step(Write::add_finalizer(draft.metadata(), names::CLUSTER_FINALIZER, NAME));
     }
-    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
-    if is_missing(Part::Infrastructure) || is_missing(Part::ControlPlane) {
+    let is_missing = |which| matches!(observed.read(which), Some(Read::Absent | Read::Unknown(_)));
+    if is_missing(Reference::Infrastructure) || is_missing(Reference::ControlPlane) {
         draft.again(MISSING_INTERVAL);
     }
     match observed.connection {
@@ -118,8 +118,8 @@ fn keep(draft: &mut Draft<'_>) {
     }
 }
 
-fn claim(observed: &Observed, part: Part) -> Option<Write> {
-    let (reference, object) = (observed.reference(part)?, observed.object(part)?);
+fn claim(observed: &Observed, which: Reference) -> Option<Write> {
+    let (reference, object) = (observed.reference(which)?, observed.object(which)?);
     if object.is_terminating() {
         return None;
     }
@@ -130,7 +130,7 @@ fn claim(observed: &Observed, part: Part) -> Option<Write> {
     match object.claiming(&owner, name, None) {
         Claiming::Needs(claim) => {
             let target = Target::referred(reference, object.uid());
-            Some(Write::claim(StepId::new("claim", part.as_str(), ""), target, &claim))
+            Some(Write::claim(StepId::new("claim", which.as_str(), ""), target, &claim))
         }
         Claiming::Held | Claiming::Taken(_) => None,
     }

@@ -46,14 +46,14 @@ pub enum Connection {
     },
 }
 
-/// One of the two objects that a Cluster refers to.
+/// Which of the two objects that a Cluster refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Reference {
     Infrastructure,
     ControlPlane,
 }
 
-impl Part {
+impl Reference {
     /// What it is called in step names.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -65,23 +65,23 @@ impl Part {
 
 impl Observed {
     /// The reference to one of the two objects.
-    pub fn reference(&self, part: Part) -> Option<&ContractVersionedObjectReference> {
-        match part {
-            Part::Infrastructure => self.cluster.spec.infrastructure_ref.as_ref(),
-            Part::ControlPlane => self.cluster.spec.control_plane_ref.as_ref(),
+    pub fn reference(&self, which: Reference) -> Option<&ContractVersionedObjectReference> {
+        match which {
+            Reference::Infrastructure => self.cluster.spec.infrastructure_ref.as_ref(),
+            Reference::ControlPlane => self.cluster.spec.control_plane_ref.as_ref(),
         }
     }
 
-    pub(super) fn read(&self, part: Part) -> Option<&Read<Referred>> {
-        match part {
-            Part::Infrastructure => self.infrastructure.as_ref(),
-            Part::ControlPlane => self.control_plane.as_ref(),
+    pub(super) fn read(&self, which: Reference) -> Option<&Read<Referred>> {
+        match which {
+            Reference::Infrastructure => self.infrastructure.as_ref(),
+            Reference::ControlPlane => self.control_plane.as_ref(),
         }
     }
 
     /// The object, where it is ours: what another Cluster refers to and owns is left to it, also when we go.
-    pub(super) fn object(&self, part: Part) -> Option<&Referred> {
-        match self.read(part) {
+    pub(super) fn object(&self, which: Reference) -> Option<&Referred> {
+        match self.read(which) {
             Some(Read::One(object)) if self.taken_by(object).is_none() => Some(object),
             _ => None,
         }
@@ -101,9 +101,9 @@ impl Observed {
         let before = self.cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
         let was = before.is_some_and(|reached| reached.control_plane_initialized == Some(true));
         was || match &self.control_plane {
-            Some(_) => {
-                self.object(Part::ControlPlane).is_some_and(|object| object.control_plane().is_initialized())
-            }
+            Some(_) => self
+                .object(Reference::ControlPlane)
+                .is_some_and(|object| object.control_plane().is_initialized()),
             None => self.machines.iter().any(is_control_plane_node),
         }
     }

@@ -10,7 +10,7 @@ use super::conditions::{
     infrastructure_ready, remote_connection_probe, topology, topology_reconciled, workers_available,
 };
 use super::observed::is_control_plane;
-use super::{Connection, Draft, Observed, Part, endpoint};
+use super::{Connection, Draft, Observed, Reference, endpoint};
 use crate::conditions::shared::{self, Absence};
 use crate::referred::Referred;
 
@@ -53,7 +53,7 @@ fn facts(status: &mut ClusterStatus, observed: &Observed) {
         // A Cluster that refers to no infrastructure waits for none, unless a topology is still to name it.
         None => observed.cluster.spec.topology.is_none(),
         Some(_) => observed
-            .object(Part::Infrastructure)
+            .object(Reference::Infrastructure)
             .is_some_and(|object| object.infrastructure_cluster().is_provisioned()),
     };
     let reached = status.initialization.get_or_insert_default();
@@ -66,7 +66,7 @@ fn facts(status: &mut ClusterStatus, observed: &Observed) {
     if reached.control_plane_initialized.is_none() && reached.infrastructure_provisioned.is_none() {
         status.initialization = None;
     }
-    if let Some(object) = observed.object(Part::Infrastructure)
+    if let Some(object) = observed.object(Reference::Infrastructure)
         && object.infrastructure_cluster().is_provisioned()
     {
         let domains: Vec<FailureDomain> = object
@@ -88,7 +88,7 @@ fn facts(status: &mut ClusterStatus, observed: &Observed) {
 }
 
 fn control_plane_counts(observed: &Observed) -> Option<ReplicaCounts> {
-    let counts = observed.object(Part::ControlPlane)?.control_plane().replicas();
+    let counts = observed.object(Reference::ControlPlane)?.control_plane().replicas();
     let counts = ReplicaCounts {
         desired_replicas: counts.desired,
         replicas: counts.current,
@@ -146,14 +146,14 @@ fn phase(status: &ClusterStatus, observed: &Observed) -> ClusterPhase {
 }
 
 /// What a condition says while the object behind a reference cannot be read, or is somebody else's.
-fn absent(type_: &'static str, observed: &Observed, part: Part, was_there: bool) -> Option<Finding> {
+fn absent(type_: &'static str, observed: &Observed, which: Reference, was_there: bool) -> Option<Finding> {
     let absence = match (observed.is_deleting(), was_there) {
         (true, _) => Absence::Deleting("the Cluster to be gone"),
         (false, true) => Absence::Lost("the Cluster to be deleted or restored"),
         (false, false) => Absence::NotCreated(Actor::ClusterOwner),
     };
     let owner = |object: &Referred| Some(format!("Cluster {}", observed.taken_by(object)?));
-    shared::absent(type_, observed.reference(part)?, observed.read(part)?, absence, owner)
+    shared::absent(type_, observed.reference(which)?, observed.read(which)?, absence, owner)
 }
 
 fn reached(observed: &Observed) -> (bool, bool) {
@@ -164,13 +164,13 @@ fn reached(observed: &Observed) -> (bool, bool) {
 
 fn infrastructure_ready(observed: &Observed) -> Finding {
     let type_ = infrastructure_ready::TYPE;
-    if let Some(finding) = absent(type_, observed, Part::Infrastructure, reached(observed).0) {
+    if let Some(finding) = absent(type_, observed, Reference::Infrastructure, reached(observed).0) {
         return finding;
     }
-    match observed.object(Part::Infrastructure) {
+    match observed.object(Reference::Infrastructure) {
         Some(object) => {
             let view = object.infrastructure_cluster();
-            let (ready, reference) = (view.ready_condition(), observed.reference(Part::Infrastructure));
+            let (ready, reference) = (view.ready_condition(), observed.reference(Reference::Infrastructure));
             let source = (ready.as_ref(), view.is_provisioned());
             shared::mirrored(type_, reference, source, "the infrastructure")
         }
@@ -191,11 +191,11 @@ fn control_plane_initialized(observed: &Observed) -> Finding {
     if observed.is_control_plane_initialized() {
         return control_plane_initialized::INITIALIZED.into();
     }
-    if let Some(finding) = absent(type_, observed, Part::ControlPlane, false) {
+    if let Some(finding) = absent(type_, observed, Reference::ControlPlane, false) {
         return finding;
     }
     let not_initialized = control_plane_initialized::NOT_INITIALIZED;
-    match observed.reference(Part::ControlPlane) {
+    match observed.reference(Reference::ControlPlane) {
         Some(reference) => not_initialized.by(
             Actor::controller_of(&reference.kind),
             format!("the API server of {} {} to serve once", reference.kind, reference.name),
@@ -207,13 +207,14 @@ fn control_plane_initialized(observed: &Observed) -> Finding {
 
 fn control_plane_available(observed: &Observed) -> Finding {
     let type_ = control_plane_available::TYPE;
-    if let Some(finding) = absent(type_, observed, Part::ControlPlane, reached(observed).1) {
+    if let Some(finding) = absent(type_, observed, Reference::ControlPlane, reached(observed).1) {
         return finding;
     }
-    match observed.object(Part::ControlPlane) {
+    match observed.object(Reference::ControlPlane) {
         Some(object) => {
             let view = object.control_plane();
-            let (available, reference) = (view.available_condition(), observed.reference(Part::ControlPlane));
+            let (available, reference) =
+                (view.available_condition(), observed.reference(Reference::ControlPlane));
             let source = (available.as_ref(), view.is_ready().unwrap_or_default());
             shared::mirrored(type_, reference, source, "the control plane to be available")
         }
@@ -238,7 +239,9 @@ fn remote_connection(draft: &mut Draft<'_>) {
     match &draft.observed.connection {
         Connection::Answering => draft.say(remote_connection_probe::PROBE_SUCCEEDED),
         Connection::NotTried => {
-            draft.say(remote_connection_probe::NOT_PROBED.waits("an API server that has served once"));
+            draft.say(
+                remote_connection_probe::NOT_PROBED.waits("the API server to answer for the first time"),
+            );
         }
         Connection::Failing { why, is_lasting } => {
             if *is_lasting || draft.condition(remote_connection_probe::TYPE).is_none() {

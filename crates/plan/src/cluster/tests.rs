@@ -41,10 +41,11 @@ fn merge(target: &mut Value, more: Value) {
     }
 }
 
-fn referred(metadata: Value, data: Value, contract: Contract) -> Read<Referred> {
+#[allow(clippy::needless_pass_by_value, reason = "callers write the object in place")]
+fn referred(metadata: Value, object: Value, contract: Contract) -> Read<Referred> {
     let mut whole = json!({"uid": "u-object", "name": "object", "namespace": "team"});
     merge(&mut whole, metadata);
-    Read::One(Referred { metadata: serde_json::from_value(whole).unwrap(), data, contract })
+    Read::One(Referred::new(serde_json::from_value(whole).unwrap(), &object, contract))
 }
 
 fn claimed() -> Value {

@@ -1,5 +1,7 @@
 //! The objects of a cluster, and how one leads to the next: by reference or by owner.
 
+use hangar_api::cluster::v1beta2::Cluster;
+use hangar_api::reference;
 use serde_json::Value;
 
 /// What was read: the Cluster and everything around it, in any order and version.
@@ -80,7 +82,7 @@ pub(super) fn facts(value: &Value) -> Vec<String> {
         (text(value, "/spec/controlPlaneEndpoint/host"), value.pointer("/spec/controlPlaneEndpoint/port"));
     if let (host, Some(port)) = endpoint
         && !host.is_empty()
-        && text(value, "/kind") == "Cluster"
+        && reference::is_kind::<Cluster>(text(value, "/apiVersion"), text(value, "/kind"))
     {
         facts.push(format!("{host}:{port}"));
     }

@@ -24,6 +24,7 @@ fn owned(kind: &str, name: &str, owner: &str, spec: &Value, status: &Value) -> V
 
 fn cluster(conditions: &[Value]) -> Value {
     json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Cluster",
         "metadata": {"name": "demo", "uid": "Cluster/demo"},
         "spec": {

@@ -17,7 +17,7 @@ use super::{Frontier, Plan, PlanOf, Planner, Report, StepOf, Wake};
 use crate::conditions::{is_declared, shared::paused};
 
 /// What a draft has to know about the observation it is made from.
-pub(crate) trait Subject {
+pub(crate) trait HasRoot {
     /// The object that everything is said about.
     type Root: Resource<DynamicType = ()> + HasStatus<Status: Conditioned>;
     /// Conditions that are repeated in the older contract's shape, and their names there.
@@ -27,10 +27,10 @@ pub(crate) trait Subject {
     fn now(&self) -> Timestamp;
 }
 
-/// Implements [`Subject`] for an `Observed`: kind and field of the object, and what is repeated in the older shape.
-macro_rules! subject {
+/// Implements [`HasRoot`] for an `Observed`: kind and field of the object, and what is repeated in the older shape.
+macro_rules! has_root {
     ($root:ident in $field:ident $(, $type:path => $older:literal)*) => {
-        impl $crate::flow::Subject for Observed {
+        impl $crate::flow::HasRoot for Observed {
             type Root = $root;
             const OLDER: &'static [(&'static str, &'static str)] = &[$(($type, $older)),*];
 
@@ -45,7 +45,7 @@ macro_rules! subject {
     };
 }
 
-pub(crate) use subject;
+pub(crate) use has_root;
 
 /// A plan in the making.
 pub(crate) struct Draft<'a, P: Planner> {
@@ -61,12 +61,12 @@ pub(crate) struct Draft<'a, P: Planner> {
 
 /// Whatever can be drafted: the status that is planned is that of the object.
 pub(crate) trait Drafted:
-    Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <Self as Planner>::Status>>
+    Planner<Status: Conditioned> + HasRoot<Root: HasStatus<Status = <Self as Planner>::Status>>
 {
 }
 
 impl<P> Drafted for P where
-    P: Planner<Status: Conditioned> + Subject<Root: HasStatus<Status = <P as Planner>::Status>>
+    P: Planner<Status: Conditioned> + HasRoot<Root: HasStatus<Status = <P as Planner>::Status>>
 {
 }
 

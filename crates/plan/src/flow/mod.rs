@@ -24,7 +24,7 @@ mod step;
 mod wake;
 mod write;
 
-pub(crate) use draft::{Draft, Drafted, Subject, subject};
+pub(crate) use draft::{Draft, Drafted, HasRoot, has_root};
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};
 pub use planner::{NOT_CALLED, PlanOf, Planner, StepOf};

@@ -186,15 +186,9 @@ impl Seen for Referred {
         &mut self.metadata
     }
 
+    /// Only its metadata is ever written.
     fn merge(&mut self, fields: &Value) {
-        if let Some(metadata) = fields.get("metadata") {
-            merge(&mut self.metadata, metadata);
-        }
-        let mut rest = fields.clone();
-        if let Some(rest) = rest.as_object_mut() {
-            rest.remove("metadata");
-        }
-        json_patch::merge(&mut self.data, &rest);
+        merge(&mut self.metadata, fields.get("metadata").unwrap_or(&Value::Null));
     }
 }
 

@@ -27,12 +27,12 @@ use crate::pieces::{self, service_port};
 
 /// The two Services.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum ExposedService {
     Api,
     Tunnel,
 }
 
-impl Door {
+impl ExposedService {
     fn facts(self, observed: &Observed) -> Result<&ServiceFacts, Waiting> {
         let (read, whose) = match self {
             Self::Api => (&observed.service, "the API server's Service"),
@@ -120,7 +120,7 @@ pub(super) fn node_host<'validated>(validated: &'validated Validated<'_>) -> Opt
 
 /// Where everybody else connects to, or what is waited for.
 pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Reach, Waiting> {
-    let api = Door::Api.address(observed, validated)?;
+    let api = ExposedService::Api.address(observed, validated)?;
     let given = validated.settings.control_plane_endpoint.clone().unwrap_or_default();
     // Where people were told to connect stays, whatever the load balancer says now.
     let people = Endpoint {
@@ -129,18 +129,18 @@ pub(super) fn reach(observed: &Observed, validated: &Validated<'_>) -> Result<Re
     };
     let nodes = Endpoint { host: node_host(validated).unwrap_or(&people.host).clone(), port: people.port };
     // A name leads to one place: where the tunnel has an address of its own, agents go by that.
-    let agents = Door::Tunnel.address(observed, validated).map(|own| Endpoint {
+    let agents = ExposedService::Tunnel.address(observed, validated).map(|own| Endpoint {
         host: if own.host == api.host { nodes.host.clone() } else { own.host },
         port: own.port,
     });
-    let targets = targets(validated, Door::Api.facts(observed)?);
+    let targets = targets(validated, ExposedService::Api.facts(observed)?);
     Ok(Reach { people, nodes, agents, targets, target_port: api.port })
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
-    for door in [Door::Api, Door::Tunnel] {
-        draft.apply(&service(validated, door));
-        if door.facts(draft.observed).is_ok_and(|facts| facts.is_deleting) {
+    for exposed in [ExposedService::Api, ExposedService::Tunnel] {
+        draft.apply(&service(validated, exposed));
+        if exposed.facts(draft.observed).is_ok_and(|facts| facts.is_deleting) {
             let on = "the Service to be gone, so that it can be made again";
             draft.report.wait(Waiting::new(MANAGEMENT_CLUSTER, on));
         }
@@ -165,22 +165,22 @@ fn targets(validated: &Validated<'_>, service: &ServiceFacts) -> Vec<IpAddr> {
     targets
 }
 
-fn service(validated: &Validated<'_>, door: Door) -> Service {
-    let (port, target) = door.ports(validated);
+fn service(validated: &Validated<'_>, exposed: ExposedService) -> Service {
+    let (port, target) = exposed.ports(validated);
     let exposure = validated.settings.exposure.clone().unwrap_or_default();
-    let name = match door {
-        Door::Api => validated.names.api_server_service(),
-        Door::Tunnel => validated.names.konnectivity_service(),
+    let name = match exposed {
+        ExposedService::Api => validated.names.api_server_service(),
+        ExposedService::Tunnel => validated.names.konnectivity_service(),
     };
     let mut metadata = validated.metadata(name, Component::ApiServer);
     let mut spec = ServiceSpec {
         selector: Some(validated.selector(Component::ApiServer)),
-        publish_not_ready_addresses: (door == Door::Tunnel).then_some(true),
+        publish_not_ready_addresses: (exposed == ExposedService::Tunnel).then_some(true),
         ..ServiceSpec::default()
     };
     let mut node_port = None;
-    let kind = match (validated.exposure, door) {
-        (ExposureType::ClusterIP, _) | (ExposureType::Gateway, Door::Tunnel) => "ClusterIP",
+    let kind = match (validated.exposure, exposed) {
+        (ExposureType::ClusterIP, _) | (ExposureType::Gateway, ExposedService::Tunnel) => "ClusterIP",
         // Beside a Gateway the load balancer serves the tenant's own pods.
         (ExposureType::LoadBalancer | ExposureType::Gateway, _) => {
             let given = exposure.load_balancer.unwrap_or_default();
@@ -191,13 +191,13 @@ fn service(validated: &Validated<'_>, door: Door) -> Service {
         }
         (ExposureType::NodePort, _) => {
             let chosen = exposure.node_port.and_then(|exposure| exposure.port);
-            node_port = chosen.filter(|_| door == Door::Api);
+            node_port = chosen.filter(|_| exposed == ExposedService::Api);
             "NodePort"
         }
     };
     spec.type_ = Some(kind.to_owned());
     let target_port = Some(IntOrString::Int(target.into()));
-    let port = service_port(door.port_name(), port, "TCP");
+    let port = service_port(exposed.port_name(), port, "TCP");
     spec.ports = Some(vec![ServicePort { target_port, node_port, ..port }]);
     pieces::service(metadata, spec)
 }

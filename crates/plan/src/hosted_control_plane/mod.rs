@@ -76,7 +76,7 @@ pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, val
 pub use version::KubernetesVersion;
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, has_root};
 use crate::referred;
 use conditions::{not_rendered, nothing_done};
 pub(crate) use unsupported::without_effect;
@@ -188,7 +188,7 @@ impl Draft<'_> {
     }
 }
 
-subject!(HostedControlPlane in control_plane);
+has_root!(HostedControlPlane in control_plane);
 
 /// The objects that the tenant should have now, in order; empty while something they need is not known. Observers read
 /// these in the tenant, before they plan.

@@ -45,7 +45,7 @@ pub use token::{
 };
 
 use crate::conditions::who::SERVER;
-use crate::flow::{self, Identified as _, NOT_CALLED, Never, Outcome, Plan, Planner, Read, Wake, subject};
+use crate::flow::{self, Identified as _, NOT_CALLED, Never, Outcome, Plan, Planner, Read, Wake, has_root};
 use conditions::data_secret_available;
 
 /// Nothing wakes us when a Secret that carries no label of the cluster appears, or when the tenant lets us in.
@@ -145,7 +145,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(KubeadmConfig in config);
+has_root!(KubeadmConfig in config);
 
 /// Everything that is waited for is there: make the token, then the data.
 fn render(draft: &mut Draft<'_>) -> Finding {

@@ -10,8 +10,8 @@ use super::drain::{self, Drain};
 use super::node::{self, NodeFacts};
 use super::status::whole_seconds;
 use super::{
-    DRAIN_INTERVAL, Draft, Look, MISSING_INTERVAL, NAME, NODE_SICK_INTERVAL, NodeStep, NodeView, Observed,
-    Part, Step,
+    DRAIN_INTERVAL, Draft, MISSING_INTERVAL, NAME, NODE_SICK_INTERVAL, NodeStep, NodeView, Observed,
+    Reference, Step, TenantRead,
 };
 use crate::conditions::{
     shared,
@@ -43,9 +43,13 @@ fn excuse(observed: &Observed) -> Option<&'static str> {
 }
 
 /// What the tenant has to be asked for the next stage.
-pub(super) fn look(observed: &Observed, name: Option<&str>) -> Option<Look> {
+pub(super) fn tenant_read(observed: &Observed, name: Option<&str>) -> Option<TenantRead> {
     let name = name.filter(|_| excuse(observed).is_none())?.to_owned();
-    Some(if drain_excuse(observed).is_none() { Look::NodeAndPods { name } } else { Look::Node { name } })
+    Some(if drain_excuse(observed).is_none() {
+        TenantRead::NodeAndPods { name }
+    } else {
+        TenantRead::Node { name }
+    })
 }
 
 /// Says where deletion stands, and does what is next.
@@ -54,8 +58,8 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
         .or_else(|| hook(draft.observed, names::PRE_DRAIN_HOOK_PREFIX, deleting::PRE_DRAIN_HOOK))
         .or_else(|| drain_node(draft))
         .or_else(|| hook(draft.observed, names::PRE_TERMINATE_HOOK_PREFIX, deleting::PRE_TERMINATE_HOOK))
-        .or_else(|| part(draft, Part::Infrastructure, deleting::WAITING_FOR_INFRASTRUCTURE))
-        .or_else(|| part(draft, Part::Bootstrap, deleting::WAITING_FOR_BOOTSTRAP))
+        .or_else(|| delete_referred(draft, Reference::Infrastructure, deleting::WAITING_FOR_INFRASTRUCTURE))
+        .or_else(|| delete_referred(draft, Reference::Bootstrap, deleting::WAITING_FOR_BOOTSTRAP))
         .or_else(|| delete_node(draft))
         .unwrap_or_else(|| {
             draft.step(Write::remove_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
@@ -195,14 +199,14 @@ fn is_anothers(observed: &Observed, object: &Referred) -> bool {
     matches!(claiming, Claiming::Taken(by) if by != itself)
 }
 
-fn part(draft: &mut Draft<'_>, part: Part, reason: Bad) -> Option<Finding> {
+fn delete_referred(draft: &mut Draft<'_>, which: Reference, reason: Bad) -> Option<Finding> {
     let observed = draft.observed;
-    let (reference, read) = (observed.reference(part)?, observed.read(part)?);
+    let (reference, read) = (observed.reference(which)?, observed.read(which)?);
     let reasons = (reason, deleting::STATE_UNKNOWN);
     let (finding, target) =
         shared::leaving(reasons, reference, read, |object| is_anothers(observed, object))?;
     if let Some(target) = target {
-        draft.step(Write::delete(StepId::new("delete", part.as_str(), ""), target));
+        draft.step(Write::delete(StepId::new("delete", which.as_str(), ""), target));
     }
     Some(finding)
 }

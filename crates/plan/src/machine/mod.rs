@@ -2,7 +2,7 @@
 //!
 //! Bootstrap and infrastructure are read by contract, whatever the provider. A Node belongs to the Machine if its
 //! provider id names the same server ([`node`]); it is searched only while the Machine has none. Only what the stage
-//! needs is read from the tenant ([`look`]). A tenant that cannot be reached is reported and waited for; its objects
+//! needs is read from the tenant ([`tenant_read`]). A tenant that cannot be reached is reported and waited for; its objects
 //! never count as absent.
 //!
 //! Deletion (`delete`): hooks, drain, hooks, server, bootstrap configuration, Node, finalizer. The Node is deleted
@@ -30,11 +30,11 @@ use serde_json::json;
 
 pub use drain::{PodFacts, PodKey};
 pub use node::{NodeFacts, NodePatch, NodeView};
-pub use observed::{Look, Observed, Part, look};
+pub use observed::{Observed, Reference, TenantRead, tenant_read};
 pub use step::{NodeStep, Step};
 
 use crate::flow::{
-    self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject,
+    self, NOT_CALLED, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, has_root,
 };
 use crate::referred::{self, Claiming, Referred};
 
@@ -51,18 +51,18 @@ const MISSING_INTERVAL: Duration = Duration::from_secs(30);
 const NAME: &str = "machine";
 
 impl Planner for Observed {
-    type Wanted = Look;
+    type Wanted = TenantRead;
     type Own = Never;
     type Tenant = NodeStep;
     type Cloud = Never;
     type Status = MachineStatus;
     type Object = DynamicObject;
 
-    fn wanted(&self) -> Option<Look> {
-        if self.node == NodeView::NotLooked { look(self) } else { None }
+    fn wanted(&self) -> Option<TenantRead> {
+        if self.node == NodeView::NotLooked { tenant_read(self) } else { None }
     }
 
-    fn assume(&mut self, _: Look) -> Option<Look> {
+    fn assume(&mut self, _: TenantRead) -> Option<TenantRead> {
         self.node = NodeView::Unreachable(NOT_CALLED.to_owned());
         None
     }
@@ -101,7 +101,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(
+has_root!(
     Machine in machine,
     conditions::ready::TYPE => "Ready",
     conditions::bootstrap_config_ready::TYPE => "BootstrapReady",
@@ -116,8 +116,8 @@ fn provision(draft: &mut Draft<'_>) {
     let name = &observed.machine.spec.cluster_name;
     draft.join(cluster, name, NAME);
     let owner = referred::owner::<Machine>(metadata, true);
-    for part in [Part::Bootstrap, Part::Infrastructure] {
-        let (Some(reference), Some(object)) = (observed.reference(part), observed.object(part)) else {
+    for which in [Reference::Bootstrap, Reference::Infrastructure] {
+        let (Some(reference), Some(object)) = (observed.reference(which), observed.object(which)) else {
             continue;
         };
         if object.is_terminating() {
@@ -125,7 +125,7 @@ fn provision(draft: &mut Draft<'_>) {
         }
         if let Claiming::Needs(claim) = object.claiming(&owner, name, Some(referred::is_kind::<MachineSet>)) {
             let (id, target) =
-                (StepId::new("claim", part.as_str(), ""), Target::referred(reference, object.uid()));
+                (StepId::new("claim", which.as_str(), ""), Target::referred(reference, object.uid()));
             draft.step(Write::claim(id, target, &claim));
         }
     }
@@ -142,11 +142,11 @@ fn note(observed: &Observed) -> Option<Step> {
     let spec = &observed.machine.spec;
     let is_empty = |text: &Option<String>| text.as_deref().unwrap_or_default().is_empty();
     let data_secret_name = observed
-        .object(Part::Bootstrap)
+        .object(Reference::Bootstrap)
         .map(Referred::bootstrap)
         .filter(|view| view.is_data_secret_created() && is_empty(&spec.bootstrap.data_secret_name))
         .and_then(|view| view.data_secret_name().map(str::to_owned));
-    let server = observed.object(Part::Infrastructure).map(Referred::infrastructure_machine);
+    let server = observed.object(Reference::Infrastructure).map(Referred::infrastructure_machine);
     let server = server.filter(InfrastructureMachine::is_provisioned);
     let provider_id = server
         .and_then(|view| view.provider_id().map(str::to_owned))
@@ -165,8 +165,8 @@ fn note(observed: &Observed) -> Option<Step> {
 
 fn wake(observed: &Observed) -> Wake {
     let after = |length| Wake::after(observed.now, length);
-    let is_missing = |part| matches!(observed.read(part), Some(Read::Absent | Read::Unknown(_)));
-    let missing = if is_missing(Part::Bootstrap) || is_missing(Part::Infrastructure) {
+    let is_missing = |which| matches!(observed.read(which), Some(Read::Absent | Read::Unknown(_)));
+    let missing = if is_missing(Reference::Bootstrap) || is_missing(Reference::Infrastructure) {
         after(MISSING_INTERVAL)
     } else {
         Wake::OnChange

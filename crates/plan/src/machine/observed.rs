@@ -36,14 +36,14 @@ pub struct Observed {
     pub now: Timestamp,
 }
 
-/// One of the two objects that a Machine refers to.
+/// Which of the two objects that a Machine refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Reference {
     Bootstrap,
     Infrastructure,
 }
 
-impl Part {
+impl Reference {
     /// What it is called in step names.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Part {
 
 /// What to ask the tenant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum TenantRead {
     /// The Node with this provider id.
     FindNode {
         provider_id: String,
@@ -71,22 +71,22 @@ pub enum Look {
 
 impl Observed {
     /// The reference to one of the two objects.
-    pub fn reference(&self, part: Part) -> Option<&ContractVersionedObjectReference> {
-        match part {
-            Part::Bootstrap => self.machine.spec.bootstrap.config_ref.as_ref(),
-            Part::Infrastructure => Some(&self.machine.spec.infrastructure_ref),
+    pub fn reference(&self, which: Reference) -> Option<&ContractVersionedObjectReference> {
+        match which {
+            Reference::Bootstrap => self.machine.spec.bootstrap.config_ref.as_ref(),
+            Reference::Infrastructure => Some(&self.machine.spec.infrastructure_ref),
         }
     }
 
-    pub(super) fn read(&self, part: Part) -> Option<&Read<Referred>> {
-        match part {
-            Part::Bootstrap => self.bootstrap.as_ref(),
-            Part::Infrastructure => Some(&self.infrastructure),
+    pub(super) fn read(&self, which: Reference) -> Option<&Read<Referred>> {
+        match which {
+            Reference::Bootstrap => self.bootstrap.as_ref(),
+            Reference::Infrastructure => Some(&self.infrastructure),
         }
     }
 
-    pub(super) fn object(&self, part: Part) -> Option<&Referred> {
-        match self.read(part) {
+    pub(super) fn object(&self, which: Reference) -> Option<&Referred> {
+        match self.read(which) {
             Some(Read::One(object)) => Some(object),
             _ => None,
         }
@@ -118,16 +118,16 @@ impl Observed {
 }
 
 /// What the tenant has to be asked before a plan can be made. Everything else of the observation is there already.
-pub fn look(observed: &Observed) -> Option<Look> {
+pub fn tenant_read(observed: &Observed) -> Option<TenantRead> {
     if observed.is_paused().is_some() || !observed.is_control_plane_initialized() {
         return None;
     }
     match (observed.is_deleting(), observed.node_name()) {
-        (true, name) => delete::look(observed, name),
-        (false, Some(name)) => Some(Look::Node { name: name.to_owned() }),
+        (true, name) => delete::tenant_read(observed, name),
+        (false, Some(name)) => Some(TenantRead::Node { name: name.to_owned() }),
         (false, None) => {
             let provider_id = observed.machine.spec.provider_id.clone()?;
-            Some(Look::FindNode { provider_id })
+            Some(TenantRead::FindNode { provider_id })
         }
     }
 }

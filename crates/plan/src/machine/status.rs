@@ -12,7 +12,7 @@ use super::conditions::{
     available, bootstrap_config_ready, deleting, infrastructure_ready, node_healthy, node_ready, nodes,
     ready, up_to_date,
 };
-use super::{Draft, NodeFacts, NodeView, Observed, Part, node};
+use super::{Draft, NodeFacts, NodeView, Observed, Reference, node};
 use crate::conditions::shared::{self, Absence};
 use crate::conditions::who::CONTROL_PLANE;
 use crate::flow::{Read, Wake};
@@ -54,7 +54,7 @@ pub(super) fn whole_seconds(time: Timestamp) -> Timestamp {
 fn facts(status: &mut MachineStatus, observed: &Observed) {
     let has_data =
         observed.machine.spec.bootstrap.data_secret_name.as_deref().is_some_and(|name| !name.is_empty());
-    let server = observed.object(Part::Infrastructure).map(Referred::infrastructure_machine);
+    let server = observed.object(Reference::Infrastructure).map(Referred::infrastructure_machine);
     let server = server.filter(InfrastructureMachine::is_provisioned);
     let is_provisioned = server.is_some() && observed.machine.spec.provider_id.is_some();
     if has_data || is_provisioned {
@@ -110,7 +110,7 @@ fn phase(status: &MachineStatus, observed: &Observed) -> MachinePhase {
 }
 
 /// What is said while the object behind a reference cannot be read, or is somebody else's.
-fn absent(type_: &'static str, observed: &Observed, part: Part, was_there: bool) -> Option<Finding> {
+fn absent(type_: &'static str, observed: &Observed, which: Reference, was_there: bool) -> Option<Finding> {
     let metadata = &observed.machine.metadata;
     let absence = match (observed.is_deleting(), was_there) {
         (true, _) => Absence::Deleting("the Machine to be gone"),
@@ -129,7 +129,7 @@ fn absent(type_: &'static str, observed: &Observed, part: Part, was_there: bool)
             Claiming::Held | Claiming::Needs(_) => None,
         }
     };
-    shared::absent(type_, observed.reference(part)?, observed.read(part)?, absence, owner)
+    shared::absent(type_, observed.reference(which)?, observed.read(which)?, absence, owner)
 }
 
 fn reached(observed: &Observed) -> (bool, bool) {
@@ -140,7 +140,7 @@ fn reached(observed: &Observed) -> (bool, bool) {
 
 fn bootstrap_ready(observed: &Observed) -> Finding {
     let type_ = bootstrap_config_ready::TYPE;
-    let reference = observed.reference(Part::Bootstrap);
+    let reference = observed.reference(Reference::Bootstrap);
     if reference.is_none() {
         return bootstrap_config_ready::DATA_SECRET_PROVIDED.into();
     }
@@ -150,10 +150,10 @@ fn bootstrap_ready(observed: &Observed) -> Finding {
     if was_there && is_gone && !observed.is_deleting() {
         return bootstrap_config_ready::DATA_SECRET_CREATED.into();
     }
-    if let Some(finding) = absent(type_, observed, Part::Bootstrap, was_there) {
+    if let Some(finding) = absent(type_, observed, Reference::Bootstrap, was_there) {
         return finding;
     }
-    let view = observed.object(Part::Bootstrap).map(Referred::bootstrap);
+    let view = observed.object(Reference::Bootstrap).map(Referred::bootstrap);
     let flag = view.is_some_and(|view| view.is_data_secret_created());
     let source = view.and_then(|view| view.ready_condition());
     shared::mirrored(type_, reference, (source.as_ref(), flag), "the bootstrap data")
@@ -161,13 +161,13 @@ fn bootstrap_ready(observed: &Observed) -> Finding {
 
 fn infrastructure_ready(observed: &Observed) -> Finding {
     let type_ = infrastructure_ready::TYPE;
-    if let Some(finding) = absent(type_, observed, Part::Infrastructure, reached(observed).1) {
+    if let Some(finding) = absent(type_, observed, Reference::Infrastructure, reached(observed).1) {
         return finding;
     }
-    let view = observed.object(Part::Infrastructure).map(Referred::infrastructure_machine);
+    let view = observed.object(Reference::Infrastructure).map(Referred::infrastructure_machine);
     let flag = view.is_some_and(|view| view.is_provisioned());
     let source = view.and_then(|view| view.ready_condition());
-    let reference = observed.reference(Part::Infrastructure);
+    let reference = observed.reference(Reference::Infrastructure);
     shared::mirrored(type_, reference, (source.as_ref(), flag), "the server")
 }
 
@@ -218,7 +218,7 @@ fn node_findings(draft: &Draft<'_>) -> Option<[Finding; 2]> {
             nodes::WAITING_FOR_SERVER.waits("a server")
         }
         NodeView::NotLooked => {
-            nodes::WAITING_FOR_SERVER.by(CONTROL_PLANE, "an API server that has served once")
+            nodes::WAITING_FOR_SERVER.by(CONTROL_PLANE, "the API server to answer for the first time")
         }
     };
     Some([finding.clone().about(node_healthy::TYPE), finding.about(node_ready::TYPE)])

@@ -46,13 +46,14 @@ fn machine(more: Value) -> Machine {
     serde_json::from_value(object).unwrap()
 }
 
-fn referred(metadata: Value, data: Value, contract: Contract) -> Read<Referred> {
+#[allow(clippy::needless_pass_by_value, reason = "callers write the object in place")]
+fn referred(metadata: Value, object: Value, contract: Contract) -> Read<Referred> {
     let mut whole = json!({"uid": "u-object", "name": "a", "namespace": "team",
         "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
         "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "a",
             "uid": "u-a", "controller": true, "blockOwnerDeletion": true}]});
     merge(&mut whole, metadata);
-    Read::One(Referred { metadata: serde_json::from_value(whole).unwrap(), data, contract })
+    Read::One(Referred::new(serde_json::from_value(whole).unwrap(), &object, contract))
 }
 
 fn observed(machine: Machine) -> Observed {
@@ -166,14 +167,14 @@ fn facts_are_noted_and_the_node_is_searched() {
     let mut seen = observed(machine(json!({})));
     seen.bootstrap = Some(bootstrapped());
     seen.infrastructure = provisioned();
-    assert_eq!(look(&seen), None);
+    assert_eq!(tenant_read(&seen), None);
     let plan = seen.plan();
     insta::assert_snapshot!(golden(&plan.steps, &plan.status, &plan.report));
     let noted = running();
     seen.machine = machine(json!({"spec": noted["spec"]}));
     assert_eq!(
-        look(&seen),
-        Some(Look::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() })
+        tenant_read(&seen),
+        Some(TenantRead::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() })
     );
     seen.node = NodeView::Absent;
     assert_eq!(ids(&seen), [""; 0]);
@@ -314,7 +315,7 @@ fn a_paused_machine_changes_nothing_and_asks_nobody() {
     let mut seen = observed(machine(json!({"metadata": {"finalizers": []}})));
     let Read::One(cluster) = &mut seen.cluster else { panic!() };
     cluster.spec.paused = Some(true);
-    assert_eq!((ids(&seen), look(&seen)), (Vec::<String>::new(), None));
+    assert_eq!((ids(&seen), tenant_read(&seen)), (Vec::<String>::new(), None));
 }
 
 fn pod(name: &str, more: Value) -> PodFacts {
@@ -381,7 +382,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
     };
     stage("hook", &seen);
     seen.machine = deleting(json!({}));
-    assert_eq!(look(&seen), Some(Look::NodeAndPods { name: "node-a".to_owned() }));
+    assert_eq!(tenant_read(&seen), Some(TenantRead::NodeAndPods { name: "node-a".to_owned() }));
     stage("drain", &seen);
     seen.node = found(json!({"spec": {"unschedulable": true}}));
     let key = PodKey { namespace: "apps".to_owned(), name: "web".to_owned() };
@@ -397,7 +398,7 @@ fn deletion_goes_in_order_and_says_what_it_waits_for() {
     seen.infrastructure = Read::Absent;
     stage("bootstrap", &seen);
     seen.bootstrap = Some(Read::Absent);
-    assert_eq!(look(&seen), Some(Look::Node { name: "node-a".to_owned() }));
+    assert_eq!(tenant_read(&seen), Some(TenantRead::Node { name: "node-a".to_owned() }));
     stage("node", &seen);
     seen.node = NodeView::Absent;
     stage("done", &seen);

@@ -25,7 +25,7 @@ pub use observed::Observed;
 pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
 
-use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, subject};
+use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, has_root};
 use crate::referred;
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
@@ -95,7 +95,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(
+has_root!(
     MachineDeployment in deployment,
     conditions::available::TYPE => "Ready",
     conditions::available::TYPE => "Available"

@@ -55,7 +55,7 @@ fn clone(
     if !is_ours {
         return None;
     }
-    let inner = template.data.pointer("/spec/template").cloned().unwrap_or_default();
+    let inner = &template.template;
     let texts = |field: &str| {
         let map = inner.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
         map.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))

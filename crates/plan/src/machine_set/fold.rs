@@ -6,6 +6,7 @@ use kube::core::DynamicObject;
 
 use super::{Clones, Observed};
 use crate::flow::{Action, Read, Seen as _, Write};
+use crate::referred;
 
 impl Observed {
     pub(super) fn written(&mut self, write: &Write, uid: &str) {
@@ -42,12 +43,12 @@ impl Observed {
     }
 
     fn made_clone(&mut self, object: &DynamicObject) {
-        let kind = object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default();
+        let Some(types) = &object.types else { return };
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let Some(clones) = self.clones.get_mut(name) else { return };
         let machine = self.machines.iter().find(|machine| machine.metadata.name.as_deref() == Some(name));
         let config = machine.and_then(|machine| machine.spec.bootstrap.config_ref.as_ref());
-        if config.is_some_and(|config| config.kind == kind) {
+        if config.is_some_and(|config| referred::is_kind_of(config, types)) {
             clones.bootstrap = Some(Read::One(()));
         } else {
             clones.infrastructure = Read::One(());

@@ -34,7 +34,7 @@ pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, subject};
+use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, has_root};
 use crate::machine_deployment;
 use crate::referred::{self, Claim};
 
@@ -102,7 +102,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(
+has_root!(
     MachineSet in set,
     conditions::machines_ready::TYPE => "MachinesReady"
 );

@@ -36,8 +36,8 @@ pub struct Template {
     /// The API version that it was read in, and that its clones are written in.
     pub api_version: String,
     pub metadata: ObjectMeta,
-    /// Everything but its metadata.
-    pub data: Value,
+    /// Its `spec.template`, which is cloned.
+    pub template: Value,
 }
 
 /// Which of a Machine's objects exist.

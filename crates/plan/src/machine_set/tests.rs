@@ -55,8 +55,8 @@ fn template(kind: &str) -> Read<Template> {
         metadata: serde_json::from_value(json!({"name": "small", "uid": format!("u-{kind}"), "ownerReferences": [{
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo", "uid": "u-cluster"}]}))
         .unwrap(),
-        data: json!({"spec": {"template": {"metadata": {"labels": {"from": "template"},
-            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"of": kind}}}}),
+        template: json!({"metadata": {"labels": {"from": "template"},
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"of": kind}}),
     })
 }
 

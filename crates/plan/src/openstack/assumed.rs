@@ -33,11 +33,12 @@ impl Preflight {
     /// Everything that the specification names is there.
     pub(crate) fn assumed(wanted: &WantedServer) -> Self {
         let (image, name) = named("image", &wanted.image);
-        let flavor = wanted.flavor.clone().or_else(|| wanted.flavor_id.clone()).unwrap_or_default();
-        let flavor_id = wanted.flavor_id.clone().unwrap_or_else(|| format!("<flavor {flavor}>"));
-        let server_group = wanted.server_group.as_ref().map(|group| named("server group", group).0);
+        let named_by_id = || wanted.flavor_id.as_ref().map(ToString::to_string);
+        let flavor = wanted.flavor.clone().or_else(named_by_id).unwrap_or_default();
+        let flavor_id = wanted.flavor_id.clone().unwrap_or_else(|| format!("<flavor {flavor}>").into());
+        let server_group = wanted.server_group.as_ref().map(|group| named("server group", group).0.into());
         Self {
-            image: Read::One(Image { id: image, name, status: "active".to_owned() }),
+            image: Read::One(Image { id: image.into(), name, status: "active".to_owned() }),
             flavor: Read::One(Flavor { id: flavor_id, name: flavor }),
             server_group: Read::found(server_group),
             key: Read::One(true),
@@ -51,7 +52,7 @@ impl Preflight {
 fn port(wanted: &WantedPort) -> PortFacts {
     let network = wanted.given.network.as_ref().map(|parameter| {
         let (id, name) = named("network", parameter);
-        Network { id, name, ..Network::default() }
+        Network { id: id.into(), name, ..Network::default() }
     });
     let subnets = wanted.given.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref());
     PortFacts {
@@ -59,7 +60,7 @@ fn port(wanted: &WantedPort) -> PortFacts {
         subnets: subnets
             .map(|parameter| {
                 let (id, name) = named("subnet", parameter);
-                Read::One(Subnet { id, name, ..Subnet::default() })
+                Read::One(Subnet { id: id.into(), name, ..Subnet::default() })
             })
             .collect(),
         groups: wanted.given.security_groups.iter().map(group).collect(),
@@ -68,5 +69,5 @@ fn port(wanted: &WantedPort) -> PortFacts {
 
 fn group(parameter: &impl Serialize) -> Read<Group> {
     let (id, name) = named("security group", parameter);
-    Read::One(Group { id, name, ..Group::default() })
+    Read::One(Group { id: id.into(), name, ..Group::default() })
 }

@@ -7,6 +7,9 @@ use hangar_api::conditions::{Actor, Bad};
 use ipnet::IpNet;
 
 use super::conditions::cloud;
+use super::{
+    FlavorId, ImageId, NetworkId, PortId, RouterId, SecurityGroupId, SecurityGroupRuleId, ServerId, SubnetId,
+};
 use crate::flow::{Outcome, StepId};
 
 /// Why a cloud cannot be asked at all.
@@ -69,17 +72,17 @@ impl<T> Access<T> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    pub id: String,
+    pub id: NetworkId,
     pub name: String,
     pub tags: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subnet {
-    pub id: String,
+    pub id: SubnetId,
     pub name: String,
     /// The network it is on.
-    pub network_id: String,
+    pub network_id: NetworkId,
     pub cidr: IpNet,
     /// Its name servers, in order.
     pub dns_nameservers: Vec<IpAddr>,
@@ -88,23 +91,23 @@ pub struct Subnet {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Router {
-    pub id: String,
+    pub id: RouterId,
     pub name: String,
     pub tags: Vec<String>,
     /// The external network it leads to.
-    pub gateway_network_id: Option<String>,
+    pub gateway_network_id: Option<NetworkId>,
     pub gateway_addresses: Vec<IpAddr>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    pub id: String,
+    pub id: PortId,
     pub name: String,
     /// The network it is on.
-    pub network_id: String,
+    pub network_id: NetworkId,
     /// The subnets it has addresses on.
-    pub subnet_ids: Vec<String>,
-    /// Who uses it; empty for nobody.
+    pub subnet_ids: Vec<SubnetId>,
+    /// Who uses it, a server or a router; empty for nobody.
     pub device_id: String,
     /// What uses it; empty for nobody.
     pub device_owner: String,
@@ -126,7 +129,7 @@ pub struct GroupRule {
     /// Only from or to this range.
     pub remote_ip_prefix: Option<IpNet>,
     /// Only from or to ports in this group.
-    pub remote_group_id: Option<String>,
+    pub remote_group_id: Option<SecurityGroupId>,
 }
 
 impl GroupRule {
@@ -197,14 +200,14 @@ fn one_protocol(name: &str, is_six: bool) -> Option<String> {
 /// A rule that exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownRule {
-    pub id: String,
+    pub id: SecurityGroupRuleId,
     pub rule: GroupRule,
 }
 
 /// A security group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    pub id: String,
+    pub id: SecurityGroupId,
     pub name: String,
     pub tags: Vec<String>,
     pub rules: Vec<KnownRule>,
@@ -220,7 +223,7 @@ pub struct Zone {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    pub id: String,
+    pub id: ImageId,
     pub name: String,
     /// Its status; `active` when it can be used.
     pub status: String,
@@ -228,7 +231,7 @@ pub struct Image {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flavor {
-    pub id: String,
+    pub id: FlavorId,
     pub name: String,
 }
 
@@ -242,7 +245,7 @@ pub struct Address {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
-    pub id: String,
+    pub id: ServerId,
     pub name: String,
     /// Its status, as Nova spells it.
     pub status: String,

@@ -11,6 +11,7 @@ mod assumed;
 pub mod conditions;
 mod draft;
 mod facts;
+mod ids;
 mod owner;
 mod pick;
 pub mod server;
@@ -20,6 +21,10 @@ pub(crate) use draft::InCloud;
 pub use facts::{
     Access, Address, CloudTrouble, Flavor, Group, GroupRule, Image, KnownRule, Network, Port, Router, Server,
     Subnet, Zone, range,
+};
+pub use ids::{
+    FlavorId, ImageId, NetworkId, PortId, RouterId, SecurityGroupId, SecurityGroupRuleId, ServerGroupId,
+    ServerId, SubnetId,
 };
 pub use owner::{
     OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, SERVER_REQUESTED_ANNOTATION, carries_mark, mark, owner_id,

@@ -13,7 +13,7 @@ pub enum Picked<T> {
 }
 
 /// Picks the one with the preferred id, else the one with the lowest: every run picks the same.
-pub fn pick<T: Clone>(read: &Read<T>, id: impl Fn(&T) -> &str, preferred: Option<&str>) -> Picked<T> {
+pub fn pick<T: Clone, I: Ord>(read: &Read<T>, id: impl Fn(&T) -> &I, preferred: Option<&I>) -> Picked<T> {
     let mut all: Vec<T> = match read {
         Read::Unknown(unknown) => return Picked::Unknown(unknown.why.clone()),
         Read::Absent => return Picked::None,
@@ -32,14 +32,14 @@ mod tests {
 
     #[test]
     fn every_run_picks_the_same() {
-        fn id<'a>(text: &'a &'static str) -> &'a str {
+        fn id<'a>(text: &'a &'static str) -> &'a &'static str {
             text
         }
         let read = |items: &[&'static str]| Read::found(items.iter().copied());
         assert_eq!(pick(&read(&["b", "a"]), id, None), Picked::One("a", vec!["b"]));
-        assert_eq!(pick(&read(&["b", "a"]), id, Some("b")), Picked::One("b", vec!["a"]));
-        assert_eq!(pick(&read(&["b", "a"]), id, Some("c")), Picked::One("a", vec!["b"]));
-        assert_eq!(pick(&read(&[]), id, Some("c")), Picked::None);
+        assert_eq!(pick(&read(&["b", "a"]), id, Some(&"b")), Picked::One("b", vec!["a"]));
+        assert_eq!(pick(&read(&["b", "a"]), id, Some(&"c")), Picked::One("a", vec!["b"]));
+        assert_eq!(pick(&read(&[]), id, Some(&"c")), Picked::None);
         assert_eq!(pick(&Read::unknown("no"), id, None), Picked::Unknown("no".to_owned()));
     }
 }

@@ -19,7 +19,7 @@ impl CloudFacts {
         };
         let network_id = networks.iter().next().map(|network| network.id.clone()).unwrap_or_default();
         let subnet = |(id, name): (String, String)| Subnet {
-            id,
+            id: id.into(),
             name,
             network_id: network_id.clone(),
             ..Subnet::default()
@@ -31,7 +31,7 @@ impl CloudFacts {
         };
         let routers = spec.router.as_ref().filter(|_| !is_managed).map(|parameter| {
             let (id, name) = named("router", parameter);
-            Router { id, name, ..Router::default() }
+            Router { id: id.into(), name, ..Router::default() }
         });
         Self {
             external_networks: match (&spec.external_network, spec.disable_external_network) {
@@ -53,9 +53,9 @@ impl CloudFacts {
 
 fn network(parameter: &impl Serialize) -> Network {
     let (id, name) = named("network", parameter);
-    Network { id, name, ..Network::default() }
+    Network { id: id.into(), name, ..Network::default() }
 }
 
 fn unnamed(what: &str) -> Network {
-    Network { id: format!("<{what}>"), name: what.to_owned(), ..Network::default() }
+    Network { id: format!("<{what}>").into(), name: what.to_owned(), ..Network::default() }
 }

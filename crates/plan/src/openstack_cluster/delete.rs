@@ -2,8 +2,7 @@
 //! reported.
 
 use super::conditions::{network_ready, ready, router_ready, security_groups_ready};
-use super::step::Kind;
-use super::{CloudFacts, Draft, NetworkStep};
+use super::{CloudFacts, Draft, NetworkStep, ObjectId};
 use crate::flow::Read;
 use crate::openstack::conditions::ownership;
 
@@ -26,8 +25,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
         Read::Absent => {}
         groups => {
             for group in groups.iter() {
-                let (name, id) = (group.name.clone(), group.id.clone());
-                draft.step(NetworkStep::Delete { kind: Kind::Group, name, id });
+                let (id, name) = (ObjectId::Group(group.id.clone()), group.name.clone());
+                draft.step(NetworkStep::Delete { id, name });
             }
             return draft.working(security_groups_ready::WORKING, "the security groups to be gone");
         }
@@ -47,7 +46,7 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
         (routers, interfaces) => {
             let mut connected = false;
             for router in routers.iter() {
-                let own = interfaces.iter().filter(|port| port.device_id == router.id);
+                let own = interfaces.iter().filter(|port| port.device_id == router.id.as_str());
                 for (index, subnet_id) in own.flat_map(|port| &port.subnet_ids).enumerate() {
                     connected = true;
                     let name = if index == 0 { name.clone() } else { format!("{name} ({})", index + 1) };
@@ -56,7 +55,7 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
                 }
             }
             if !connected {
-                delete_all(draft, Kind::Router, routers.iter().map(|router| router.id.clone()).collect());
+                delete_all(draft, routers.iter().map(|router| ObjectId::Router(router.id.clone())));
             }
             draft.working(router_ready::WORKING, "the router to be gone");
             return false;
@@ -69,7 +68,7 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
         }
         Read::Absent => {}
         subnets => {
-            delete_all(draft, Kind::Subnet, subnets.iter().map(|subnet| subnet.id.clone()).collect());
+            delete_all(draft, subnets.iter().map(|subnet| ObjectId::Subnet(subnet.id.clone())));
             blocked(draft, facts, "the subnet to be gone");
             return false;
         }
@@ -81,7 +80,7 @@ fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {
         }
         Read::Absent => true,
         networks => {
-            delete_all(draft, Kind::Network, networks.iter().map(|network| network.id.clone()).collect());
+            delete_all(draft, networks.iter().map(|network| ObjectId::Network(network.id.clone())));
             blocked(draft, facts, "the network to be gone");
             false
         }
@@ -100,10 +99,10 @@ fn blocked(draft: &mut Draft<'_>, facts: &CloudFacts, on: &str) {
     }
 }
 
-fn delete_all(draft: &mut Draft<'_>, kind: Kind, ids: Vec<String>) {
+fn delete_all(draft: &mut Draft<'_>, ids: impl Iterator<Item = ObjectId>) {
     let name = draft.observed.resource_name();
-    for (index, id) in ids.into_iter().enumerate() {
+    for (index, id) in ids.enumerate() {
         let name = if index == 0 { name.clone() } else { format!("{name} (extra {index})") };
-        draft.step(NetworkStep::Delete { kind, name, id });
+        draft.step(NetworkStep::Delete { id, name });
     }
 }

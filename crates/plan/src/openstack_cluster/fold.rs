@@ -1,9 +1,8 @@
 //! Folds the outcome of a step into the observation of an OpenStackCluster.
 
-use super::step::Kind;
-use super::{CloudFacts, NetworkStep, Observed, Step};
+use super::{CloudFacts, NetworkStep, ObjectId, Observed, Step};
 use crate::flow::{Read, StepId};
-use crate::openstack::{Group, KnownRule, Network, Port, Router, Subnet};
+use crate::openstack::{Group, KnownRule, Network, Port, Router, SecurityGroupRuleId, Subnet};
 
 /// After a lost answer nothing is known of what may have changed.
 pub(super) fn forget(observed: &mut Observed, step: &StepId) {
@@ -32,11 +31,11 @@ pub(super) fn done(observed: &mut Observed, step: &Step, id: &str) {
 fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
     match step {
         NetworkStep::CreateNetwork { name, .. } => {
-            facts.networks.add(Network { id: id.to_owned(), name: name.clone(), tags: Vec::new() });
+            facts.networks.add(Network { id: id.into(), name: name.clone(), tags: Vec::new() });
         }
         NetworkStep::CreateSubnet { name, network_id, subnet } => {
             facts.subnets.add(Subnet {
-                id: id.to_owned(),
+                id: id.into(),
                 name: name.clone(),
                 network_id: network_id.clone(),
                 cidr: subnet.cidr,
@@ -51,11 +50,11 @@ fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
         }
         NetworkStep::CreateRouter { name, gateway_network_id, .. } => {
             let gateway_network_id = Some(gateway_network_id.clone());
-            let (id, name) = (id.to_owned(), name.clone());
+            let (id, name) = (id.into(), name.clone());
             facts.routers.add(Router { id, name, gateway_network_id, ..Router::default() });
         }
         NetworkStep::AddInterface { router_id, subnet_id, .. } => {
-            let (device_id, subnet_ids) = (router_id.clone(), vec![subnet_id.clone()]);
+            let (device_id, subnet_ids) = (router_id.to_string(), vec![subnet_id.clone()]);
             facts.interfaces.add(Port { subnet_ids, device_id, ..Port::default() });
         }
         NetworkStep::RemoveInterface { subnet_id, .. } => {
@@ -63,12 +62,15 @@ fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
         }
         NetworkStep::CreateGroup { name, .. } => {
             let rules = super::security_groups::born_with();
-            let rules = rules.into_iter().map(|rule| KnownRule { id: String::new(), rule }).collect();
-            facts.groups.add(Group { id: id.to_owned(), name: name.clone(), tags: Vec::new(), rules });
+            let rules = rules
+                .into_iter()
+                .map(|rule| KnownRule { id: SecurityGroupRuleId::default(), rule })
+                .collect();
+            facts.groups.add(Group { id: id.into(), name: name.clone(), tags: Vec::new(), rules });
         }
         NetworkStep::CreateRule { group_id, rule, .. } => {
             for group in facts.groups.iter_mut().filter(|group| group.id == *group_id) {
-                group.rules.push(KnownRule { id: id.to_owned(), rule: rule.clone() });
+                group.rules.push(KnownRule { id: id.into(), rule: rule.clone() });
             }
         }
         NetworkStep::DeleteRule { id, .. } => {
@@ -76,22 +78,28 @@ fn done_in_cloud(facts: &mut CloudFacts, step: &NetworkStep, id: &str) {
                 group.rules.retain(|known| known.id != *id);
             }
         }
-        NetworkStep::Tag { kind, id, tags, .. } => tagged(facts, *kind, id, tags),
-        NetworkStep::Delete { kind, id, .. } => match kind {
-            Kind::Network => facts.networks.retain(|network| network.id != *id),
-            Kind::Subnet => facts.subnets.retain(|subnet| subnet.id != *id),
-            Kind::Router => facts.routers.retain(|router| router.id != *id),
-            Kind::Group => facts.groups.retain(|group| group.id != *id),
+        NetworkStep::Tag { id, tags, .. } => tagged(facts, id, tags),
+        NetworkStep::Delete { id, .. } => match id {
+            ObjectId::Network(id) => facts.networks.retain(|network| network.id != *id),
+            ObjectId::Subnet(id) => facts.subnets.retain(|subnet| subnet.id != *id),
+            ObjectId::Router(id) => facts.routers.retain(|router| router.id != *id),
+            ObjectId::Group(id) => facts.groups.retain(|group| group.id != *id),
         },
     }
 }
 
-fn tagged(facts: &mut CloudFacts, kind: Kind, id: &str, tags: &[String]) {
-    let found: Option<&mut Vec<String>> = match kind {
-        Kind::Network => facts.networks.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
-        Kind::Subnet => facts.subnets.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
-        Kind::Router => facts.routers.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
-        Kind::Group => facts.groups.iter_mut().find(|item| item.id == id).map(|item| &mut item.tags),
+fn tagged(facts: &mut CloudFacts, id: &ObjectId, tags: &[String]) {
+    let found: Option<&mut Vec<String>> = match id {
+        ObjectId::Network(id) => {
+            facts.networks.iter_mut().find(|item| item.id == *id).map(|item| &mut item.tags)
+        }
+        ObjectId::Subnet(id) => {
+            facts.subnets.iter_mut().find(|item| item.id == *id).map(|item| &mut item.tags)
+        }
+        ObjectId::Router(id) => {
+            facts.routers.iter_mut().find(|item| item.id == *id).map(|item| &mut item.tags)
+        }
+        ObjectId::Group(id) => facts.groups.iter_mut().find(|item| item.id == *id).map(|item| &mut item.tags),
     };
     if let Some(found) = found {
         *found = tags.to_vec();

@@ -35,9 +35,9 @@ use kube::core::DynamicObject;
 
 pub use observed::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed, Stage};
 pub use security_groups::{ROLES, Role, group_name};
-pub use step::{Kind, NetworkStep, NewSubnet, Step};
+pub use step::{NetworkStep, NewSubnet, ObjectId, Step};
 
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, has_root};
 use crate::openstack::conditions::cloud;
 use crate::openstack::{Access, CloudTrouble, InCloud};
 use conditions::{api_endpoint_ready, authentication, ready, settings_effective};
@@ -136,7 +136,7 @@ fn keep(draft: &mut Draft<'_>, facts: &CloudFacts) {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(OpenStackCluster in object);
+has_root!(OpenStackCluster in object);
 
 impl InCloud for Observed {
     type Facts = CloudFacts;

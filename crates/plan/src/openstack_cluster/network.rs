@@ -10,8 +10,8 @@ use hangar_api::infrastructure::v1beta1::{
 };
 
 use super::conditions::{network_ready, router_ready};
-use super::step::{Kind, NewSubnet};
-use super::{CloudFacts, Draft, NetworkStep};
+use super::step::NewSubnet;
+use super::{CloudFacts, Draft, NetworkStep, ObjectId};
 use crate::flow::Read;
 use crate::openstack::conditions::cloud;
 use crate::openstack::{Network, Picked, Router, Subnet, pick};
@@ -39,7 +39,7 @@ fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network
     match &facts.external_networks {
         Read::One(network) => {
             draft.status.external_network = Some(NetworkStatus {
-                id: network.id.clone(),
+                id: network.id.to_string(),
                 name: network.name.clone(),
                 tags: network.tags.clone(),
             });
@@ -97,8 +97,8 @@ fn managed(draft: &mut Draft<'_>, facts: &CloudFacts, external: Option<&Network>
 
 fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network> {
     let spec = &draft.observed.object.spec;
-    let recorded = draft.status.network.as_ref().map(|network| network.id.clone());
-    match pick(&facts.networks, |network| &network.id, recorded.as_deref()) {
+    let recorded = draft.status.network.as_ref().map(|network| network.id.as_str().into());
+    match pick(&facts.networks, |network| &network.id, recorded.as_ref()) {
         Picked::Unknown(why) => {
             draft.unknown(network_ready::TYPE, &why);
             None
@@ -117,8 +117,8 @@ fn managed_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network>
             None
         }
         Picked::One(network, extras) => {
-            remove_extras(draft, Kind::Network, extras.iter().map(|extra| extra.id.as_str()));
-            tag(draft, Kind::Network, &network.name, &network.id, &network.tags);
+            remove_extras(draft, extras.into_iter().map(|extra| ObjectId::Network(extra.id)));
+            tag(draft, ObjectId::Network(network.id.clone()), &network.name, &network.tags);
             Some(network)
         }
     }
@@ -157,9 +157,9 @@ fn managed_subnet(
     wanted: NewSubnet,
 ) -> Option<Subnet> {
     let recorded = draft.status.network.as_ref().and_then(|network| network.subnets.first());
-    let recorded = recorded.map(|subnet| subnet.id.clone());
+    let recorded = recorded.map(|subnet| subnet.id.as_str().into());
     let own = facts.subnets.clone().filter(|subnet| subnet.network_id == network.id);
-    match pick(&own, |subnet| &subnet.id, recorded.as_deref()) {
+    match pick(&own, |subnet| &subnet.id, recorded.as_ref()) {
         Picked::Unknown(why) => {
             draft.unknown(network_ready::TYPE, &why);
             None
@@ -175,8 +175,8 @@ fn managed_subnet(
             None
         }
         Picked::One(subnet, extras) => {
-            remove_extras(draft, Kind::Subnet, extras.iter().map(|extra| extra.id.as_str()));
-            tag(draft, Kind::Subnet, &subnet.name, &subnet.id, &subnet.tags);
+            remove_extras(draft, extras.into_iter().map(|extra| ObjectId::Subnet(extra.id)));
+            tag(draft, ObjectId::Subnet(subnet.id.clone()), &subnet.name, &subnet.tags);
             if subnet.dns_nameservers != wanted.dns_nameservers {
                 draft.step(NetworkStep::SetNameServers {
                     name: draft.observed.resource_name(),
@@ -190,8 +190,8 @@ fn managed_subnet(
 }
 
 fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {
-    let recorded = draft.status.router.as_ref().map(|router| router.id.clone());
-    let router = match pick(&facts.routers, |router| &router.id, recorded.as_deref()) {
+    let recorded = draft.status.router.as_ref().map(|router| router.id.as_str().into());
+    let router = match pick(&facts.routers, |router| &router.id, recorded.as_ref()) {
         Picked::Unknown(why) => return draft.unknown(router_ready::TYPE, &why),
         Picked::None => {
             if let Some(step) = create_router(draft, external) {
@@ -201,11 +201,11 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
             return;
         }
         Picked::One(router, extras) => {
-            remove_extras(draft, Kind::Router, extras.iter().map(|extra| extra.id.as_str()));
+            remove_extras(draft, extras.into_iter().map(|extra| ObjectId::Router(extra.id)));
             router
         }
     };
-    tag(draft, Kind::Router, &router.name, &router.id, &router.tags);
+    tag(draft, ObjectId::Router(router.id.clone()), &router.name, &router.tags);
     if recorded.is_none() && router.gateway_addresses.is_empty() {
         // It was made a moment ago: one more look shows the addresses that the cloud chose.
         draft.again(SOON);
@@ -213,7 +213,7 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
     draft.status.router = Some(recorded_router(&router));
     let interfaces = match &facts.interfaces {
         Read::Unknown(unknown) => return draft.unknown(router_ready::TYPE, &unknown.why),
-        interfaces => interfaces.clone().filter(|port| port.device_id == router.id),
+        interfaces => interfaces.clone().filter(|port| port.device_id == router.id.as_str()),
     };
     if interfaces.iter().any(|port| port.subnet_ids.contains(&subnet.id)) {
         draft.say(router_ready::READY);
@@ -242,7 +242,7 @@ fn create_router(draft: &mut Draft<'_>, external: &Network) -> Option<NetworkSte
         let given = Some(&address.fixed_ip).filter(|address| !address.is_empty());
         let field = format!("spec.externalRouterIPs[{index}].fixedIP");
         match given.map(|text| read(&field, text)).transpose() {
-            Ok(fixed) => gateway_addresses.push((subnet.0.clone(), fixed)),
+            Ok(fixed) => gateway_addresses.push((subnet.0.as_str().into(), fixed)),
             Err(why) => {
                 draft.broken(
                     cloud::INVALID_SPECIFICATION.about(router_ready::TYPE),
@@ -346,13 +346,13 @@ fn counted<T>(what: &str, found: &Read<T>) -> String {
 
 fn recorded(network: &Network, subnets: &[Subnet]) -> NetworkStatusWithSubnets {
     let subnets = subnets.iter().map(|subnet| SubnetStatus {
-        id: subnet.id.clone(),
+        id: subnet.id.to_string(),
         name: subnet.name.clone(),
         cidr: subnet.cidr.to_string(),
         tags: subnet.tags.clone(),
     });
     NetworkStatusWithSubnets {
-        id: network.id.clone(),
+        id: network.id.to_string(),
         name: network.name.clone(),
         tags: network.tags.clone(),
         subnets: subnets.collect(),
@@ -361,7 +361,7 @@ fn recorded(network: &Network, subnets: &[Subnet]) -> NetworkStatusWithSubnets {
 
 fn recorded_router(router: &Router) -> RouterStatus {
     RouterStatus {
-        id: router.id.clone(),
+        id: router.id.to_string(),
         name: router.name.clone(),
         tags: router.tags.clone(),
         ips: router.gateway_addresses.iter().map(ToString::to_string).collect(),
@@ -369,21 +369,21 @@ fn recorded_router(router: &Router) -> RouterStatus {
 }
 
 /// What a lost answer made twice. The cloud refuses to delete what is in use.
-pub(super) fn remove_extras<'a>(draft: &mut Draft<'_>, kind: Kind, ids: impl Iterator<Item = &'a str>) {
+pub(super) fn remove_extras(draft: &mut Draft<'_>, ids: impl Iterator<Item = ObjectId>) {
     let name = draft.observed.resource_name();
     for (number, id) in ids.enumerate() {
         let name = format!("{name} (extra {})", number + 1);
-        draft.step(NetworkStep::Delete { kind, name, id: id.to_owned() });
+        draft.step(NetworkStep::Delete { id, name });
     }
 }
 
 /// Tags are a second call: they are for people, nothing is found by them.
-pub(super) fn tag(draft: &mut Draft<'_>, kind: Kind, name: &str, id: &str, present: &[String]) {
+pub(super) fn tag(draft: &mut Draft<'_>, id: ObjectId, name: &str, present: &[String]) {
     let wanted = &draft.observed.object.spec.tags;
     if wanted.iter().all(|tag| present.contains(tag)) {
         return;
     }
     let mut tags: Vec<String> = present.to_vec();
     tags.extend(wanted.iter().filter(|tag| !present.contains(tag)).cloned());
-    draft.step(NetworkStep::Tag { kind, name: name.to_owned(), id: id.to_owned(), tags });
+    draft.step(NetworkStep::Tag { id, name: name.to_owned(), tags });
 }

@@ -14,9 +14,10 @@ use hangar_api::infrastructure::v1beta1::{
 use ipnet::IpNet;
 
 use super::conditions::security_groups_ready;
-use super::step::Kind;
-use super::{CloudFacts, Draft, NetworkStep};
-use crate::openstack::{Group, GroupRule, KnownRule, Picked, pick, range};
+use super::{CloudFacts, Draft, NetworkStep, ObjectId};
+use crate::openstack::{
+    Group, GroupRule, KnownRule, Picked, SecurityGroupId, SecurityGroupRuleId, pick, range,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -51,7 +52,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
         return;
     };
     let Some(groups) = groups(draft, facts) else { return };
-    let status = |group: &Group| Some(SecurityGroupStatus { id: group.id.clone(), name: group.name.clone() });
+    let status =
+        |group: &Group| Some(SecurityGroupStatus { id: group.id.to_string(), name: group.name.clone() });
     draft.status.control_plane_security_group = groups.get(&Role::ControlPlane).and_then(status);
     draft.status.worker_security_group = groups.get(&Role::Worker).and_then(status);
     let ids = groups.iter().map(|(role, group)| (*role, group.id.clone())).collect();
@@ -97,10 +99,10 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
             Role::ControlPlane => draft.status.control_plane_security_group.as_ref(),
             Role::Worker => draft.status.worker_security_group.as_ref(),
         };
-        let recorded = recorded.map(|group| group.id.clone());
+        let recorded = recorded.map(|group| group.id.as_str().into());
         // Its role is the end of its name: the beginning is the old cluster's where a cluster was moved.
         let own = facts.groups.clone().filter(|group| group.name.ends_with(&format!("-secgroup-{role}")));
-        match pick(&own, |group| &group.id, recorded.as_deref()) {
+        match pick(&own, |group| &group.id, recorded.as_ref()) {
             Picked::Unknown(why) => {
                 draft.unknown(security_groups_ready::TYPE, &why);
                 return None;
@@ -109,9 +111,9 @@ fn groups(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<BTreeMap<Role, Gr
             Picked::One(group, extras) => {
                 for (number, extra) in extras.iter().enumerate() {
                     let name = format!("{name} (extra {})", number + 1);
-                    draft.step(NetworkStep::Delete { kind: Kind::Group, name, id: extra.id.clone() });
+                    draft.step(NetworkStep::Delete { id: ObjectId::Group(extra.id.clone()), name });
                 }
-                super::network::tag(draft, Kind::Group, &group.name, &group.id, &group.tags);
+                super::network::tag(draft, ObjectId::Group(group.id.clone()), &group.name, &group.tags);
                 found.insert(role, group);
             }
         }
@@ -128,7 +130,7 @@ fn rules(
     role: Role,
     group: &Group,
     wanted: &[(GroupRule, String)],
-    ids: &BTreeMap<Role, String>,
+    ids: &BTreeMap<Role, SecurityGroupId>,
 ) {
     let is_same = |known: &KnownRule, rule: &GroupRule| known.rule.normalized() == rule.normalized();
     for (rule, description) in wanted {
@@ -143,7 +145,8 @@ fn rules(
         }
     }
     for known in &group.rules {
-        if !wanted.iter().any(|(rule, _)| is_same(known, rule)) && !known.id.is_empty() {
+        if !wanted.iter().any(|(rule, _)| is_same(known, rule)) && known.id != SecurityGroupRuleId::default()
+        {
             let label = label(&known.rule, ids);
             draft.step(NetworkStep::DeleteRule { role, id: known.id.clone(), label });
         }
@@ -151,14 +154,14 @@ fn rules(
 }
 
 /// A rule in one line, the same in every run.
-fn label(rule: &GroupRule, ids: &BTreeMap<Role, String>) -> String {
+fn label(rule: &GroupRule, ids: &BTreeMap<Role, SecurityGroupId>) -> String {
     let ports = match (rule.port_range_min, rule.port_range_max) {
         (None, None) => "any".to_owned(),
         (first, last) => format!("{}-{}", first.unwrap_or_default(), last.unwrap_or_default()),
     };
     let group = rule.remote_group_id.as_ref().map(|id| {
         let role = ids.iter().find(|(_, known)| *known == id).map(|(role, _)| role.to_string());
-        role.unwrap_or_else(|| id.clone())
+        role.unwrap_or_else(|| id.to_string())
     });
     let remote = group
         .or_else(|| rule.remote_ip_prefix.map(|range| range.to_string()))
@@ -193,7 +196,7 @@ fn documented_rules(
     is_open_inside: bool,
     role: Role,
     cidrs: &[IpNet],
-    ids: &BTreeMap<Role, String>,
+    ids: &BTreeMap<Role, SecurityGroupId>,
 ) -> Vec<(GroupRule, String)> {
     let from =
         |rule: GroupRule, remote: Role| GroupRule { remote_group_id: ids.get(&remote).cloned(), ..rule };
@@ -232,7 +235,7 @@ fn documented_rules(
 fn given_rules(
     managed: &ManagedSecurityGroups,
     role: Role,
-    ids: &BTreeMap<Role, String>,
+    ids: &BTreeMap<Role, SecurityGroupId>,
 ) -> Result<Vec<(GroupRule, String)>, String> {
     let own = match role {
         Role::ControlPlane => {
@@ -256,7 +259,7 @@ fn given_rules(
 fn given_rule(
     field: &str,
     given: &SecurityGroupRule,
-    ids: &BTreeMap<Role, String>,
+    ids: &BTreeMap<Role, SecurityGroupId>,
 ) -> Result<Vec<(GroupRule, String)>, String> {
     let port = |port: Option<i64>| {
         let port = port.map(u16::try_from).transpose();
@@ -279,7 +282,7 @@ fn given_rule(
         port_range_min: port(given.port_range_min)?,
         port_range_max: port(given.port_range_max)?,
         remote_ip_prefix: given.remote_ip_prefix.as_deref().map(prefix).transpose()?,
-        remote_group_id: given.remote_group_id.clone(),
+        remote_group_id: given.remote_group_id.as_deref().map(Into::into),
     };
     let description = given.description.clone().unwrap_or_else(|| given.name.clone());
     if given.remote_managed_groups.is_empty() {

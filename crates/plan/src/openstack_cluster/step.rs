@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::Role;
 use super::conditions::{network_ready, router_ready, security_groups_ready};
 use crate::flow::{self, Identified, Never, StepId};
-use crate::openstack::GroupRule;
+use crate::openstack::{GroupRule, NetworkId, RouterId, SecurityGroupId, SecurityGroupRuleId, SubnetId};
 
 /// One call: writes to the management cluster, and to the cloud.
 pub type Step = flow::Step<Never, Never, NetworkStep>;
@@ -27,43 +27,43 @@ pub enum NetworkStep {
     CreateSubnet {
         name: String,
         /// The network it is on.
-        network_id: String,
+        network_id: NetworkId,
         subnet: NewSubnet,
     },
     /// Changes the name servers of the subnet.
     SetNameServers {
         /// The subnet's name.
         name: String,
-        id: String,
+        id: SubnetId,
         dns_nameservers: Vec<IpAddr>,
     },
     /// Makes the router.
     CreateRouter {
         name: String,
-        gateway_network_id: String,
-        /// Addresses asked for there: subnet id and address.
-        gateway_addresses: Vec<(String, Option<IpAddr>)>,
+        gateway_network_id: NetworkId,
+        /// Addresses asked for there: the subnet and the address.
+        gateway_addresses: Vec<(SubnetId, Option<IpAddr>)>,
     },
     /// Connects the router to the subnet.
     AddInterface {
         /// The router's name.
         name: String,
-        router_id: String,
-        subnet_id: String,
+        router_id: RouterId,
+        subnet_id: SubnetId,
     },
     /// Takes the router off a subnet.
     RemoveInterface {
         /// The router's name.
         name: String,
-        router_id: String,
-        subnet_id: String,
+        router_id: RouterId,
+        subnet_id: SubnetId,
     },
     /// Makes a security group.
     CreateGroup { role: Role, name: String },
     /// Makes a rule.
     CreateRule {
         role: Role,
-        group_id: String,
+        group_id: SecurityGroupId,
         rule: GroupRule,
         /// What it says, in words that are the same in every run.
         label: String,
@@ -73,19 +73,17 @@ pub enum NetworkStep {
     /// Deletes a rule.
     DeleteRule {
         role: Role,
-        /// The rule's id.
-        id: String,
+        id: SecurityGroupRuleId,
         /// What it says, in words that are the same in every run.
         label: String,
     },
     /// Sets the tags of an object.
-    Tag { kind: Kind, name: String, id: String, tags: Vec<String> },
+    Tag { id: ObjectId, name: String, tags: Vec<String> },
     /// Deletes an object.
     Delete {
-        kind: Kind,
+        id: ObjectId,
         /// Its name; one that is too many has a number besides.
         name: String,
-        id: String,
     },
 }
 
@@ -98,31 +96,32 @@ pub struct NewSubnet {
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// Kinds of cloud objects that are made here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Network,
-    Subnet,
-    Router,
-    Group,
+/// The id of an object that is made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectId {
+    Network(NetworkId),
+    Subnet(SubnetId),
+    Router(RouterId),
+    Group(SecurityGroupId),
 }
 
-impl Kind {
-    fn as_str(self) -> &'static str {
+impl ObjectId {
+    /// The kind of object, as steps call it.
+    fn kind(&self) -> &'static str {
         match self {
-            Self::Network => "network",
-            Self::Subnet => "subnet",
-            Self::Router => "router",
-            Self::Group => "security-group",
+            Self::Network(_) => "network",
+            Self::Subnet(_) => "subnet",
+            Self::Router(_) => "router",
+            Self::Group(_) => "security-group",
         }
     }
 
     /// The condition it belongs to.
-    fn condition(self) -> &'static str {
+    fn condition(&self) -> &'static str {
         match self {
-            Self::Network | Self::Subnet => network_ready::TYPE,
-            Self::Router => router_ready::TYPE,
-            Self::Group => security_groups_ready::TYPE,
+            Self::Network(_) | Self::Subnet(_) => network_ready::TYPE,
+            Self::Router(_) => router_ready::TYPE,
+            Self::Group(_) => security_groups_ready::TYPE,
         }
     }
 }
@@ -143,8 +142,8 @@ impl Identified for NetworkStep {
             Self::DeleteRule { role, label, .. } => {
                 StepId::new("delete", "security-group-rule", format!("{role}: {label}"))
             }
-            Self::Tag { kind, name, .. } => StepId::new("tag", kind.as_str(), name),
-            Self::Delete { kind, name, .. } => StepId::new("delete", kind.as_str(), name),
+            Self::Tag { id, name, .. } => StepId::new("tag", id.kind(), name),
+            Self::Delete { id, name } => StepId::new("delete", id.kind(), name),
         }
     }
 }
@@ -161,7 +160,7 @@ impl NetworkStep {
             Self::CreateGroup { .. } | Self::CreateRule { .. } | Self::DeleteRule { .. } => {
                 security_groups_ready::TYPE
             }
-            Self::Tag { kind, .. } | Self::Delete { kind, .. } => kind.condition(),
+            Self::Tag { id, .. } | Self::Delete { id, .. } => id.condition(),
         }
     }
 }

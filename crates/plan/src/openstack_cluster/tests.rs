@@ -76,8 +76,8 @@ fn what_was_made_twice_is_swept() {
     let mut cloud = Cloud::new(MANAGED);
     cloud.settle_all();
     cloud.networks.push(network("id-900", "k8s-clusterapi-cluster-default-demo"));
-    cloud.routers.push(Router { id: "id-901".to_owned(), ..Router::default() });
-    let group = Group { id: "id-902".to_owned(), ..cloud.groups[1].clone() };
+    cloud.routers.push(Router { id: "id-901".into(), ..Router::default() });
+    let group = Group { id: "id-902".into(), ..cloud.groups[1].clone() };
     cloud.groups.push(group);
     let kept = cloud.status().network.clone();
     assert_eq!(cloud.settle_all().len(), 3);
@@ -92,12 +92,12 @@ fn rules_added_by_hand_are_removed_and_missing_ones_made_again() {
     let group = &mut cloud.groups[1];
     let removed = group.rules.remove(3);
     let by_hand = crate::openstack::GroupRule { protocol: Some("icmp".to_owned()), ..removed.rule };
-    group.rules.push(KnownRule { id: "id-950".to_owned(), rule: by_hand });
+    group.rules.push(KnownRule { id: "id-950".into(), rule: by_hand });
     let count = group.rules.len();
     let trace = cloud.settle_all();
     assert_eq!(trace.len(), 2, "{trace:#?}");
     assert_eq!(cloud.groups[1].rules.len(), count);
-    assert!(!cloud.groups[1].rules.iter().any(|known| known.id == "id-950"));
+    assert!(!cloud.groups[1].rules.iter().any(|known| known.id.as_str() == "id-950"));
 }
 
 /// Neutron writes one address as a range, and knows several names of a protocol.
@@ -220,7 +220,7 @@ fn an_ambiguous_or_missing_network_is_named() {
     assert_eq!(cloud.condition("NetworkReady").0, "NetworkNotFound");
     assert_eq!(cloud.condition("RouterReady").0, "RouterNotFound");
     let mut cloud = Cloud::new(EXISTING).with_shared();
-    let second = Subnet { id: "shared-subnet-2".to_owned(), ..cloud.subnets[0].clone() };
+    let second = Subnet { id: "shared-subnet-2".into(), ..cloud.subnets[0].clone() };
     cloud.subnets.push(second);
     cloud.settle_all();
     let (reason, message) = cloud.condition("NetworkReady");
@@ -288,7 +288,7 @@ fn machines_and_leftovers_keep_the_network_and_are_named() {
     cloud.machines.clear();
     let network_id = cloud.networks[0].id.clone();
     cloud.strangers.push(Port {
-        id: "p".to_owned(),
+        id: "p".into(),
         name: "lb".to_owned(),
         network_id,
         device_owner: "Octavia".to_owned(),

@@ -26,7 +26,7 @@ use kube::core::DynamicObject;
 
 pub use observed::{ClusterFacts, InfrastructureFacts, MachineFacts, Observed, Stage, Wanted};
 
-use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, subject};
+use crate::flow::{self, Identified as _, Never, Outcome, Plan, Planner, has_root};
 use crate::openstack::server::{Preflight, ServerFacts, ServerStep, Step};
 use crate::openstack::{Access, CloudTrouble, InCloud};
 use conditions::{instance_ready, ready};
@@ -127,7 +127,7 @@ impl Planner for Observed {
 
 type Draft<'a> = flow::Draft<'a, Observed>;
 
-subject!(OpenStackMachine in object);
+has_root!(OpenStackMachine in object);
 
 impl InCloud for Observed {
     type Facts = ServerFacts;

@@ -12,7 +12,9 @@ use super::conditions::instance_ready;
 use super::unsupported::unsupported;
 use crate::flow::Read;
 use crate::openstack::server::{ServerFacts, Situation, WantedServer};
-use crate::openstack::{Access, CloudTrouble, owner_id, server_requested_at};
+use crate::openstack::{
+    Access, CloudTrouble, NetworkId, SecurityGroupId, ServerId, SubnetId, owner_id, server_requested_at,
+};
 use crate::referred;
 
 /// What matters of the Machine.
@@ -42,11 +44,11 @@ pub struct InfrastructureFacts {
     /// The credentials it uses.
     pub identity: Option<IdentityReference>,
     /// The cluster's network.
-    pub network_id: Option<String>,
+    pub network_id: Option<NetworkId>,
     /// The subnets that machines get addresses from.
-    pub subnet_ids: Vec<String>,
+    pub subnet_ids: Vec<SubnetId>,
     /// The managed group of this machine's role.
-    pub security_group_id: Option<String>,
+    pub security_group_id: Option<SecurityGroupId>,
     /// Tags of everything in the cluster.
     pub tags: Vec<String>,
     /// Leaves the zone of control plane machines to the cloud.
@@ -215,8 +217,8 @@ impl Observed {
     }
 
     /// The server that was seen last.
-    pub fn recorded_id(&self) -> Option<&str> {
-        self.object.status.as_ref()?.instance_id.as_deref()
+    pub fn recorded_id(&self) -> Option<ServerId> {
+        self.object.status.as_ref()?.instance_id.as_deref().map(Into::into)
     }
 
     /// Whether a server was seen before. The provider id survives a move, the status does not.

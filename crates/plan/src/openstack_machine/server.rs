@@ -7,6 +7,7 @@ use serde_json::json;
 use super::conditions::instance_ready;
 use super::{Draft, POLL, Step, status};
 use crate::flow::{StepId, Write};
+use crate::openstack::ServerId;
 use crate::openstack::conditions::ownership;
 use crate::openstack::server::{Decided, ServerFacts, ServerStep, State};
 
@@ -23,11 +24,11 @@ pub(super) fn keep(draft: &mut Draft<'_>, facts: &ServerFacts) {
         draft.status.resolved = resolved;
     }
     if !port_ids.is_empty() {
-        let ports = port_ids.into_iter().map(|id| PortResource { id }).collect();
+        let ports = port_ids.into_iter().map(|id| PortResource { id: id.to_string() }).collect();
         draft.status.resources = Some(MachineResources { ports });
     }
     if let Some(server) = &server {
-        draft.status.instance_id = Some(server.id.clone());
+        draft.status.instance_id = Some(server.id.to_string());
         draft.status.instance_state = Some(server.status.clone());
         if server.status == "ACTIVE" {
             draft.status.addresses = status::addresses(server);
@@ -108,7 +109,7 @@ fn failed(draft: &mut Draft<'_>, reason: Bad, why: &str) {
     draft.status.ready = Some(false);
 }
 
-fn ready(draft: &mut Draft<'_>, server_id: &str) {
+fn ready(draft: &mut Draft<'_>, server_id: &ServerId) {
     let spec = &draft.observed.object.spec;
     if spec.provider_id.is_none() {
         // The contract: the id is there before the machine is called ready.

@@ -6,10 +6,10 @@ use hangar_api::infrastructure::v1beta1::{OpenStackMachineSpec, SchedulerHintTyp
 use k8s_openapi::api::core::v1::NodeAddress;
 use serde_json::{Value, json};
 
-use crate::openstack::Server;
+use crate::openstack::{Server, ServerId};
 
 /// What the peer would write: with the region of the machine's own reference, and nothing where it has none.
-pub(super) fn provider_id(spec: &OpenStackMachineSpec, server_id: &str) -> String {
+pub(super) fn provider_id(spec: &OpenStackMachineSpec, server_id: &ServerId) -> String {
     let region = spec.identity_ref.as_ref().map(|reference| reference.region.as_str()).unwrap_or_default();
     format!("openstack://{region}/{server_id}")
 }

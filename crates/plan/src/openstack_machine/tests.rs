@@ -189,7 +189,7 @@ fn a_server_is_not_ready_without_one_of_its_ports() {
 fn a_port_that_comes_late_is_taken_away_while_the_server_runs() {
     let mut cloud = Cloud::new(WORKER);
     cloud.settle_all();
-    let late = Port { id: "late".to_owned(), device_id: String::new(), ..cloud.ports[0].clone() };
+    let late = Port { id: "late".into(), device_id: String::new(), ..cloud.ports[0].clone() };
     cloud.ports.push(late);
     assert_eq!(cloud.settle_all(), ["delete port worker-a-0 (extra 1): done"]);
     assert_eq!((cloud.ports.len(), cloud.status().ready), (1, Some(true)));
@@ -203,7 +203,7 @@ fn duplicates_are_swept_and_the_bound_ones_kept() {
     cloud.servers.insert(
         0,
         Server {
-            id: "id-0".to_owned(),
+            id: "id-0".into(),
             name: "worker-a".to_owned(),
             status: "ACTIVE".to_owned(),
             ..Server::default()
@@ -214,7 +214,7 @@ fn duplicates_are_swept_and_the_bound_ones_kept() {
 
     let mut cloud = Cloud::new(WORKER);
     for id in ["id-91", "id-90"] {
-        cloud.ports.push(Port { id: id.to_owned(), name: "worker-a-0".to_owned(), ..Port::default() });
+        cloud.ports.push(Port { id: id.into(), name: "worker-a-0".to_owned(), ..Port::default() });
     }
     cloud.settle_all();
     assert_eq!((cloud.ports.len(), cloud.servers.len()), (1, 1));
@@ -292,7 +292,7 @@ fn two_ports_of_one_name_are_refused() {
 #[test]
 fn a_soft_deleted_server_does_not_keep_another_from_being_made() {
     let mut cloud = Cloud::new(WORKER);
-    let gone = Server { id: "old".to_owned(), status: "SOFT_DELETED".to_owned(), ..Server::default() };
+    let gone = Server { id: "old".into(), status: "SOFT_DELETED".to_owned(), ..Server::default() };
     let trace = cloud.settle_all();
     assert!(!trace.is_empty());
     cloud.object.status = None;

@@ -20,7 +20,7 @@ impl Observed {
             name,
             owner_id: self.owner_id().unwrap_or_default(),
             image: spec.image.clone(),
-            flavor_id: spec.flavor_id.clone(),
+            flavor_id: spec.flavor_id.as_deref().map(Into::into),
             flavor: spec.flavor.clone(),
             server_group: spec.server_group.clone(),
             security_groups: spec.security_groups.clone(),

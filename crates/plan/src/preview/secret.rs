@@ -2,6 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::Resource as _;
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::Difference;
@@ -16,13 +18,13 @@ const INTENT: &str = "<to be minted: ";
 pub(super) fn told(kind: &str, mut differences: Vec<Difference>) -> Vec<Difference> {
     let is_content = |path: &str| ["data", "stringData"].iter().any(|field| path.starts_with(field));
     for difference in
-        differences.iter_mut().filter(|difference| kind == "Secret" && is_content(&difference.path))
+        differences.iter_mut().filter(|difference| kind == Secret::KIND && is_content(&difference.path))
     {
         for value in difference.old.iter_mut().chain(&mut difference.new) {
             *value = json!("<not shown>");
         }
     }
-    if kind == "Secret" {
+    if kind == Secret::KIND {
         differences.retain(|difference| !difference.path.contains(LAST_APPLIED));
         for value in differences.iter_mut().flat_map(|found| found.old.iter_mut().chain(&mut found.new)) {
             strip(value);

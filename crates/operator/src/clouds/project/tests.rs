@@ -4,11 +4,12 @@ use futures::future::join_all;
 use hangar_cloud::driver::RecordingDriver;
 use hangar_cloud::model::{Caller, Draw, Model, NewNetwork, NewPort, NewServer, Standard};
 use hangar_cloud::{Cloud, Config, Handle};
-use hangar_openstack::{CloudConfig, PortCreate, ServerId, SessionOptions};
+use hangar_openstack::{CloudConfig, PortCreate, SessionOptions};
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
+use crate::clouds::CloudId as _;
 
 /// Moves the clock of the runtime ahead; it goes on by itself, because sockets take real time.
 async fn later(time: Duration) {
@@ -160,10 +161,10 @@ async fn a_recorded_server_is_found_by_its_id_unless_it_is_somebody_else_s() {
     }
     let mut body = body.unwrap();
     body.flavor = cloud.model().flavors.keys().next().unwrap().as_str().into();
-    let nobodys: ServerId = compute.create_server(&body).await.unwrap();
+    let nobodys = ServerId::from_cloud(&compute.create_server(&body).await.unwrap());
     drop(project.writing("owner-9"));
-    let found = project.servers_of("owner-9", Some(nobodys.as_str())).await;
-    assert!(matches!(&found, Read::One(server) if server.id == nobodys.as_str()), "{found:?}");
+    let found = project.servers_of("owner-9", Some(&nobodys)).await;
+    assert!(matches!(&found, Read::One(server) if server.id == nobodys), "{found:?}");
 }
 
 fn entries(name: &'static str) -> std::vec::IntoIter<Entry<&'static str>> {

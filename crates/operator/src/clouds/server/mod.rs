@@ -7,6 +7,7 @@ mod run;
 
 use hangar_openstack::Session;
 use hangar_plan::flow::Read;
+use hangar_plan::openstack::ServerId;
 use hangar_plan::openstack::server::{PortFacts, Preflight, ServerFacts, UserData, WantedServer};
 
 use super::find::{
@@ -18,7 +19,7 @@ use super::project::Project;
 pub(crate) async fn server_facts(
     project: &Project,
     wanted: &WantedServer,
-    recorded_id: Option<&str>,
+    recorded_id: Option<&ServerId>,
 ) -> ServerFacts {
     let (servers, all) =
         futures::join!(project.servers_of(&wanted.owner_id, recorded_id), project.ports_of(&wanted.owner_id));
@@ -48,7 +49,7 @@ pub(crate) async fn preflight(
             None => Read::Absent,
         }
     };
-    let flavor = find_flavor(session, wanted.flavor_id.as_deref(), wanted.flavor.as_deref());
+    let flavor = find_flavor(session, wanted.flavor_id.as_ref(), wanted.flavor.as_deref());
     let (image, flavor, server_group, key) =
         futures::join!(find_image(session, &wanted.image), flavor, group, key);
     let mut found = Preflight { image, flavor, server_group, key, user_data, ..Preflight::default() };
@@ -63,7 +64,7 @@ pub(crate) async fn preflight(
         let network_id = network.iter().next().map(|network| network.id.clone());
         let mut subnets = Vec::new();
         for param in port.given.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref()) {
-            subnets.push(find_subnet(&client, param, network_id.as_deref()).await);
+            subnets.push(find_subnet(&client, param, network_id.as_ref()).await);
         }
         let mut groups = Vec::new();
         for param in &port.given.security_groups {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::Actor;
 use super::lifecycle::{fingerprints, nothing_is_left};
-use super::world::{BED, CONTROLLER, Manager, World, eventually, is_at_rest, parts, spec, turn};
+use super::world::{BED, CONTROLLER, Manager, World, eventually, handles, is_at_rest, spec, turn};
 
 /// Which part of a life is swept.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,9 +50,9 @@ impl Scenario for Life {
 
     fn manager(&self, _: &Self::World, client: Client) -> Swept {
         let metrics = Metrics::new();
-        let parts = parts(client, &metrics, None);
+        let handles = handles(client, &metrics, None);
         let main = async move {
-            controllers::run(parts, &CONTROLLER.parse().unwrap(), CancellationToken::new()).await.unwrap();
+            controllers::run(handles, &CONTROLLER.parse().unwrap(), CancellationToken::new()).await.unwrap();
         };
         Swept::new(main, move || is_at_rest(&metrics))
     }

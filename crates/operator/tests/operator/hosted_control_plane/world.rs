@@ -11,7 +11,7 @@ use hangar_kit::call::{Call, CallGate, CallLog};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
-use hangar_operator::{Parts, controllers};
+use hangar_operator::{Handles, controllers};
 use hangar_testbed::{Options, Testbed};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -180,11 +180,11 @@ impl Manager {
     pub(crate) fn start() -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone());
-        let parts = parts(client(BED.config(), &options).unwrap(), &metrics, Some(&tenant_calls));
+        let handles = handles(client(BED.config(), &options).unwrap(), &metrics, Some(&tenant_calls));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
-            async move { controllers::run(parts, &CONTROLLER.parse().unwrap(), stop).await.unwrap() }
+            async move { controllers::run(handles, &CONTROLLER.parse().unwrap(), stop).await.unwrap() }
         });
         Self { stop, task, metrics, calls, tenant_calls }
     }
@@ -222,9 +222,9 @@ fn not_watches(calls: &[(Call, hangar_kit::call::Answer)]) -> usize {
     calls.iter().filter(|(call, _)| call.verb != hangar_kit::call::Verb::Watch).count()
 }
 
-pub(crate) fn parts(client: Client, metrics: &Metrics, tenant_calls: Option<&CallLog>) -> Parts {
+pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&CallLog>) -> Handles {
     let tenant_gates = tenant_calls.map(|log| Arc::new(log.clone()) as Arc<dyn CallGate>);
-    Parts {
+    Handles {
         client,
         leadership: Arc::new(Always),
         metrics: metrics.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
-use hangar_operator::{Parts, controllers};
+use hangar_operator::{Handles, controllers};
 use hangar_plan::controllers::Controller;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ impl Manager {
         let (config, kept, gates) = (BED.config(), metrics.clone(), strikes.clone());
         runtime.spawn(async move {
             let options = ClientOptions::default().gate(gates.gate("management"));
-            let parts = Parts {
+            let handles = Handles {
                 client: client(config, &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: kept,
@@ -42,7 +42,7 @@ impl Manager {
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
                 settling: crate::SETTLING,
             };
-            controllers::run(parts, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
+            controllers::run(handles, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });
         Self { runtime: Some(runtime), metrics, strikes: strikes.clone() }
     }

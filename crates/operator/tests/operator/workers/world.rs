@@ -10,7 +10,7 @@ use hangar_kit::call::CallLog;
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{Metrics, ReconcileLabels};
-use hangar_operator::{Parts, controllers};
+use hangar_operator::{Handles, controllers};
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -262,7 +262,7 @@ impl Running {
         let (selection, seen) = (selection.parse().unwrap(), seen.clone());
         runtime.spawn(async move {
             let options = ClientOptions::default().gate(seen.management);
-            let parts = Parts {
+            let handles = Handles {
                 client: client(BED.config(), &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: seen.metrics,
@@ -272,7 +272,7 @@ impl Running {
                 cloud_gates,
                 settling: crate::SETTLING,
             };
-            controllers::run(parts, &selection, CancellationToken::new()).await.unwrap();
+            controllers::run(handles, &selection, CancellationToken::new()).await.unwrap();
         });
         Self { runtime: Some(runtime) }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ServerStep, UserData};
 use crate::flow::Read;
-use crate::openstack::{Flavor, Group, Image, Network, Port, Server, Subnet};
+use crate::openstack::{Flavor, Group, Image, Network, Port, Server, ServerGroupId, Subnet};
 
 /// What the cloud says.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Preflight {
     pub image: Read<Image>,
     pub flavor: Read<Flavor>,
     /// The id of the server group, if one is asked for.
-    pub server_group: Read<String>,
+    pub server_group: Read<ServerGroupId>,
     /// Whether the key exists, if one is asked for.
     pub key: Read<bool>,
     /// For each wanted port.
@@ -68,9 +68,8 @@ impl ServerFacts {
     pub fn done(&mut self, step: &ServerStep, new_id: &str, is_requested: bool) {
         match step {
             ServerStep::CreatePort(port) => {
-                let port = &port.resolved;
                 let made = Port {
-                    id: new_id.to_owned(),
+                    id: new_id.into(),
                     name: port.name.clone(),
                     network_id: port.network_id.clone(),
                     ..Port::default()
@@ -87,7 +86,7 @@ impl ServerFacts {
                 for port in ports.filter(|port| new.port_ids.contains(&port.id)) {
                     new_id.clone_into(&mut port.device_id);
                 }
-                let (id, name, status) = (new_id.to_owned(), new.name.clone(), "BUILD".to_owned());
+                let (id, name, status) = (new_id.into(), new.name.clone(), "BUILD".to_owned());
                 self.servers = Read::One(Server { id, name, status, ..Server::default() });
             }
             ServerStep::DeleteServer { id, .. } => {

@@ -12,8 +12,8 @@ impl Situation<'_> {
     pub fn keep(&self) -> Decided {
         let mut ports = self.facts.ports.values().flat_map(Read::iter);
         let bound = ports.find(|port| !port.device_id.is_empty());
-        let preferred = bound.map(|port| port.device_id.as_str()).or(self.recorded_id);
-        match pick(&self.facts.visible(), |server| &server.id, preferred) {
+        let preferred = bound.map(|port| port.device_id.as_str().into()).or(self.recorded_id.clone());
+        match pick(&self.facts.visible(), |server| &server.id, preferred.as_ref()) {
             Picked::Unknown(why) => State::Unknown(why).into(),
             Picked::One(server, extras) => self.seen(server, &extras),
             Picked::None if self.was_made => State::Gone.into(),
@@ -36,25 +36,24 @@ impl Situation<'_> {
 
     /// All ports, and once they exist the server; duplicates that nobody uses are removed.
     fn make(&self, found: &Preflight) -> Decided {
-        let (resolved, ports) = match preflight::resolve(self.wanted, found) {
-            Ok(found) => found,
+        let resolved = match preflight::resolve(self.wanted, found) {
+            Ok(resolved) => resolved,
             Err(state) => return state.into(),
         };
         let mut decided: Decided = State::Working("the ports to be made").into();
-        decided.resolved = Some(resolved.clone());
+        decided.resolved = Some(resolved.recorded());
         let steps = &mut decided.steps;
         let mut port_ids = Vec::new();
-        for new in ports {
-            let wanted = &new.resolved;
+        for wanted in &resolved.ports {
             let read = self.facts.ports.get(&wanted.name).cloned();
             let read = read.unwrap_or_else(|| Read::unknown("the port was not read"));
             let used = read.iter().find(|port| !port.device_id.is_empty()).map(|port| port.id.clone());
-            match pick(&read, |port| &port.id, used.as_deref()) {
+            match pick(&read, |port| &port.id, used.as_ref()) {
                 Picked::Unknown(why) => {
                     decided.state = State::Unknown(why);
                     return decided;
                 }
-                Picked::None => steps.push(ServerStep::CreatePort(Box::new(new)).into()),
+                Picked::None => steps.push(ServerStep::CreatePort(Box::new(wanted.clone())).into()),
                 Picked::One(port, extras) => {
                     let extras = extras.iter().enumerate().filter(|(_, extra)| extra.device_id.is_empty());
                     steps.extend(extras.map(|(index, extra)| delete_port(&wanted.name, index + 1, extra)));
@@ -74,7 +73,7 @@ impl Situation<'_> {
                 name: self.wanted.name.clone(),
                 image_id: resolved.image_id,
                 flavor_id: resolved.flavor_id,
-                server_group_id: Some(resolved.server_group_id).filter(|id| !id.is_empty()),
+                server_group_id: resolved.server_group_id,
                 port_ids: port_ids.clone(),
                 user_data: user_data.clone(),
                 metadata: self.wanted.metadata.clone(),
@@ -101,7 +100,7 @@ impl Situation<'_> {
         if self.requested_at.is_some() {
             steps.push(request::forget().into());
         }
-        let is_bound = |port: &&Port| port.device_id == server.id;
+        let is_bound = |port: &&Port| port.device_id == server.id.as_str();
         // Ports that came late, after others were made in their place: nobody uses them, and each costs an address. Only
         // beside one that the server has: until then it could be given any of them.
         for (name, read) in
@@ -115,14 +114,15 @@ impl Situation<'_> {
         let port_ids = bound.map(|port| port.id.clone()).collect();
         // Known only in the pass that made the server.
         let found = self.facts.preflight.as_ref();
-        let resolved = found.and_then(|found| Some(preflight::resolve(self.wanted, found).ok()?.0));
+        let resolved = found.and_then(|found| Some(preflight::resolve(self.wanted, found).ok()?.recorded()));
         Decided { state: self.state(&server), steps, port_ids, resolved, server: Some(server) }
     }
 
     fn state(&self, server: &Server) -> State {
         match server.status.as_str() {
             "ACTIVE" => {
-                let is_bound = |read: &Read<Port>| read.iter().any(|port| port.device_id == server.id);
+                let is_bound =
+                    |read: &Read<Port>| read.iter().any(|port| port.device_id == server.id.as_str());
                 match self.facts.ports.iter().find(|(_, read)| !is_bound(read)) {
                     Some((_, Read::Unknown(unknown))) => State::Unknown(unknown.why.clone()),
                     Some((name, _)) => State::Unbound(name.clone()),

@@ -40,7 +40,7 @@ pub use step::{NewPort, NewServer, ServerStep, Step};
 pub(crate) use wanted::union;
 pub use wanted::{UserData, WantedPort, WantedServer};
 
-use super::Server;
+use super::{PortId, Server, ServerId};
 
 /// How soon to look again at a server that is being made or deleted.
 const BUSY: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ pub struct Situation<'a> {
     pub wanted: &'a WantedServer,
     pub facts: &'a ServerFacts,
     /// The server that was seen last, if that was written down.
-    pub recorded_id: Option<&'a str>,
+    pub recorded_id: Option<ServerId>,
     /// Whether a server was seen before.
     pub was_made: bool,
     /// When a server was asked for of which nobody knows what became.
@@ -70,7 +70,7 @@ pub struct Decided {
     /// What the description means in this cloud. The user records it: ports are found again by these names.
     pub resolved: Option<ResolvedServer>,
     /// Its ports in order, once they are all there.
-    pub port_ids: Vec<String>,
+    pub port_ids: Vec<PortId>,
 }
 
 /// How a server is.

@@ -2,42 +2,57 @@
 
 use std::net::IpAddr;
 
-use hangar_api::infrastructure::v1beta1::{ResolvedFixedIp, ResolvedPort, ResolvedServer};
+use hangar_api::infrastructure::v1beta1::ResolvedServer;
 
 use super::{NewPort, PortFacts, Preflight, State, UserData, WantedPort, WantedServer, union};
 use crate::flow::Read;
-use crate::openstack::{Group, mark};
+use crate::openstack::{FlavorId, Group, ImageId, SecurityGroupId, ServerGroupId, SubnetId, mark};
 
 /// What Nova takes of user data, counted in base64.
 pub const MAXIMUM_USER_DATA: usize = 65_535;
 
+/// What a description means in this cloud.
+pub(super) struct Resolved {
+    pub image_id: ImageId,
+    pub flavor_id: FlavorId,
+    /// If one is asked for.
+    pub server_group_id: Option<ServerGroupId>,
+    pub ports: Vec<NewPort>,
+}
+
+impl Resolved {
+    /// As the status of an object shows it.
+    pub(super) fn recorded(&self) -> ResolvedServer {
+        ResolvedServer {
+            server_group_id: self.server_group_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            image_id: self.image_id.to_string(),
+            flavor_id: self.flavor_id.to_string(),
+            ports: self.ports.iter().map(NewPort::recorded).collect(),
+        }
+    }
+}
+
 /// What was found and the ports to make, or everything that was not found.
-pub(super) fn resolve(
-    wanted: &WantedServer,
-    facts: &Preflight,
-) -> Result<(ResolvedServer, Vec<NewPort>), State> {
+pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<Resolved, State> {
     let mut found = Found { field: wanted.field, problems: Vec::new(), is_all_unknown: true };
     let image_id = found.one("image", "image", &facts.image, |image| {
         (image.status == "active").then(|| image.id.clone()).ok_or(format!("its status is {}", image.status))
     });
     let flavor_field = if wanted.flavor_id.is_some() { "flavorID" } else { "flavor" };
     let flavor_id = found.one(flavor_field, "flavor", &facts.flavor, |flavor| Ok(flavor.id.clone()));
-    let server_group_id = match &wanted.server_group {
-        None => String::new(),
-        Some(_) => found.one("serverGroup", "server group", &facts.server_group, |id| Ok(id.clone())),
-    };
+    let server_group_id = wanted
+        .server_group
+        .as_ref()
+        .map(|_| found.one("serverGroup", "server group", &facts.server_group, |id| Ok(id.clone())));
     if wanted.key_name.is_some() {
         found.one("sshKeyName", "key", &facts.key, |has| {
-            if *has { Ok(String::new()) } else { Err("there is no key of that name".to_owned()) }
+            if *has { Ok(()) } else { Err("there is no key of that name".to_owned()) }
         });
     }
     user_data(&facts.user_data, &mut found);
     let ports = ports(wanted, facts, &mut found);
     match (found.problems.join("; "), found.is_all_unknown) {
-        (none, _) if none.is_empty() => {
-            let resolved = ports.iter().map(|port| port.resolved.clone()).collect();
-            Ok((ResolvedServer { server_group_id, image_id, flavor_id, ports: resolved }, ports))
-        }
+        (none, _) if none.is_empty() => Ok(Resolved { image_id, flavor_id, server_group_id, ports }),
         (problems, true) => Err(State::Unknown(problems)),
         (problems, false) => Err(State::Invalid(problems)),
     }
@@ -53,13 +68,13 @@ struct Found {
 }
 
 impl Found {
-    fn one<T>(
+    fn one<T, I: Default>(
         &mut self,
         field: &str,
         what: &str,
         read: &Read<T>,
-        take: impl Fn(&T) -> Result<String, String>,
-    ) -> String {
+        take: impl Fn(&T) -> Result<I, String>,
+    ) -> I {
         let (words, is_unknown) = match read {
             Read::One(item) => match take(item) {
                 Ok(id) => return id,
@@ -70,7 +85,7 @@ impl Found {
             Read::Unknown(unknown) => (unknown.why.clone(), true),
         };
         self.problem(&format!("{}.{field}", self.field), &words, is_unknown);
-        String::new()
+        I::default()
     }
 
     fn problem(&mut self, what: &str, words: &str, is_unknown: bool) {
@@ -103,28 +118,27 @@ fn ports(wanted: &WantedServer, facts: &Preflight, found: &mut Found) -> Vec<New
         let known = facts.wanted.get(index).unwrap_or(&unread);
         let field = format!("ports[{index}]");
         let mut port = port(&field, wanted, known, found);
-        if port.disable_port_security.is_none() {
-            port.security_groups = union(&[&port.security_groups, &shared]);
+        if !port.is_unfiltered {
+            port.security_group_ids = union(&[&port.security_group_ids, &shared]);
         }
         port.description = match port.description.as_str() {
             "" => owner_mark.clone(),
             words => format!("{words}. {owner_mark}"),
         };
-        let addresses = addresses(&field, wanted, known, found);
-        port.fixed_ips = addresses.iter().map(recorded).collect();
-        NewPort { resolved: port, addresses }
+        port.addresses = addresses(&field, wanted, known, found);
+        port
     });
     resolved.collect()
 }
 
-fn group_ids(field: &str, reads: &[Read<Group>], found: &mut Found) -> Vec<String> {
+fn group_ids(field: &str, reads: &[Read<Group>], found: &mut Found) -> Vec<SecurityGroupId> {
     let ids = reads.iter().enumerate().map(|(index, read)| {
         found.one(&format!("{field}[{index}]"), "security group", read, |group| Ok(group.id.clone()))
     });
     ids.collect()
 }
 
-fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) -> ResolvedPort {
+fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) -> NewPort {
     let given = wanted.given.clone();
     let network_field = format!("{field}.network");
     let network_id = if given.network.is_some() {
@@ -133,21 +147,21 @@ fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) 
         let network = Read::found(wanted.network_id.clone());
         found.one(&network_field, "network of the cluster", &network, |id| Ok(id.clone()))
     };
-    let mut security_groups = group_ids(&format!("{field}.securityGroups"), &known.groups, found);
-    security_groups.extend(wanted.security_group_ids.iter().cloned());
+    let mut security_group_ids = group_ids(&format!("{field}.securityGroups"), &known.groups, found);
+    security_group_ids.extend(wanted.security_group_ids.iter().cloned());
     let is_unfiltered = given.disable_port_security == Some(true);
-    ResolvedPort {
+    NewPort {
         name: wanted.name.clone(),
         description: given.description.unwrap_or_default(),
         network_id,
-        security_groups: if is_unfiltered { Vec::new() } else { security_groups },
+        addresses: Vec::new(),
+        security_group_ids: if is_unfiltered { Vec::new() } else { security_group_ids },
         tags: given.tags,
         admin_state_up: given.admin_state_up,
         mac_address: given.mac_address,
         allowed_address_pairs: if is_unfiltered { Vec::new() } else { given.allowed_address_pairs },
         vnic_type: given.vnic_type,
-        disable_port_security: is_unfiltered.then_some(true),
-        ..ResolvedPort::default()
+        is_unfiltered,
     }
 }
 
@@ -156,7 +170,7 @@ fn addresses(
     wanted: &WantedPort,
     known: &PortFacts,
     found: &mut Found,
-) -> Vec<(Option<String>, Option<IpAddr>)> {
+) -> Vec<(Option<SubnetId>, Option<IpAddr>)> {
     let mut subnets = known.subnets.iter();
     let given = wanted.given.fixed_ips.iter().enumerate().map(|(position, fixed)| {
         let field = format!("{field}.fixedIPs[{position}]");
@@ -171,8 +185,4 @@ fn addresses(
     });
     let known = wanted.subnet_ids.iter().cloned();
     given.chain(known.map(|id| (Some(id), None))).collect()
-}
-
-fn recorded((subnet, address): &(Option<String>, Option<IpAddr>)) -> ResolvedFixedIp {
-    ResolvedFixedIp { subnet: subnet.clone(), ip_address: address.map(|address| address.to_string()) }
 }

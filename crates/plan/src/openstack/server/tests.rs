@@ -31,7 +31,7 @@ struct Seen {
 fn jump() -> Jump {
     let port = |name: &str| WantedPort {
         name: name.to_owned(),
-        network_id: Some("network-1".to_owned()),
+        network_id: Some("network-1".into()),
         ..WantedPort::default()
     };
     let image: ImageParam = serde_json::from_value(json!({ "filter": { "name": "debian" } })).unwrap();
@@ -64,10 +64,10 @@ fn jump() -> Jump {
 }
 
 fn needed() -> Preflight {
-    let image = Image { id: "image-1".to_owned(), status: "active".to_owned(), ..Image::default() };
+    let image = Image { id: "image-1".into(), status: "active".to_owned(), ..Image::default() };
     Preflight {
         image: Read::One(image),
-        flavor: Read::One(Flavor { id: "flavor-1".to_owned(), name: "tiny".to_owned() }),
+        flavor: Read::One(Flavor { id: "flavor-1".into(), name: "tiny".to_owned() }),
         user_data: Read::One(UserData(b"#cloud-config".to_vec())),
         ..Preflight::default()
     }
@@ -138,12 +138,11 @@ impl World for Jump {
             Step::Write(_) => self.requested_at = None,
             Step::Cloud(ServerStep::CreatePort(port)) => {
                 assert!(
-                    carries_mark(&port.resolved.description, "owner-1")
-                        && port.resolved.network_id == "network-1"
+                    carries_mark(&port.description, "owner-1") && port.network_id.as_str() == "network-1"
                 );
                 self.ports.push(Port {
-                    id: new_id.clone(),
-                    name: port.resolved.name.clone(),
+                    id: new_id.as_str().into(),
+                    name: port.name.clone(),
                     ..Port::default()
                 });
                 return Outcome::Created(new_id);
@@ -154,7 +153,7 @@ impl World for Jump {
                     assert!(port.device_id.is_empty());
                     port.device_id.clone_from(&new_id);
                 }
-                let (id, name, status) = (new_id.clone(), new.name.clone(), "BUILD".to_owned());
+                let (id, name, status) = (new_id.as_str().into(), new.name.clone(), "BUILD".to_owned());
                 self.servers.push(Server { id, name, status, ..Server::default() });
                 return Outcome::Created(new_id);
             }
@@ -188,7 +187,9 @@ impl World for Jump {
         let (going, staying) = std::mem::take(&mut self.servers).into_iter().partition(|one| one.is_going);
         let going: Vec<Server> = going;
         self.servers = staying;
-        for port in self.ports.iter_mut().filter(|port| going.iter().any(|one| one.id == port.device_id)) {
+        for port in
+            self.ports.iter_mut().filter(|port| going.iter().any(|one| one.id.as_str() == port.device_id))
+        {
             port.device_id.clear();
         }
         for server in &mut self.servers {

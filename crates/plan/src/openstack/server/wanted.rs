@@ -6,6 +6,8 @@ use std::fmt;
 use hangar_api::infrastructure::v1beta1::{ImageParam, Port, SecurityGroupParam, ServerGroupParam};
 use serde_json::Value;
 
+use crate::openstack::{FlavorId, NetworkId, SecurityGroupId, SubnetId};
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedServer {
     /// The field that describes it; problems are told with it in front.
@@ -15,7 +17,7 @@ pub struct WantedServer {
     pub owner_id: String,
     pub image: ImageParam,
     /// Goes before the flavor's name.
-    pub flavor_id: Option<String>,
+    pub flavor_id: Option<FlavorId>,
     pub flavor: Option<String>,
     pub server_group: Option<ServerGroupParam>,
     /// In order; no two of one name.
@@ -37,11 +39,11 @@ pub struct WantedPort {
     pub name: String,
     pub given: Port,
     /// Its network, if none is given.
-    pub network_id: Option<String>,
+    pub network_id: Option<NetworkId>,
     /// Subnets that it has an address on, besides those that are given.
-    pub subnet_ids: Vec<String>,
+    pub subnet_ids: Vec<SubnetId>,
     /// Security groups besides those that are given.
-    pub security_group_ids: Vec<String>,
+    pub security_group_ids: Vec<SecurityGroupId>,
 }
 
 /// What a server reads at its first boot. It prints as its length: there is a token in it.
@@ -55,7 +57,7 @@ impl fmt::Debug for UserData {
 }
 
 /// All in order, each once.
-pub(crate) fn union(lists: &[&[String]]) -> Vec<String> {
+pub(crate) fn union<T: Clone + Ord>(lists: &[&[T]]) -> Vec<T> {
     let mut seen = BTreeSet::new();
     lists.iter().copied().flatten().filter(|item| seen.insert(*item)).cloned().collect()
 }

@@ -69,14 +69,14 @@ impl Cloud {
     pub(super) fn with_shared(mut self) -> Self {
         self.networks.push(network("shared-network", "shared"));
         self.subnets.push(Subnet {
-            id: "shared-subnet".to_owned(),
+            id: "shared-subnet".into(),
             name: "shared".to_owned(),
-            network_id: "shared-network".to_owned(),
+            network_id: "shared-network".into(),
             cidr: "10.9.0.0/24".parse().unwrap(),
             ..Subnet::default()
         });
         self.routers.push(Router {
-            id: "shared-router".to_owned(),
+            id: "shared-router".into(),
             name: "shared".to_owned(),
             ..Router::default()
         });
@@ -96,19 +96,19 @@ impl Cloud {
         self
     }
 
-    pub(super) fn run_tag(&mut self, kind: Kind, id: &str, tags: &[String]) -> Outcome {
-        let tagged: Vec<&mut Vec<String>> = match kind {
-            Kind::Network => {
-                self.networks.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+    pub(super) fn run_tag(&mut self, id: &ObjectId, tags: &[String]) -> Outcome {
+        let tagged: Vec<&mut Vec<String>> = match id {
+            ObjectId::Network(id) => {
+                self.networks.iter_mut().filter(|item| item.id == *id).map(|item| &mut item.tags).collect()
             }
-            Kind::Subnet => {
-                self.subnets.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            ObjectId::Subnet(id) => {
+                self.subnets.iter_mut().filter(|item| item.id == *id).map(|item| &mut item.tags).collect()
             }
-            Kind::Router => {
-                self.routers.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            ObjectId::Router(id) => {
+                self.routers.iter_mut().filter(|item| item.id == *id).map(|item| &mut item.tags).collect()
             }
-            Kind::Group => {
-                self.groups.iter_mut().filter(|item| item.id == id).map(|item| &mut item.tags).collect()
+            ObjectId::Group(id) => {
+                self.groups.iter_mut().filter(|item| item.id == *id).map(|item| &mut item.tags).collect()
             }
         };
         for present in tagged {
@@ -117,26 +117,24 @@ impl Cloud {
         Outcome::Done
     }
 
-    pub(super) fn run_delete(&mut self, kind: Kind, id: &str) -> Outcome {
-        let is_used = match kind {
-            Kind::Network => {
-                self.subnets.iter().any(|subnet| subnet.network_id == id)
-                    || self.strangers.iter().any(|port| port.network_id == id)
+    pub(super) fn run_delete(&mut self, id: &ObjectId) -> Outcome {
+        let is_used = match id {
+            ObjectId::Network(id) => {
+                self.subnets.iter().any(|subnet| subnet.network_id == *id)
+                    || self.strangers.iter().any(|port| port.network_id == *id)
             }
-            Kind::Subnet => {
-                self.interfaces.iter().any(|port| port.subnet_ids.iter().any(|subnet| subnet == id))
-            }
-            Kind::Router => self.interfaces.iter().any(|port| port.device_id == id),
-            Kind::Group => false,
+            ObjectId::Subnet(id) => self.interfaces.iter().any(|port| port.subnet_ids.contains(id)),
+            ObjectId::Router(id) => self.interfaces.iter().any(|port| port.device_id == id.as_str()),
+            ObjectId::Group(_) => false,
         };
         if is_used {
-            return Outcome::refused(format!("{kind:?} {id} is in use"));
+            return Outcome::refused(format!("{id:?} is in use"));
         }
-        match kind {
-            Kind::Network => self.networks.retain(|item| item.id != id),
-            Kind::Subnet => self.subnets.retain(|item| item.id != id),
-            Kind::Router => self.routers.retain(|item| item.id != id),
-            Kind::Group => self.groups.retain(|item| item.id != id),
+        match id {
+            ObjectId::Network(id) => self.networks.retain(|item| item.id != *id),
+            ObjectId::Subnet(id) => self.subnets.retain(|item| item.id != *id),
+            ObjectId::Router(id) => self.routers.retain(|item| item.id != *id),
+            ObjectId::Group(id) => self.groups.retain(|item| item.id != *id),
         }
         Outcome::Done
     }
@@ -190,7 +188,7 @@ impl Cloud {
 }
 
 pub(super) fn network(id: &str, name: &str) -> Network {
-    Network { id: id.to_owned(), name: name.to_owned(), tags: Vec::new() }
+    Network { id: id.into(), name: name.to_owned(), tags: Vec::new() }
 }
 
 /// The observation after the claim.
@@ -207,7 +205,7 @@ pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackClusterStatus>
     for step in &plan.steps {
         assert!(is_claimed || ["claim", "release"].contains(&step.id().verb), "{step:?} before the claim");
         if let Step::Cloud(NetworkStep::Delete { id, .. }) = step {
-            assert!(!id.starts_with("shared-"), "{step:?} deletes what is not ours");
+            assert!(!format!("{id:?}").contains("shared-"), "{step:?} deletes what is not ours");
         }
     }
     for condition in &plan.status.conditions {
@@ -254,10 +252,10 @@ impl World for Cloud {
         // The process asks the cloud in every stage here; the stages themselves decide what is done with it.
         observed.cloud = Access::Facts(CloudFacts {
             external_networks: Read::found(self.externals.clone()),
-            networks: Read::found(self.networks.iter().filter(|item| ours(&item.id)).cloned()),
-            subnets: Read::found(self.subnets.iter().filter(|item| ours(&item.id)).cloned()),
+            networks: Read::found(self.networks.iter().filter(|item| ours(item.id.as_str())).cloned()),
+            subnets: Read::found(self.subnets.iter().filter(|item| ours(item.id.as_str())).cloned()),
             subnet_problems: Vec::new(),
-            routers: Read::found(self.routers.iter().filter(|item| ours(&item.id)).cloned()),
+            routers: Read::found(self.routers.iter().filter(|item| ours(item.id.as_str())).cloned()),
             interfaces: Read::found(self.interfaces.clone()),
             groups: Read::found(self.groups.clone()),
             zones: Read::found([Zone { name: "nova".to_owned(), is_available: true }]),
@@ -291,7 +289,7 @@ impl World for Cloud {
                     return Outcome::refused("overlaps with another subnet");
                 }
                 self.subnets.push(Subnet {
-                    id: id.clone(),
+                    id: id.as_str().into(),
                     name,
                     network_id,
                     cidr,
@@ -306,7 +304,7 @@ impl World for Cloud {
                 return Outcome::Done;
             }
             NetworkStep::CreateRouter { name, gateway_network_id, .. } => self.routers.push(Router {
-                id: id.clone(),
+                id: id.as_str().into(),
                 name,
                 gateway_network_id: Some(gateway_network_id),
                 gateway_addresses: vec!["203.0.113.7".parse().unwrap()],
@@ -317,7 +315,7 @@ impl World for Cloud {
                     return Outcome::refused("router already has a port on subnet");
                 }
                 self.interfaces.push(Port {
-                    device_id: router_id,
+                    device_id: router_id.to_string(),
                     subnet_ids: vec![subnet_id],
                     ..Port::default()
                 });
@@ -328,15 +326,15 @@ impl World for Cloud {
             }
             NetworkStep::CreateGroup { name, .. } => {
                 let rules = security_groups::born_with().into_iter();
-                let rules = rules.map(|rule| KnownRule { id: self.id(), rule }).collect();
-                self.groups.push(Group { id: id.clone(), name, tags: Vec::new(), rules });
+                let rules = rules.map(|rule| KnownRule { id: self.id().into(), rule }).collect();
+                self.groups.push(Group { id: id.as_str().into(), name, tags: Vec::new(), rules });
             }
             NetworkStep::CreateRule { group_id, rule, .. } => {
                 let group = self.groups.iter_mut().find(|group| group.id == group_id).unwrap();
                 if group.rules.iter().any(|known| known.rule.normalized() == rule.normalized()) {
                     return Outcome::Done;
                 }
-                group.rules.push(KnownRule { id: id.clone(), rule });
+                group.rules.push(KnownRule { id: id.as_str().into(), rule });
             }
             NetworkStep::DeleteRule { id, .. } => {
                 for group in &mut self.groups {
@@ -344,8 +342,8 @@ impl World for Cloud {
                 }
                 return Outcome::Done;
             }
-            NetworkStep::Tag { kind, id, tags, .. } => return self.run_tag(kind, &id, &tags),
-            NetworkStep::Delete { kind, id, .. } => return self.run_delete(kind, &id),
+            NetworkStep::Tag { id, tags, .. } => return self.run_tag(&id, &tags),
+            NetworkStep::Delete { id, .. } => return self.run_delete(&id),
         }
         Outcome::Created(id)
     }

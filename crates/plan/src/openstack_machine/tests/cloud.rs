@@ -11,7 +11,7 @@ use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
 use crate::openstack::server::{NewServer, PortFacts, Preflight, SETTLING, UserData};
 use crate::openstack::{
-    Address, Flavor, Group, Image, Network, Port, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
+    Address, Flavor, Group, Image, Network, Port, PortId, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
     server_requested,
 };
 
@@ -99,7 +99,7 @@ impl Cloud {
             return Outcome::refused(words);
         }
         let free = self.ports.iter().filter(|port| port.device_id.is_empty());
-        let free: Vec<&String> = free.map(|port| &port.id).collect();
+        let free: Vec<&PortId> = free.map(|port| &port.id).collect();
         if let Some(port) = new.port_ids.iter().find(|id| !free.contains(id)) {
             return Outcome::refused(format!("Port {port} is in use or could not be found."));
         }
@@ -108,7 +108,7 @@ impl Cloud {
         }
         let address = Address { address: "10.6.0.5".parse().unwrap(), is_floating: false };
         self.servers.push(Server {
-            id: id.to_owned(),
+            id: id.into(),
             name: new.name,
             status: "BUILD".to_owned(),
             addresses: BTreeMap::from([("cluster".to_owned(), vec![address])]),
@@ -137,7 +137,7 @@ impl Cloud {
 
     /// True unless it is called ready without one of its ports.
     pub(super) fn is_ready_with_its_ports(&self) -> bool {
-        let is_bound = |port: &Port| self.servers.iter().any(|server| server.id == port.device_id);
+        let is_bound = |port: &Port| self.servers.iter().any(|server| server.id.as_str() == port.device_id);
         let wanted = self.observe().wanted_server().ports;
         let has = |name: &str| self.ports.iter().any(|port| port.name == name && is_bound(port));
         let conditions = self.observe().plan().status.conditions;
@@ -227,7 +227,7 @@ pub(super) fn checked(observed: &Observed) -> Plan<Step, OpenStackMachineStatus>
         assert!(!needs_claim || observed.owner_id().is_some(), "{step:?} before the claim");
         assert!(!format!("{step:?}").contains("88, 88"), "user data is shown");
         if let Step::Cloud(ServerStep::CreatePort(port)) = step {
-            assert!(port.resolved.description.ends_with("for owner owner-1"), "{port:?}");
+            assert!(port.description.ends_with("for owner owner-1"), "{port:?}");
         }
         if let Step::Cloud(ServerStep::CreateServer(server)) = step {
             assert!(!server.port_ids.is_empty());
@@ -260,9 +260,9 @@ impl World for Cloud {
     type EndState = (Vec<(String, bool)>, Vec<(String, String)>, Option<bool>, bool);
 
     fn observe(&self) -> Observed {
-        let group = |name: &str| Group { id: format!("group-{name}"), ..Group::default() };
-        let network = Network { id: "storage-network".to_owned(), ..Network::default() };
-        let subnet = Subnet { id: "storage-subnet".to_owned(), ..Subnet::default() };
+        let group = |name: &str| Group { id: format!("group-{name}").into(), ..Group::default() };
+        let network = Network { id: "storage-network".into(), ..Network::default() };
+        let subnet = Subnet { id: "storage-subnet".into(), ..Subnet::default() };
         let mut observed = Observed {
             object: self.object.clone(),
             now: self.now,
@@ -280,9 +280,9 @@ impl World for Cloud {
                 is_provisioned: self.is_provisioned,
             }),
             infrastructure: Read::One(InfrastructureFacts {
-                network_id: Some("cluster-network".to_owned()),
-                subnet_ids: vec!["cluster-subnet".to_owned()],
-                security_group_id: Some("group-worker".to_owned()),
+                network_id: Some("cluster-network".into()),
+                subnet_ids: vec!["cluster-subnet".into()],
+                security_group_id: Some("group-worker".into()),
                 tags: vec!["cluster-tag".to_owned()],
                 ..InfrastructureFacts::default()
             }),
@@ -306,10 +306,10 @@ impl World for Cloud {
         let preflight = Preflight {
             image: self.find(
                 "image",
-                Image { id: "image-1".to_owned(), name: String::new(), status: "active".to_owned() },
+                Image { id: "image-1".into(), name: String::new(), status: "active".to_owned() },
             ),
-            flavor: self.find("flavor", Flavor { id: "flavor-1".to_owned(), name: "small".to_owned() }),
-            server_group: self.find("server group", "group-apart".to_owned()),
+            flavor: self.find("flavor", Flavor { id: "flavor-1".into(), name: "small".to_owned() }),
+            server_group: self.find("server group", "group-apart".into()),
             key: self.find("key", !self.missing.contains("key")),
             wanted: wanted
                 .iter()
@@ -361,7 +361,7 @@ impl World for Cloud {
         };
         match step {
             ServerStep::CreatePort(port) => {
-                self.ports.push(Port { id: id.clone(), name: port.resolved.name.clone(), ..Port::default() });
+                self.ports.push(Port { id: id.as_str().into(), name: port.name.clone(), ..Port::default() });
                 return Outcome::Created(id);
             }
             ServerStep::TagPort { id, tags, .. } => {
@@ -416,7 +416,7 @@ impl World for Cloud {
         for server in self.servers.iter().filter(|server| server.is_going) {
             self.ports
                 .iter_mut()
-                .filter(|port| port.device_id == server.id)
+                .filter(|port| port.device_id == server.id.as_str())
                 .for_each(|port| port.device_id.clear());
         }
         self.servers.retain(|server| !server.is_going);

@@ -6,23 +6,25 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineS
 use hangar_api::contract::Contract;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_plan::flow::{Planner, Read};
-use hangar_plan::machine::{Look, NodeFacts, NodeView, node};
+use hangar_plan::machine::{NodeFacts, NodeView, TenantRead, node};
 use hangar_plan::referred::Referred;
 use hangar_plan::{cluster, machine, machine_deployment, machine_set};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 
 use super::{Memory, Name};
 
 impl Memory {
     fn refer(&self, reference: &ContractVersionedObjectReference) -> Read<Referred> {
-        let found = self.objects.get(&(reference.kind.clone(), reference.name.clone())).cloned();
-        Read::found(found).map(|object| Referred {
-            metadata: object.metadata,
-            data: object.data,
-            contract: if reference.kind == "StubCluster" { Contract::V1Beta1 } else { Contract::V1Beta2 },
-        })
+        let is_older = reference.kind == "StubCluster";
+        let contract = if is_older { Contract::V1Beta1 } else { Contract::V1Beta2 };
+        self.named(reference).map(|object| Referred::new(object.metadata, &object.data, contract))
+    }
+
+    fn named(&self, reference: &ContractVersionedObjectReference) -> Read<DynamicObject> {
+        Read::found(self.objects.get(&(reference.kind.clone(), reference.name.clone())).cloned())
     }
 
     pub(super) fn see_cluster(&self, cluster: Cluster) -> cluster::Observed {
@@ -67,10 +69,10 @@ impl Memory {
     pub(super) fn see_set(&self, set: MachineSet) -> machine_set::Observed {
         let spec = set.spec.template.spec.clone();
         let template = |one: &ContractVersionedObjectReference| {
-            self.refer(one).map(|found| machine_set::Template {
+            self.named(one).map(|found| machine_set::Template {
                 api_version: format!("{}/v1", one.api_group),
                 metadata: found.metadata,
-                data: found.data,
+                template: found.data.pointer("/spec/template").cloned().unwrap_or_default(),
             })
         };
         let mut observed = machine_set::Observed {
@@ -125,12 +127,12 @@ impl Memory {
         };
         match observed.wanted() {
             None => {}
-            Some(Look::FindNode { provider_id }) => {
+            Some(TenantRead::FindNode { provider_id }) => {
                 let is_same = |node: &&NodeFacts| node::is_same_server(&node.provider_id, &provider_id);
                 observed.node = found(self.nodes.values().find(is_same));
             }
-            Some(Look::Node { name }) => observed.node = found(self.nodes.get(&name)),
-            Some(Look::NodeAndPods { name }) => {
+            Some(TenantRead::Node { name }) => observed.node = found(self.nodes.get(&name)),
+            Some(TenantRead::NodeAndPods { name }) => {
                 observed.node = found(self.nodes.get(&name));
                 observed.pods = Read::Absent;
             }

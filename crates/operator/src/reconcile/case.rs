@@ -17,7 +17,7 @@ use crate::clouds::Project;
 use crate::context::Context;
 
 /// One object during one pass.
-pub(crate) struct Subject<'a, E: Edge> {
+pub(crate) struct Case<'a, E: Edge> {
     pub(crate) edge: &'a E,
     pub(crate) context: &'a Context,
     /// What the edge keeps for this pass.
@@ -33,7 +33,7 @@ struct State<K> {
     is_put_off: bool,
 }
 
-impl<'a, E: Edge> Subject<'a, E> {
+impl<'a, E: Edge> Case<'a, E> {
     pub(super) fn new(edge: &'a E, context: &'a Context, seen: &'a Arc<Kept<E::Root>>) -> Self {
         let state = Mutex::new(State { root: Some(seen.value.clone()), project: None, is_put_off: false });
         Self { edge, context, scratch: E::Scratch::default(), seen, state }
