@@ -465,6 +465,7 @@ pub(crate) fn parts(client: Client, metrics: &Metrics) -> Parts {
         tenant_gates: Vec::new(),
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
+        limits: Arc::default(),
     }
 }
 
