@@ -1,4 +1,4 @@
-//! Flags of programs: which are the control plane's own, and which people may set.
+//! Flags of programs: which are the control plane's own, and which users may set.
 //!
 //! Programs take `-` and `_` in the name of a flag for the same, so names are compared as the programs see them.
 
@@ -30,7 +30,7 @@ pub(super) struct Flags {
     program: &'static Program,
     /// What the control plane needs to work.
     pub(super) owned: BTreeMap<&'static str, String>,
-    /// What people may change.
+    /// What users may change.
     pub(super) suggested: BTreeMap<&'static str, String>,
 }
 
@@ -45,7 +45,7 @@ impl Flags {
         Self { program, owned: owned.into(), suggested }
     }
 
-    /// The command line, in the order of names. What people must not set is left out; `unsupported` tells them.
+    /// The command line, in the order of names. What users must not set is left out; `unsupported` tells them.
     pub(super) fn merged(self, given: &BTreeMap<String, String>) -> Vec<String> {
         debug_assert!(self.owned.keys().all(|name| self.program.owns(name)), "{:?}", self.owned);
         let mut flags: BTreeMap<String, String> =

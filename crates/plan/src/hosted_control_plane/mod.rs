@@ -222,17 +222,19 @@ fn allowed<'observed>(
     observed: &'observed Observed,
     cluster: &ClusterFacts,
     epoch: Epoch,
-) -> Result<Validated<'observed>, Finding> {
+) -> Result<Validated<'observed>, Box<Finding>> {
     let control_plane = &observed.control_plane;
     let all = |errors: Vec<FieldError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let validated = validate(control_plane, cluster, epoch).map_err(|errors| {
-        not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors))
+        Box::new(not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors)))
     })?;
     let excess = limits::excess(&observed.limits, &control_plane.spec);
     if excess.is_empty() {
         return Ok(validated);
     }
-    Err(not_rendered::NOT_ALLOWED.waits("a specification that the limits allow").because(all(excess)))
+    Err(Box::new(
+        not_rendered::NOT_ALLOWED.waits("a specification that the limits allow").because(all(excess)),
+    ))
 }
 
 /// Whether the Cluster means this control plane. Owner and label may be those of another that somebody copied; two of
@@ -279,7 +281,7 @@ fn decide(draft: &mut Draft<'_>) {
         }
     };
     match allowed(observed, cluster, epoch) {
-        Err(finding) => status::invalid(draft, finding),
+        Err(finding) => status::invalid(draft, *finding),
         Ok(validated) => render(draft, &validated),
     }
 }

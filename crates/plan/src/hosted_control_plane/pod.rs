@@ -119,7 +119,7 @@ pub(super) fn items(files: &[(&str, &str)]) -> Vec<KeyToPath> {
     files.iter().map(item).collect()
 }
 
-/// What a container may take at most unless people say otherwise: a storm of requests ends in the pods of its own tenant,
+/// What a container may take at most unless users say otherwise: a storm of requests ends in the pods of its own tenant,
 /// and not in those of whoever shares the node.
 const MEMORY_LIMITS: [(&str, &str); 5] = [
     ("etcd", "2Gi"),

@@ -1,11 +1,11 @@
-//! The programs of a control plane that people can set something on.
+//! The programs of a control plane that users can set something on.
 
 use hangar_api::controlplane::v1alpha1::{Container, HostedControlPlaneSettings};
 
 use super::flags::accepted;
 use crate::admission::FieldError;
 
-/// A program, and which of its flags are not people's to set: those that the control plane sets, those that would move
+/// A program, and which of its flags are not users' to set: those that the control plane sets, those that would move
 /// it to another address, data or authority, and those with which it would not start. `*` at the end of a name stands
 /// for the rest of it.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ pub(super) const KONNECTIVITY_AGENT: Program = Program {
 
 type Given<'settings> = (String, &'static Program, &'settings Container);
 
-/// What people set on the programs in the management cluster, with the path of the field.
+/// What users set on the programs in the management cluster, with the path of the field.
 pub(crate) fn hosted_programs(settings: &HostedControlPlaneSettings) -> Vec<Given<'_>> {
     let deployment = settings.deployment.as_ref();
     let api_server = deployment.and_then(|given| given.api_server.as_ref());
@@ -224,7 +224,7 @@ pub(crate) fn hosted_programs(settings: &HostedControlPlaneSettings) -> Vec<Give
         .collect()
 }
 
-/// The flags that people set and that are not theirs.
+/// The flags that users set and that are not theirs.
 pub(crate) fn refused_flags(settings: &HostedControlPlaneSettings) -> Vec<FieldError> {
     let agent = settings.konnectivity_client.as_ref().map(|given| &given.pod.container);
     let agent = agent.map(|container| ("spec.konnectivityClient".to_owned(), &KONNECTIVITY_AGENT, container));

@@ -11,7 +11,7 @@ use crate::admission::FieldError;
 use crate::hosted_control_plane::{Program, hosted_programs, image_name};
 use crate::quantity::Quantity;
 
-/// Classes of Kubernetes itself, above everything that people run.
+/// Classes of Kubernetes itself, above everything that users run.
 const SYSTEM_CLASSES: &str = "system-";
 
 /// Everything at once, each with its field and the setting that would allow it.
@@ -127,7 +127,7 @@ fn replicas(limits: &Limits, spec: &HostedControlPlaneSpec) -> Vec<FieldError> {
     beyond.collect()
 }
 
-/// What people gave. The default images are our own choice.
+/// What users gave. The default images are our own choice.
 fn image(limits: &Limits, path: &str, program: &Program, given: Option<&Image>) -> Option<FieldError> {
     let given = given.filter(|given| given.registry.is_some() || given.repository.is_some())?;
     let name = image_name(Some(given), program.repository);
