@@ -3,6 +3,7 @@
 mod command;
 mod configuration;
 mod failure;
+mod limits;
 mod progress;
 
 use std::process::ExitCode;

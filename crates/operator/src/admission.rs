@@ -11,6 +11,7 @@ use hangar_kit::ObjectKey;
 use hangar_kit::webhook::Verdict;
 use hangar_plan::admission::{self, Lookup, Operation, Request};
 use hangar_plan::flow::Read;
+use hangar_plan::limits::Limits;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, Operation as Asked};
 use kube::{Api, Client};
@@ -80,6 +81,7 @@ pub(crate) struct Others {
     client: Client,
     watches: Arc<Watches>,
     foreign: Arc<Foreign>,
+    limits: Arc<Limits>,
     runtime: Handle,
 }
 
@@ -87,7 +89,8 @@ impl Others {
     /// To be called in the runtime that the calls are to run in.
     pub(crate) fn new(context: &Context) -> Self {
         let (watches, foreign) = (Arc::clone(&context.watches), Arc::clone(&context.foreign));
-        Self { client: context.client(), watches, foreign, runtime: Handle::current() }
+        let limits = Arc::clone(&context.parts.limits);
+        Self { client: context.client(), watches, foreign, limits, runtime: Handle::current() }
     }
 }
 
@@ -130,5 +133,9 @@ impl Lookup for Others {
             Ok(Err(error)) => Read::unknown(error.to_string()),
             Err(_) => Read::unknown(format!("no answer within {READ_LIMIT:?}")),
         }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
     }
 }

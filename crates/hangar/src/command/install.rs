@@ -1,12 +1,14 @@
 //! `hangar install`: installs the manager in a management cluster.
 
 use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 
 use clap::Args;
 use hangar_operator::install::{self, Options, Target};
 use hangar_operator::{DEFAULT_NAMESPACE, Selection};
 
 use crate::configuration::ClusterArguments;
+use crate::limits;
 
 /// Install Hangar in the cluster: CRDs, RBAC, webhooks and the manager.
 #[derive(Debug, Args)]
@@ -28,6 +30,9 @@ pub(crate) struct Install {
     /// Number of managers: one leads, all serve webhooks
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     replicas: u16,
+    /// File with what HostedControlPlanes may ask for beyond their namespace [default: see the documentation]
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
     /// URL at which the API server reaches the webhooks of a manager outside the cluster, such as `https://192.0.2.1:9443`
     /// [default: the Service that is installed with the manager]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
@@ -56,6 +61,7 @@ impl Install {
             controllers: self.controllers,
             target,
             api_server: None,
+            limits: self.limits.as_deref().map(limits::read).transpose()?.map(|(text, _)| text),
         };
         if self.print {
             return match std::io::stdout().write_all(install::print(&options)?.as_bytes()) {

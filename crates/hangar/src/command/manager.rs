@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
@@ -13,6 +14,7 @@ use hangar_operator::{
 };
 
 use crate::configuration::ClusterArguments;
+use crate::limits;
 
 /// The Service that `hangar install` makes.
 const WEBHOOK_SERVICE: (&str, u16) = ("hangar-webhook", 443);
@@ -43,6 +45,9 @@ pub(crate) struct Manager {
     /// Identity in the lease [default: the pod's or host's name with a random suffix]
     #[arg(long, env = "POD_NAME", value_name = "NAME", hide_env_values = true)]
     identity: Option<String>,
+    /// File with what HostedControlPlanes may ask for beyond their namespace
+    #[arg(long, env = "LIMITS", value_name = "FILE")]
+    limits: Option<PathBuf>,
     /// Number of objects that one controller reconciles at once
     #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "COUNT", default_value = "10")]
     max_concurrent_reconciles: NonZeroUsize,
@@ -110,8 +115,10 @@ impl Manager {
             webhook_address: everywhere(self.webhook_address, has_ipv6),
             ..ManagerSettings::new(namespace)
         };
+        let limits = Arc::new(limits::or_default(self.limits.as_deref())?);
         let config = self.cluster.load().await?;
-        manager::run(config, Options { settings, controllers: self.controllers, lease, target }).await?;
+        let options = Options { settings, controllers: self.controllers, limits, lease, target };
+        manager::run(config, options).await?;
         Ok(())
     }
 }

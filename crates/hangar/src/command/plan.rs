@@ -1,6 +1,8 @@
 //! `hangar plan -f FILE`: shows what Hangar would do with the objects of some files, without doing it.
 
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -8,6 +10,7 @@ use hangar_operator::Error;
 use hangar_operator::preview::{self, Against, Given, Preview, Refused};
 
 use crate::configuration::ClusterArguments;
+use crate::limits;
 
 /// Show what would be made from files, without making it.
 #[derive(Debug, Args)]
@@ -23,6 +26,9 @@ pub(crate) struct Plan {
     against: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
+    /// File with what HostedControlPlanes may ask for, as the manager has it
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -41,13 +47,14 @@ enum Output {
 
 impl Plan {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let limits = Arc::new(limits::or_default(self.limits.as_deref())?);
         let mut given = Vec::new();
         for file in &self.files {
             let text = read(file).with_context(|| format!("cannot read {file}"))?;
             given.extend(Given::read(&text, file, &self.namespace)?);
         }
         let against = if self.against { Some(Against::new(self.cluster.load().await?)) } else { None };
-        match preview::preview(given, against).await {
+        match preview::preview(given, against, limits).await {
             Ok(preview) => {
                 let text = self.print(&preview)?;
                 match std::io::stdout().write_all(text.as_bytes()) {

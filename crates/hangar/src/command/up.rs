@@ -92,6 +92,7 @@ impl Manager {
             controllers: Selection::all(),
             target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
             api_server: Some(cluster.api_server()),
+            limits: None,
         };
         let mut changed = 0;
         install::apply(config.clone(), &options, |progress| {

@@ -88,6 +88,71 @@ async fn warnings_old_objects_dry_runs_and_deletions_are_judged() {
     assert_eq!(ask(&client, None, Method::GET, &demo, &Value::Null).await.code, 404);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_limits_do_not_allow_is_refused_and_what_was_there_is_left_alone() {
+    let bed = Testbed::start(Options::default()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("limits.yaml");
+    std::fs::write(&file, "priorityClasses: [tenants]\n").unwrap();
+    let flag = format!("--limits={}", file.display());
+    install(&bed, &[&flag]);
+    let mut manager = Manager::start(&bed, "generous", &[&flag]);
+    manager.wait_until_ready().await;
+    let client = bed.client();
+    conversion_works(&client).await;
+
+    let planes = path("controlplane.cluster.x-k8s.io", "v1alpha1", "hostedcontrolplanes");
+    let plane = |name: &str, more: Value| {
+        let mut plane = json!({
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
+            "metadata": { "name": name }, "spec": { "version": "v1.34.10" },
+        });
+        plane["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        plane
+    };
+    let refused = async |more: Value, texts: &[&str]| {
+        let answer = ask(&client, None, Method::POST, &planes, &plane("refused", more)).await;
+        let message = answer.body["message"].as_str().unwrap();
+        assert_eq!(answer.code, 422, "{}", answer.body);
+        assert!(texts.iter().all(|text| message.contains(text)), "{message}");
+    };
+    let balancer = json!({ "annotations": { "kube-vip.io/loadbalancerIPs": "192.0.2.1" } });
+    refused(
+        json!({ "replicas": 9, "exposure": { "loadBalancer": balancer } }),
+        &[
+            "spec.exposure.loadBalancer.annotations[kube-vip.io/loadbalancerIPs]",
+            "setting serviceAnnotations",
+            "spec.replicas",
+            "setting maximumReplicas.apiServer",
+        ],
+    )
+    .await;
+    let api_server = json!({ "args": { "disable_admission_plugins": "NodeRestriction" } });
+    refused(json!({ "deployment": { "apiServer": api_server } }), &["NodeRestriction"]).await;
+    let class = |name: &str| json!({ "etcd": { "priorityClassName": name } });
+    refused(class("system-node-critical"), &["spec.etcd.priorityClassName", "setting priorityClasses"]).await;
+    let created = ask(&client, None, Method::POST, &planes, &plane("demo", class("tenants"))).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+
+    // With the defaults, what is there can still be written to, and nothing can be added.
+    manager.terminate();
+    let manager = Manager::start(&bed, "strict", &[]);
+    manager.wait_until_ready().await;
+    conversion_works(&client).await;
+    let demo = format!("{planes}/demo");
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    let changed = ask(&client, None, Method::PATCH, &demo, &label).await;
+    assert_eq!(changed.code, 200, "{}", changed.body);
+    let more = json!({ "spec": { "deployment": { "scheduler": { "priorityClassName": "tenants" } } } });
+    let answer = ask(&client, None, Method::PATCH, &demo, &more).await;
+    assert_eq!(answer.code, 422, "{}", answer.body);
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(
+        message.contains("spec.deployment.scheduler.priorityClassName") && !message.contains("spec.etcd"),
+        "{message}"
+    );
+}
+
 /// A template stays as it is, but for the topology controller's questions.
 async fn templates(client: &Client) {
     let templates = path("infrastructure.cluster.x-k8s.io", "v1beta1", "openstackmachinetemplates");

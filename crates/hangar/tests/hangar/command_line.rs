@@ -73,3 +73,30 @@ fn print_needs_no_cluster_and_prints_what_kubectl_takes() {
     assert!(!yaml.contains("name: clusters.cluster.x-k8s.io\n"));
     assert!(!yaml.contains("hangar-system"));
 }
+
+#[test]
+fn wrong_limits_are_one_line_with_the_field() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("limits.yaml");
+    std::fs::write(&file, "maximumReplicas:\n  apiServer: many\n").unwrap();
+    let flag = format!("--limits={}", file.display());
+    for command in [
+        vec!["install", "--print", &flag],
+        vec!["manager", "--namespace=default", &flag],
+        vec!["plan", "--filename=-", &flag],
+    ] {
+        let output = hangar(&command);
+        let errors = text(&output.stderr);
+        assert!(!output.status.success(), "{command:?}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        assert!(errors.contains(file.to_str().unwrap()), "{errors}");
+        assert!(errors.contains("maximumReplicas.apiServer: invalid type: string \"many\""), "{errors}");
+    }
+    std::fs::write(&file, "priorityClass: [tenants]\n").unwrap();
+    assert!(text(&hangar(&["install", "--print", &flag]).stderr).contains("unknown field `priorityClass`"));
+    std::fs::write(&file, "priorityClasses: [tenants]\n").unwrap();
+    let printed = text(&hangar(&["install", "--print", &flag]).stdout);
+    assert!(printed.contains("name: hangar-limits") && printed.contains("--limits=/etc/hangar/limits.yaml"));
+    let missing = text(&hangar(&["manager", "--namespace=default", "--limits=/nonexistent"]).stderr);
+    assert!(missing.contains("cannot read the limits /nonexistent"), "{missing}");
+}

@@ -23,6 +23,7 @@ use hangar_kit::tenant::Nodes;
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
+use hangar_plan::limits::Limits;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +55,8 @@ pub struct Handles {
     pub cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
     /// How long a cloud may still carry out a request for a server whose answer was lost.
     pub settling: Duration,
+    /// What control planes may ask for beyond their namespace.
+    pub limits: Arc<Limits>,
 }
 
 /// What every controller is given. Cloning shares it.

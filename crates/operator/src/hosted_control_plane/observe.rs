@@ -26,6 +26,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
     let cluster = owner(context, root);
     let mut observed = Observed {
         now: context.ambient.now(),
+        limits: Arc::clone(&context.parts.limits),
         control_plane: root.value.clone(),
         cluster: cluster.as_ref().map(|kept| ClusterFacts::of(&kept.value)),
         infrastructure: infrastructure(context, &cluster),

@@ -28,6 +28,7 @@ use hangar_kit::shutdown::{StopSequence, on_signal};
 use hangar_kit::telemetry::Telemetry;
 use hangar_kit::webhook::WebhookTarget;
 use hangar_plan::controllers::Selection;
+use hangar_plan::limits::Limits;
 use hangar_plan::openstack::server::SETTLING;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,8 @@ pub struct Options {
     /// Addresses, logs, namespace and the like.
     pub settings: ManagerSettings,
     pub controllers: Selection,
+    /// What control planes may ask for beyond their namespace.
+    pub limits: Arc<Limits>,
     /// How the lease is competed for.
     pub lease: LeaseSettings,
     /// Where the API server finds our webhooks.
@@ -173,5 +176,6 @@ fn handles(
         tenant_gates,
         cloud_gates: Vec::new(),
         settling: SETTLING,
+        limits: Arc::clone(&options.limits),
     })
 }

@@ -23,6 +23,7 @@ use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::overlay::{Overlay, Place, Written};
+use hangar_plan::limits::Limits;
 use hangar_plan::openstack::server::SETTLING;
 use hangar_plan::preview::{Change, Planned, Sides};
 use jiff::Timestamp;
@@ -61,7 +62,11 @@ impl Against {
 }
 
 /// What the objects would lead to, offline or against a live cluster.
-pub async fn preview(given: Vec<Given>, against: Option<Against>) -> Result<Preview, Error> {
+pub async fn preview(
+    given: Vec<Given>,
+    against: Option<Against>,
+    limits: Arc<Limits>,
+) -> Result<Preview, Error> {
     let is_offline = against.is_none();
     let now = if is_offline { MOMENT } else { Timestamp::now() };
     let objects = admit::prepared(given)?;
@@ -83,7 +88,7 @@ pub async fn preview(given: Vec<Given>, against: Option<Against>) -> Result<Prev
     } else {
         preview.given = changes(&overlay, overlay.since(0));
     }
-    let context = context(&overlay, is_offline, now, &stop).await?;
+    let context = context(&overlay, is_offline, now, limits, &stop).await?;
     preview.warnings = admit::validated(&context, &overlay, &objects, is_offline).await?;
     let clusters = clusters(&overlay, &objects).await?;
     let concerns = |share: &str| is_offline || clusters.contains(share);
@@ -97,6 +102,7 @@ async fn context(
     overlay: &Overlay,
     is_offline: bool,
     now: Timestamp,
+    limits: Arc<Limits>,
     stop: &CancellationToken,
 ) -> Result<Context, Error> {
     let handles = Handles {
@@ -108,6 +114,7 @@ async fn context(
         tenant_gates: vec![Arc::new(ReadOnly { is_offline })],
         cloud_gates: vec![Arc::new(ReadOnly { is_offline })],
         settling: SETTLING,
+        limits,
     };
     let contracts = Contracts::watch(handles.client.clone(), &handles.metrics.watch, stop);
     contracts.listed().await?;

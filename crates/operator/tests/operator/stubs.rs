@@ -465,6 +465,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
         tenant_gates: Vec::new(),
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
+        limits: Arc::default(),
     }
 }
 

@@ -38,6 +38,13 @@ impl FieldError {
     pub fn path(&self) -> &str {
         &self.path
     }
+
+    /// What is wrong with it.
+    pub fn why(&self) -> &str {
+        match &self.problem {
+            Problem::Invalid { why, .. } | Problem::Required { why } | Problem::Forbidden { why } => why,
+        }
+    }
 }
 
 impl fmt::Display for FieldError {

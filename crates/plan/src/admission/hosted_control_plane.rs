@@ -1,8 +1,8 @@
-//! Admission of HostedControlPlanes: it warns of settings without effect, and refuses a deletion that would delete the
-//! etcd of a Cluster that stays.
+//! Admission of HostedControlPlanes: it refuses what is beyond the limits and flags that are not users' to set, warns of
+//! settings without effect, and refuses a deletion that would delete the etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
+use hangar_api::controlplane::v1alpha1::{HostedControlPlaneSettings, HostedControlPlaneSpec};
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
 use hangar_api::reference;
 use kube::Resource as _;
@@ -11,10 +11,15 @@ use serde_json::Value;
 
 use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is_given, text};
 use crate::flow::Read;
-use crate::hosted_control_plane::without_effect;
+use crate::hosted_control_plane::{refused_flags, without_effect};
+use crate::limits::{Limits, excess};
 
-pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
-    let mut judgement = Judgement::default();
+/// What was there before is not held against who writes now, nor against Hangar's own writes: it has a condition.
+pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
+    let before = request.old.map(|old| refused(old, lookup.limits())).unwrap_or_default();
+    let mut errors = refused(request.object, lookup.limits());
+    errors.retain(|error| !before.contains(error));
+    let mut judgement = Judgement::from(errors);
     let before = request.old.map(idle).unwrap_or_default();
     for words in idle(request.object) {
         if !before.contains(&words) {
@@ -22,6 +27,13 @@ pub(super) fn validate(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
         }
     }
     judgement
+}
+
+/// What the object must not ask for. What cannot be read is the schema's to refuse.
+fn refused(object: &Value, limits: &Limits) -> Vec<FieldError> {
+    let spec = object.get("spec").and_then(|spec| HostedControlPlaneSpec::deserialize(spec).ok());
+    let Some(spec) = spec else { return Vec::new() };
+    excess(limits, &spec).into_iter().chain(refused_flags(&spec.settings)).collect()
 }
 
 /// What the object asks for and does not get. What cannot be read is the schema's to refuse.

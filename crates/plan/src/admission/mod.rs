@@ -23,6 +23,7 @@ mod template;
 use serde_json::Value;
 
 use crate::flow::Read;
+use crate::limits::Limits;
 pub use field::FieldError;
 pub use rules::{RULES, Rules};
 
@@ -88,13 +89,16 @@ fn has_annotation(object: &Value, name: &str) -> bool {
     object.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(name).is_some())
 }
 
-/// Other objects, for rules that need them. The version they are read in is the lookup's choice.
+/// What rules look at besides the request: other objects, in a version of the lookup's choice, and the limits.
 pub trait Lookup {
     /// As a store shows it: at once, and a moment old.
     fn seen(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value>;
 
     /// As it is now, by a call: for answers that must not come from an old view.
     fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value>;
+
+    /// What control planes may ask for beyond their namespace.
+    fn limits(&self) -> &Limits;
 }
 
 /// Whether an object certainly does not exist.

@@ -1,5 +1,7 @@
 //! One scenario per test; the names say what users are promised.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -37,13 +39,20 @@ impl Lookup for Nothing {
     fn now(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
         Read::unknown("the call timed out")
     }
+
+    fn limits(&self) -> &Limits {
+        &DEFAULT_LIMITS
+    }
 }
+
+static DEFAULT_LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
 /// What a store shows and what there is.
 #[derive(Default)]
 struct World {
     seen: Vec<Value>,
     now: Vec<Value>,
+    limits: Limits,
 }
 
 fn find(objects: &[Value], group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
@@ -63,6 +72,10 @@ impl Lookup for World {
 
     fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
         find(&self.now, group, kind, namespace, name)
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
     }
 }
 
@@ -294,7 +307,13 @@ fn a_cluster_that_certainly_does_not_exist_is_a_warning() {
     let missing = "spec.clusterName: there is no Cluster \"demo\" in this namespace";
     assert_eq!(warnings(&machine, &World::default()), [missing]);
     let elsewhere = Request { namespace: "team-b", ..machine };
-    assert_eq!(warnings(&elsewhere, &World { now: vec![demo.clone()], seen: vec![demo.clone()] }), [missing]);
+    assert_eq!(
+        warnings(
+            &elsewhere,
+            &World { now: vec![demo.clone()], seen: vec![demo.clone()], ..World::default() }
+        ),
+        [missing]
+    );
     // The store is behind; a read failed; the object is there already.
     assert!(warnings(&machine, &World { now: vec![demo], ..World::default() }).is_empty());
     assert!(warnings(&machine, &Nothing).is_empty());
@@ -412,4 +431,34 @@ fn templates_change_only_where_machines_that_exist_do_not_care() {
 fn an_object_that_goes_away_is_not_judged() {
     let object = json!({ "metadata": { "name": "demo.prod", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
     assert_eq!(validate(&update("Cluster", &object, &object), &Nothing), Judgement::default());
+}
+
+#[test]
+fn a_control_plane_beyond_the_limits_is_refused_with_field_and_setting() {
+    let plane = |class: &str, flag: &str| {
+        json!({ "spec": {
+            "version": "v1.34.10",
+            "etcd": { "priorityClassName": class },
+            "deployment": { "apiServer": { "args": { (flag): "x" } } },
+        } })
+    };
+    let (plain, beyond) = (plane("", "v"), plane("system-node-critical", "authorization_mode"));
+    let kind = "HostedControlPlane";
+    let expected = [
+        "spec.etcd.priorityClassName: Invalid value: \"system-node-critical\": the limits of the manager do not allow \
+         it (setting priorityClasses, allowed: none)",
+        "spec.deployment.apiServer.args[authorization_mode]: Invalid value: \"x\": --authorization-mode of \
+         kube-apiserver is set by Hangar: the control plane needs its own value",
+    ];
+    assert_eq!(messages(&request(kind, &plain)), [""; 0]);
+    assert_eq!(messages(&request(kind, &beyond)), expected);
+    assert_eq!(messages(&update(kind, &plain, &beyond)), expected);
+    // What was there before blocks no other change, and no write of Hangar's own.
+    let mut claimed = beyond.clone();
+    claimed["metadata"] = json!({ "finalizers": ["hcp.controlplane.cluster.x-k8s.io"] });
+    assert_eq!(messages(&update(kind, &beyond, &claimed)), [""; 0]);
+    let limits = Limits::parse("priorityClasses: [system-node-critical]").unwrap();
+    let answer =
+        validate(&request(kind, &plane("system-node-critical", "v")), &World { limits, ..World::default() });
+    assert_eq!(answer, Judgement::default());
 }

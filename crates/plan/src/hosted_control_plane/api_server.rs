@@ -15,10 +15,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapVolumeSource, Container, Se
 
 use super::certificates::missing;
 use super::conditions::api_server_ready;
+use super::flags::{Flags, NODE_RESTRICTION};
 use super::material::{Material, keys};
 use super::names::{Component, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
 use super::observed::{Observed, PodFacts, WorkloadFacts};
-use super::pod::{Files, Flags, Template, container};
+use super::pod::{Files, Template, container};
+use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::{Draft, etcd, konnectivity, kubeconfigs, step};
 use crate::conditions::shared::unread;
@@ -69,12 +71,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         (None, Err(waiting)) => draft.say(api_server_ready::NOT_CREATED.waiting(waiting)),
         (facts, _) => {
             // While it is not known what is in the template it stays as it is.
-            if let Some((deployment, refused)) = deployment(observed, validated) {
+            if let Some(deployment) = deployment(observed, validated) {
                 draft.apply(&deployment);
-                for flag in refused {
-                    let why = "the control plane needs its own value";
-                    draft.report.decide(format!("ignore kube-apiserver's --{flag}"), why);
-                }
             }
             readiness(draft, facts, validated.replicas);
         }
@@ -130,11 +128,10 @@ fn configuration(validated: &Validated<'_>) -> ConfigMap {
     validated.config_map(validated.names.api_server(), Component::ApiServer, data.into())
 }
 
-fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<(Deployment, Vec<String>)> {
+fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployment> {
     // The tunnel's server reads its certificate at the start: another one needs other pods.
     let Read::One(tunnel) = observed.secret(Material::KonnectivityServer) else { return None };
     let settings = settings(validated);
-    let (api_server, refused) = api_server_container(validated, &settings);
     let mut volumes = volumes(validated);
     volumes.extend(konnectivity::server_volumes(validated));
     volumes.extend(settings.mounts.iter().map(|(name, given)| given_volume(name, given)));
@@ -145,7 +142,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<(Deploym
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,
         containers: vec![
-            api_server,
+            api_server_container(validated, &settings),
             konnectivity::server_container(
                 validated.epoch,
                 &settings.konnectivity.clone().unwrap_or_default(),
@@ -155,7 +152,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<(Deploym
     };
     let mut deployment = template.deployment(validated, validated.names.api_server(), validated.replicas);
     deployment.spec.get_or_insert_default().min_ready_seconds = Some(10);
-    Some((deployment, refused))
+    Some(deployment)
 }
 
 fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
@@ -197,9 +194,8 @@ fn given_volume_name(name: &str) -> String {
     format!("given-{name}")
 }
 
-fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> (Container, Vec<String>) {
+fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> Container {
     let given = &settings.pod.container;
-    let (arguments, refused) = flags(validated).merged(&given.args);
     let mut mounts = vec![
         mount("pki", PKI),
         mount("encryption", ENCRYPTION),
@@ -207,9 +203,10 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> (
         writable_mount(konnectivity::SOCKET_VOLUME, konnectivity::SOCKET_DIRECTORY),
     ];
     mounts.extend(settings.mounts.iter().map(|(name, given)| mount(&given_volume_name(name), &given.path)));
-    let server = Container {
-        command: Some(texts(&["kube-apiserver"])),
-        args: Some(arguments),
+    let name = API_SERVER.name;
+    Container {
+        command: Some(texts(&[name])),
+        args: Some(flags(validated).merged(&given.args)),
         // Saves a third of its memory and costs nothing measurable.
         env: Some(vec![variable("GOGC", "50")]),
         ports: Some(vec![container_port("https", API_SERVER_PORT, "TCP")]),
@@ -219,9 +216,8 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> (
         liveness_probe: Some(probe("/livez?exclude=etcd", API_SERVER_PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(mounts),
-        ..container("kube-apiserver", given, "kube-apiserver", validated.version.tag(), ("100m", "256Mi"))
-    };
-    (server, refused)
+        ..container(name, given, API_SERVER.repository, validated.version.tag(), ("100m", "256Mi"))
+    }
 }
 
 fn flags(validated: &Validated<'_>) -> Flags {
@@ -229,6 +225,7 @@ fn flags(validated: &Validated<'_>) -> Flags {
     let issuer = format!("https://kubernetes.default.svc.{}", validated.domain);
     let text = str::to_owned;
     let mut flags = Flags::new(
+        &API_SERVER,
         [
             ("allow-privileged", text("true")),
             ("authorization-mode", text("Node,RBAC")),
@@ -267,7 +264,7 @@ fn flags(validated: &Validated<'_>) -> Flags {
             ("tls-private-key-file", pki("apiserver.key")),
         ],
         [
-            ("enable-admission-plugins", "NodeRestriction"),
+            ("enable-admission-plugins", NODE_RESTRICTION),
             ("kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname"),
             ("profiling", "false"),
         ],

@@ -119,6 +119,7 @@ pub(crate) mod not_rendered {
     crate::conditions::reasons! {
         "", Positive;
         bad INVALID = "Invalid" [OWNER]: "The specification, or an address range of the Cluster, is invalid; the message names every such field. What runs already is not changed.";
+        bad NOT_ALLOWED = "NotAllowed" [OWNER, OPERATOR]: "The specification asks for something that the limits of this management cluster do not allow; the message names the field and the setting. What runs already is not changed.";
         bad NEWER_EPOCH = "NewerEpoch" [OPERATOR]: "A newer version of Hangar rendered this control plane.";
     }
 }

@@ -10,14 +10,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container};
 use super::api_server::joined;
 use super::controllers::{KUBECONFIG, PKI, replicas};
 use super::exposure::manager;
+use super::flags::Flags;
 use super::kubeconfigs;
 use super::material::{Material, keys};
 use super::names::Component;
 use super::object::document;
-use super::pod::{Files, Flags, Template, container};
+use super::pod::{Files, Template, container};
+use super::program::CONTROLLER_MANAGER;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
-use crate::flow::Report;
 use crate::pieces::{container_port, mount, probe, texts};
 
 const PORT: u16 = 10257;
@@ -41,31 +42,20 @@ pub(super) fn configuration(validated: &Validated<'_>) -> ConfigMap {
     validated.config_map(validated.names.controller_manager(), Component::ControllerManager, data.into())
 }
 
-pub(super) fn deployment(
-    validated: &Validated<'_>,
-    version: &KubernetesVersion,
-    report: &mut Report,
-) -> Deployment {
+pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion) -> Deployment {
     let name = validated.names.controller_manager();
     let settings = settings(validated);
     let given = &settings.pod.container;
-    let (arguments, refused) = flags(validated).merged(&given.args);
-    for flag in refused {
-        report.decide(
-            format!("ignore kube-controller-manager's --{flag}"),
-            "the control plane needs its own value",
-        );
-    }
-    let program = "kube-controller-manager";
+    let program = CONTROLLER_MANAGER.name;
     let manager = Container {
         command: Some(texts(&[program])),
-        args: Some(arguments),
+        args: Some(flags(validated).merged(&given.args)),
         ports: Some(vec![container_port("https", PORT, "TCP")]),
         startup_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 300)),
         liveness_probe: Some(probe("/healthz", PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(vec![mount("pki", PKI)]),
-        ..container(program, given, program, version.tag(), ("50m", "64Mi"))
+        ..container(program, given, CONTROLLER_MANAGER.repository, version.tag(), ("50m", "64Mi"))
     };
     let files = Files::new()
         // The one pod that signs: it has the authority's key. Whom it trusts is another matter.
@@ -91,6 +81,7 @@ fn flags(validated: &Validated<'_>) -> Flags {
     let pki = |file: &str| format!("{PKI}/{file}");
     let text = str::to_owned;
     Flags::new(
+        &CONTROLLER_MANAGER,
         [
             ("allocate-node-cidrs", text("true")),
             ("authentication-kubeconfig", pki(KUBECONFIG)),

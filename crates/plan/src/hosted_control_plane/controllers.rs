@@ -48,8 +48,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         }
         let version = version(observed, validated, facts);
         let deployment = match name {
-            "scheduler" => scheduler::deployment(validated, &version, &mut draft.report),
-            _ => controller_manager::deployment(validated, &version, &mut draft.report),
+            "scheduler" => scheduler::deployment(validated, &version),
+            _ => controller_manager::deployment(validated, &version),
         };
         draft.apply(&deployment);
         if facts.is_none_or(|facts| facts.ready == 0) {

@@ -29,12 +29,14 @@ use serde_json::{Map, Value, json};
 use super::Draft;
 use super::certificates::missing;
 use super::conditions::etcd_cluster_healthy;
+use super::flags::accepted;
 use super::material::Material;
 use super::membership::Membership;
 use super::names::Component;
 use super::object::document;
 use super::observed::{PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
+use super::program::ETCD;
 use super::validate::Validated;
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
@@ -209,7 +211,8 @@ fn given_arguments(arguments: &BTreeMap<String, String>) -> Value {
         let nanoseconds = duration.and_then(|duration| i64::try_from(duration.as_nanos()).ok());
         nanoseconds.map_or_else(|| json!(text), |number| json!(number))
     };
-    let entries = arguments.iter().map(|(name, text)| (name.clone(), typed(text)));
+    let accepted = arguments.iter().filter_map(|(name, text)| accepted(&ETCD, name, text).ok());
+    let entries = accepted.map(|(name, text)| (name, typed(&text)));
     Value::Object(entries.collect::<Map<String, Value>>())
 }
 
@@ -360,6 +363,6 @@ fn member_container(settings: &Etcd, tag: &str) -> Container {
             mount("configuration", CONFIGURATION),
             writable_mount("data", DATA),
         ]),
-        ..container("etcd", &settings.container, "etcd", tag, ("50m", "64Mi"))
+        ..container(ETCD.name, &settings.container, ETCD.repository, tag, ("50m", "64Mi"))
     }
 }

@@ -17,11 +17,13 @@ use serde_json::{Value, json};
 
 use super::api_server::KONNECTIVITY_KEY;
 use super::epoch::Epoch;
+use super::flags::Flags;
 use super::kubeconfigs;
 use super::material::Material;
 use super::names::SETTINGS_ANNOTATION;
 use super::object::{document, tenant};
-use super::pod::{Files, Flags, container};
+use super::pod::{Files, container};
+use super::program::{KONNECTIVITY_AGENT, KONNECTIVITY_SERVER};
 use super::rights::{account, cluster_role_binding, role, role_binding, subject_account, subject_user};
 use super::tenant_pod::{config_map, early_tolerations, pods_wanted};
 use super::validate::{KONNECTIVITY_PORT, Validated};
@@ -76,6 +78,7 @@ pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
 pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
+        &KONNECTIVITY_SERVER,
         [
             ("admin-port", ADMIN_PORT.to_string()),
             ("agent-namespace", text(NAMESPACE)),
@@ -96,11 +99,11 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
         ],
         [LOG_LEVEL],
     );
-    let repository = "kas-network-proxy/proxy-server";
+    let repository = KONNECTIVITY_SERVER.repository;
     let sleep = SleepAction { seconds: SLEEP_SECONDS };
     let stop = LifecycleHandler { sleep: Some(sleep), ..LifecycleHandler::default() };
     Container {
-        args: Some(flags.merged(&given.args).0),
+        args: Some(flags.merged(&given.args)),
         env: Some(vec![field_variable("POD_NAME", "metadata.name")]),
         ports: Some(vec![container_port("konnectivity", KONNECTIVITY_PORT, "TCP")]),
         // Not /readyz: that needs an agent, which needs a node, which needs this pod to be ready.
@@ -111,7 +114,7 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
             mount("konnectivity", PKI),
             writable_mount(SOCKET_VOLUME, SOCKET_DIRECTORY),
         ]),
-        ..container("konnectivity-server", given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
+        ..container(KONNECTIVITY_SERVER.name, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
     }
 }
 
@@ -188,6 +191,7 @@ fn token_volume() -> Volume {
 fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
+        &KONNECTIVITY_AGENT,
         [
             ("admin-server-port", ADMIN_PORT.to_string()),
             ("agent-id", text("$(NODE_NAME)")),
@@ -208,9 +212,9 @@ fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Con
             LOG_LEVEL,
         ],
     );
-    let repository = "kas-network-proxy/proxy-agent";
+    let repository = KONNECTIVITY_AGENT.repository;
     Container {
-        args: Some(flags.merged(&given.args).0),
+        args: Some(flags.merged(&given.args)),
         env: Some(vec![field_variable("NODE_NAME", "spec.nodeName")]),
         ports: Some(vec![container_port("health", HEALTH_PORT, "TCP")]),
         liveness_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8)),

@@ -30,6 +30,7 @@ mod endpoint;
 mod epoch;
 mod etcd;
 mod exposure;
+mod flags;
 mod fold;
 mod intended;
 mod join;
@@ -42,6 +43,7 @@ pub mod names;
 mod object;
 pub mod observed;
 mod pod;
+mod program;
 mod rights;
 mod scheduler;
 mod status;
@@ -57,6 +59,7 @@ mod version;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hangar_api::conditions::Finding;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneStatus};
 use hangar_api::names::{BLOCK_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -75,10 +78,13 @@ pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
 
+use crate::admission::FieldError;
 use crate::conditions::shared::unreadable;
 use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, has_root};
-use crate::referred;
+use crate::{limits, referred};
 use conditions::{not_rendered, nothing_done};
+pub(crate) use pod::{REGISTRY, image_name};
+pub(crate) use program::{Program, hosted_programs, refused_flags};
 pub(crate) use unsupported::without_effect;
 
 /// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
@@ -201,14 +207,34 @@ pub fn tenant_leftovers(observed: &Observed) -> Vec<ObjectIdentity> {
     validated(observed).map(|validated| tenant::leftovers(&validated)).unwrap_or_default()
 }
 
-/// What can be rendered, if anything: an owner, an epoch, and nothing wrong.
+/// What can be rendered, if anything: an owner, an epoch, nothing wrong, and nothing beyond the limits.
 fn validated(observed: &Observed) -> Option<Validated<'_>> {
     let Read::One(cluster) = &observed.cluster else { return None };
     if !is_referred(observed, cluster) {
         return None;
     }
     let Recorded::Known(epoch) = Epoch::recorded(&observed.control_plane) else { return None };
-    validate(&observed.control_plane, cluster, epoch).ok()
+    allowed(observed, cluster, epoch).ok()
+}
+
+/// What can be rendered and may be, or why not.
+fn allowed<'observed>(
+    observed: &'observed Observed,
+    cluster: &ClusterFacts,
+    epoch: Epoch,
+) -> Result<Validated<'observed>, Box<Finding>> {
+    let control_plane = &observed.control_plane;
+    let all = |errors: Vec<FieldError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let validated = validate(control_plane, cluster, epoch).map_err(|errors| {
+        Box::new(not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors)))
+    })?;
+    let excess = limits::excess(&observed.limits, &control_plane.spec);
+    if excess.is_empty() {
+        return Ok(validated);
+    }
+    Err(Box::new(
+        not_rendered::NOT_ALLOWED.waits("a specification that the limits allow").because(all(excess)),
+    ))
 }
 
 /// Whether the Cluster means this control plane. Owner and label may be those of another that somebody copied; two of
@@ -254,12 +280,8 @@ fn decide(draft: &mut Draft<'_>) {
             return status::invalid(draft, finding);
         }
     };
-    match validate(&observed.control_plane, cluster, epoch) {
-        Err(errors) => {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let finding = not_rendered::INVALID.waits("a specification that can be rendered");
-            status::invalid(draft, finding.because(errors.join("; ")));
-        }
+    match allowed(observed, cluster, epoch) {
+        Err(finding) => status::invalid(draft, *finding),
         Ok(validated) => render(draft, &validated),
     }
 }

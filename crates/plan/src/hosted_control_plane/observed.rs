@@ -5,6 +5,7 @@
 //! or is left out, never guessed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Cluster;
@@ -19,6 +20,7 @@ use super::material::Material;
 use super::{Names, names};
 use crate::flow::{Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
+use crate::limits::Limits;
 use crate::referred;
 
 /// A certificate is renewed in this last part of its validity: the last third.
@@ -29,6 +31,8 @@ const RENEWED_IN_LAST: i32 = 3;
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub now: Timestamp,
+    /// What it may ask for beyond its namespace.
+    pub limits: Arc<Limits>,
     /// The object itself, as the watch shows it.
     pub control_plane: HostedControlPlane,
     /// The Cluster that owns it. Absent: nobody owns it yet.

@@ -1,4 +1,4 @@
-//! Parts that the pods of all components have: images, flags, probes, isolation, spreading.
+//! Parts that the pods of all components have: images, memory limits, isolation, spreading.
 //!
 //! Every pod runs under the restricted profile: no root, no privilege, a read-only root file system. One capability is
 //! added for upstream's images: their kube-apiserver has it as a file capability, and the kernel does not start a file
@@ -12,29 +12,33 @@ use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec,
     ProjectedVolumeSource, SecretProjection, Volume, VolumeProjection,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::material::{Material, keys};
 use super::names::{Component, VERSION_LABEL};
 use super::trust::BUNDLE;
 use super::validate::Validated;
-use crate::pieces::{USER, deployment, nobody, plain_container, rolling, spread, template};
+use crate::pieces::{USER, deployment, nobody, plain_container, rolling, spread, template, variable};
+use crate::quantity;
+
+const MEMORY: &str = "memory";
 
 /// Files from Secrets: for the pod's group, which is what the user above has.
 const SECRET_MODE: i32 = 0o440;
 
-pub(super) const REGISTRY: &str = "registry.k8s.io";
+pub(crate) const REGISTRY: &str = "registry.k8s.io";
 
-/// The name of an image: each part that people gave replaces that part of the default.
+/// The name of an image with its tag: each part that people gave replaces that part of the default.
 pub(super) fn image(given: Option<&Image>, repository: &str, tag: &str) -> String {
-    let part = |part: fn(&Image) -> Option<&String>, default: &str| {
-        given.and_then(part).map_or_else(|| default.to_owned(), Clone::clone)
-    };
-    format!(
-        "{}/{}:{}",
-        part(|image| image.registry.as_ref(), REGISTRY),
-        part(|image| image.repository.as_ref(), repository),
-        part(|image| image.tag.as_ref(), tag),
-    )
+    let tag = given.and_then(|image| image.tag.as_deref()).unwrap_or(tag);
+    format!("{}:{tag}", image_name(given, repository))
+}
+
+/// Registry and repository of an image.
+pub(crate) fn image_name(given: Option<&Image>, repository: &str) -> String {
+    let registry = given.and_then(|image| image.registry.as_deref()).unwrap_or(REGISTRY);
+    let repository = given.and_then(|image| image.repository.as_deref()).unwrap_or(repository);
+    format!("{registry}/{repository}")
 }
 
 /// A container with what people may set on it. Requests are small: a tenant at rest needs little, and what people give
@@ -56,43 +60,6 @@ pub(super) fn container(
         image_pull_policy: Some(pull_policy.to_owned()),
         resources: given.resources.clone().or(plain.resources),
         ..plain
-    }
-}
-
-/// Flags of a program.
-#[derive(Debug, Default)]
-pub(super) struct Flags {
-    /// What the control plane needs to work.
-    pub(super) owned: BTreeMap<&'static str, String>,
-    /// What people may change.
-    pub(super) suggested: BTreeMap<&'static str, String>,
-}
-
-impl Flags {
-    /// Flags from pairs.
-    pub(super) fn new<const OWNED: usize, const SUGGESTED: usize>(
-        owned: [(&'static str, String); OWNED],
-        suggested: [(&'static str, &str); SUGGESTED],
-    ) -> Self {
-        let suggested = suggested.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
-        Self { owned: owned.into(), suggested }
-    }
-
-    /// The command line, in the order of names, and those of the given flags that are not honoured.
-    pub(super) fn merged(self, given: &BTreeMap<String, String>) -> (Vec<String>, Vec<String>) {
-        let mut flags: BTreeMap<String, String> =
-            self.suggested.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let mut refused = Vec::new();
-        for (name, value) in given {
-            match self.owned.get(name.as_str()) {
-                Some(owned) if owned != value => refused.push(name.clone()),
-                _ => {
-                    flags.insert(name.clone(), value.clone());
-                }
-            }
-        }
-        flags.extend(self.owned.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        (flags.into_iter().map(|(name, value)| format!("--{name}={value}")).collect(), refused)
     }
 }
 
@@ -152,6 +119,40 @@ pub(super) fn items(files: &[(&str, &str)]) -> Vec<KeyToPath> {
     files.iter().map(item).collect()
 }
 
+/// What a container may take at most unless users say otherwise: a storm of requests ends in the pods of its own tenant,
+/// and not in those of whoever shares the node.
+const MEMORY_LIMITS: [(&str, &str); 5] = [
+    ("etcd", "2Gi"),
+    ("konnectivity-server", "512Mi"),
+    ("kube-apiserver", "2Gi"),
+    ("kube-controller-manager", "1Gi"),
+    ("kube-scheduler", "1Gi"),
+];
+
+/// The container with a limit of its memory, which its program knows: near it, garbage is collected more often.
+fn limited(mut container: Container) -> Container {
+    let resources = container.resources.get_or_insert_default();
+    let limits = resources.limits.get_or_insert_default();
+    if !limits.contains_key(MEMORY)
+        && let Some((_, default)) = MEMORY_LIMITS.iter().find(|(name, _)| *name == container.name)
+    {
+        // Who asks for more than the default gets that much.
+        let requested = resources.requests.as_ref().and_then(|requests| requests.get(MEMORY));
+        let requested = requested.filter(|requested| bytes(&requested.0) > bytes(default));
+        let limit = requested.cloned().unwrap_or_else(|| Quantity((*default).to_owned()));
+        limits.insert(MEMORY.to_owned(), limit);
+    }
+    if let Some(limit) = limits.get(MEMORY).and_then(|limit| bytes(&limit.0)) {
+        let soft = (limit / 10 * 9).to_string();
+        container.env.get_or_insert_default().push(variable("GOMEMLIMIT", soft));
+    }
+    container
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    quantity::Quantity::parse(text).and_then(quantity::Quantity::bytes)
+}
+
 /// A pod template of a component.
 pub(super) struct Template {
     pub(super) component: Component,
@@ -177,7 +178,7 @@ impl Template {
                 spread("kubernetes.io/hostname"),
                 spread("topology.kubernetes.io/zone"),
             ]),
-            containers: self.containers,
+            containers: self.containers.into_iter().map(limited).collect(),
             volumes: Some(self.volumes),
             priority_class_name: self.priority_class,
             ..PodSpec::default()

@@ -6,14 +6,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container};
 
 use super::controllers::{KUBECONFIG, PKI, replicas};
 use super::exposure::manager;
+use super::flags::Flags;
 use super::kubeconfigs;
 use super::material::Material;
 use super::names::Component;
 use super::object::document;
-use super::pod::{Files, Flags, Template, container};
+use super::pod::{Files, Template, container};
+use super::program::SCHEDULER;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
-use crate::flow::Report;
 use crate::pieces::{container_port, mount, probe, texts};
 
 const PORT: u16 = 10259;
@@ -32,16 +33,13 @@ pub(super) fn configuration(validated: &Validated<'_>) -> ConfigMap {
     validated.config_map(validated.names.scheduler(), Component::Scheduler, data.into())
 }
 
-pub(super) fn deployment(
-    validated: &Validated<'_>,
-    version: &KubernetesVersion,
-    report: &mut Report,
-) -> Deployment {
+pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion) -> Deployment {
     let name = validated.names.scheduler();
     let settings = settings(validated);
     let given = &settings.pod.container;
     let pki = |file: &str| format!("{PKI}/{file}");
     let flags = Flags::new(
+        &SCHEDULER,
         [
             ("authentication-kubeconfig", pki(KUBECONFIG)),
             ("authorization-kubeconfig", pki(KUBECONFIG)),
@@ -52,20 +50,16 @@ pub(super) fn deployment(
         ],
         [("profiling", "false")],
     );
-    let (arguments, refused) = flags.merged(&given.args);
-    for flag in refused {
-        report.decide(format!("ignore kube-scheduler's --{flag}"), "the control plane needs its own value");
-    }
-    let program = "kube-scheduler";
+    let program = SCHEDULER.name;
     let scheduler = Container {
         command: Some(texts(&[program])),
-        args: Some(arguments),
+        args: Some(flags.merged(&given.args)),
         ports: Some(vec![container_port("https", PORT, "TCP")]),
         startup_probe: Some(probe("/livez", PORT, "HTTPS", 1, 15, 300)),
         liveness_probe: Some(probe("/livez", PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/readyz", PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(vec![mount("pki", PKI)]),
-        ..container(program, given, program, version.tag(), ("25m", "32Mi"))
+        ..container(program, given, SCHEDULER.repository, version.tag(), ("25m", "32Mi"))
     };
     let files = Files::new()
         .authority(validated, Material::ClusterAuthority, "ca.crt")

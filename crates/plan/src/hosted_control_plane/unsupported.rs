@@ -4,9 +4,13 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
 use super::Draft;
 use super::conditions::settings_effective;
+use super::program::refused_flags;
 use super::validate::Validated;
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    for refused in refused_flags(validated.settings) {
+        draft.report.decide(format!("ignore {}", refused.path()), refused.why());
+    }
     let without_effect = without_effect(validated.settings);
     if without_effect.is_empty() {
         return draft.forget(settings_effective::TYPE);

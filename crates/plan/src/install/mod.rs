@@ -52,6 +52,8 @@ pub struct Options {
     /// Where the manager finds the API server, if not by its Service: then it need not wait until kube-proxy has made
     /// that one work.
     pub api_server: Option<SocketAddr>,
+    /// What control planes may ask for beyond their namespace, as the operator wrote it; the defaults if empty.
+    pub limits: Option<String>,
 }
 
 /// An installation that could not be written down.
@@ -78,6 +80,9 @@ pub fn objects(options: &Options) -> Result<Vec<Value>, Error> {
     objects.push(document(&rights::role_binding(options))?);
     objects.push(document(&workload::webhook_service(options))?);
     objects.push(document(&workload::metrics_service(options))?);
+    if let Some(limits) = workload::limits(options) {
+        objects.push(document(&limits)?);
+    }
     objects.push(document(&workload::deployment(options))?);
     if let Some(budget) = workload::disruption_budget(options) {
         objects.push(document(&budget)?);

@@ -11,6 +11,7 @@ fn options(controllers: &str, replicas: u16) -> Options {
         controllers: controllers.parse().unwrap(),
         target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
         api_server: None,
+        limits: None,
     }
 }
 
@@ -109,4 +110,15 @@ fn a_manager_can_be_told_where_the_api_server_is() {
     };
     assert_eq!(value("KUBERNETES_SERVICE_HOST"), "192.0.2.1");
     assert_eq!(value("KUBERNETES_SERVICE_PORT"), "6443");
+}
+
+#[test]
+fn the_limits_are_a_file_of_the_manager_and_other_limits_are_other_pods() {
+    let with = |text: &str| Options { limits: Some(text.to_owned()), ..options("hosted-control-plane", 1) };
+    let (first, second) = (with("priorityClasses: [tenants]\n"), with("priorityClasses: []\n"));
+    let config_map = document(&workload::limits(&first).unwrap()).unwrap();
+    let deployment = |options: &Options| document(&workload::deployment(options)).unwrap();
+    insta::assert_snapshot!(to_yaml(&[config_map, deployment(&first)]).unwrap());
+    assert_ne!(deployment(&first)["spec"]["template"], deployment(&second)["spec"]["template"]);
+    assert_eq!(workload::limits(&options("all", 1)), None);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    Container, EnvVar, HTTPGetAction, Namespace, PodSpec, Probe, ResourceRequirements, Service,
+    ConfigMap, Container, EnvVar, HTTPGetAction, Namespace, PodSpec, Probe, ResourceRequirements, Service,
     ServiceAccount, ServicePort, ServiceSpec,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
@@ -12,10 +12,19 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::webhooks::WEBHOOK_SERVICE_PORT;
 use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports};
+use crate::hash;
 use crate::pieces::{
-    self, container_port, field_variable, nobody, quantities, restricted, selecting, spread, template,
-    toleration, variable,
+    self, config_map_volume, container_port, field_variable, mount, nobody, quantities, restricted,
+    selecting, spread, template, toleration, variable,
 };
+
+/// The ConfigMap with the limits, and where the manager reads it.
+const LIMITS: &str = "hangar-limits";
+const LIMITS_VOLUME: &str = "limits";
+const LIMITS_DIRECTORY: &str = "/etc/hangar";
+const LIMITS_FILE: &str = "limits.yaml";
+/// What the pods were started with.
+const LIMITS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/limits";
 
 /// Longer than the manager's own deadline for an orderly stop.
 const TERMINATION_GRACE_SECONDS: i64 = 40;
@@ -83,7 +92,18 @@ pub(super) fn disruption_budget(options: &Options) -> Option<PodDisruptionBudget
     })
 }
 
+/// The limits as a file. It is read at the start: with another one there are other pods.
+pub(super) fn limits(options: &Options) -> Option<ConfigMap> {
+    let text = options.limits.as_ref()?;
+    Some(ConfigMap {
+        metadata: metadata(LIMITS, Some(&options.namespace)),
+        data: Some([(LIMITS_FILE.to_owned(), text.clone())].into()),
+        ..ConfigMap::default()
+    })
+}
+
 pub(super) fn deployment(options: &Options) -> Deployment {
+    let limits = options.limits.as_ref();
     let pod = PodSpec {
         service_account_name: Some(NAME.to_owned()),
         containers: vec![container(options)],
@@ -95,19 +115,25 @@ pub(super) fn deployment(options: &Options) -> Deployment {
             Some("NoSchedule"),
         )]),
         topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", selector())]),
+        volumes: limits.map(|_| vec![config_map_volume(LIMITS_VOLUME, LIMITS.to_owned())]),
         ..PodSpec::default()
     };
     let metadata = metadata(NAME, Some(&options.namespace));
-    let template = template(pod_labels(), BTreeMap::new(), pod);
+    let annotations = limits.map(|text| (LIMITS_ANNOTATION.to_owned(), hash::value(&text.as_str().into())));
+    let template = template(pod_labels(), annotations.into_iter().collect(), pod);
     pieces::deployment(metadata, i32::from(options.replicas), None, selector(), template)
 }
 
 fn container(options: &Options) -> Container {
+    let mut arguments = vec!["manager".to_owned(), format!("--controllers={}", options.controllers)];
+    if options.limits.is_some() {
+        arguments.push(format!("--limits={LIMITS_DIRECTORY}/{LIMITS_FILE}"));
+    }
     Container {
         // clusterctl finds the container by this name.
         name: "manager".to_owned(),
         image: Some(options.image.clone()),
-        args: Some(vec!["manager".to_owned(), format!("--controllers={}", options.controllers)]),
+        args: Some(arguments),
         env: Some(environment(options)),
         ports: Some(vec![
             container_port("metrics", ports::METRICS, "TCP"),
@@ -122,6 +148,7 @@ fn container(options: &Options) -> Container {
             ..ResourceRequirements::default()
         }),
         security_context: Some(restricted(&[])),
+        volume_mounts: options.limits.as_ref().map(|_| vec![mount(LIMITS_VOLUME, LIMITS_DIRECTORY)]),
         ..Container::default()
     }
 }

@@ -42,10 +42,10 @@ pub struct Container {
     pub image: Option<Image>,
     /// When the image is pulled; `IfNotPresent` when empty.
     pub image_pull_policy: Option<ImagePullPolicy>,
-    /// Flags of the program, by name without dashes. Flags that the control plane needs override them.
+    /// Flags of the program, by name without dashes. Those that the control plane sets itself are refused.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
-    /// Requests and limits of the container.
+    /// Requests and limits of the container. In the management cluster a limit of memory has a default, and a maximum.
     pub resources: Option<ResourceRequirements>,
 }
 

@@ -32,7 +32,8 @@ impl World {
         let bed = Testbed::start(Options::default()).unwrap();
         install(&bed, &[]);
         // Webhooks are all that is needed: these tests are about what is stored, and controllers would act on it.
-        let manager = Manager::start(&bed, "documents", &["--controllers=cluster-resource-set"]);
+        let limits = concat!("--limits=", env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/limits.yaml");
+        let manager = Manager::start(&bed, "documents", &["--controllers=cluster-resource-set", limits]);
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             manager.wait_until_ready().await;
             conversion_works(&bed.client()).await;

@@ -35,7 +35,7 @@ async fn previewed(world: &World, spec: Value) -> (Preview, CallLog) {
     let given = Given::read(&object.to_string(), "demo.yaml", &world.namespace).unwrap();
     let against = Against::new(BED.config());
     let calls = against.calls.clone();
-    (preview(given, Some(against)).await.unwrap(), calls)
+    (preview(given, Some(against), std::sync::Arc::default()).await.unwrap(), calls)
 }
 
 /// Workloads whose pods would start again.

@@ -233,6 +233,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         tenant_gates: tenant_gates.into_iter().collect(),
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
+        limits: Arc::default(),
     }
 }
 

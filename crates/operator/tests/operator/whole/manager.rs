@@ -41,6 +41,7 @@ impl Manager {
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
                 settling: crate::SETTLING,
+                limits: Arc::default(),
             };
             controllers::run(handles, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });

@@ -271,6 +271,7 @@ impl Running {
                 tenant_gates: vec![Arc::new(seen.tenants)],
                 cloud_gates,
                 settling: crate::SETTLING,
+                limits: Arc::default(),
             };
             controllers::run(handles, &selection, CancellationToken::new()).await.unwrap();
         });

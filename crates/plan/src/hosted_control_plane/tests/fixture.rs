@@ -1,5 +1,7 @@
 //! Observations for the tests: a control plane of the Cluster `demo`, at each stage of its life.
 
+use std::sync::Arc;
+
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::reference::ContractVersionedObjectReference;
@@ -9,9 +11,18 @@ use serde_json::{Value, json};
 use super::super::*;
 use super::checker;
 use crate::flow::{Outcome, Read};
+use crate::limits::Limits;
 
 pub(super) const ADDRESS: &str = "192.0.2.10";
 pub(super) const TUNNEL_ADDRESS: &str = "192.0.2.11";
+
+/// What the scenarios ask for beyond the defaults.
+const LIMITS: &str = "
+serviceAnnotations: [a, share]
+loadBalancerClasses: [example.org/lb]
+priorityClasses: [high]
+registries: [registry.k8s.io, registry.example.org]
+";
 
 pub(super) fn now() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
@@ -50,6 +61,7 @@ pub(super) fn control_plane(spec: &Value) -> HostedControlPlane {
 pub(super) fn created(spec: &Value) -> Observed {
     Observed {
         now: now(),
+        limits: Arc::new(Limits::parse(LIMITS).unwrap()),
         control_plane: control_plane(spec),
         cluster: Read::One(ClusterFacts {
             name: "demo".to_owned(),

@@ -8,8 +8,12 @@ use crate::flow::Wake;
 
 /// The whole plan.
 pub(super) fn full(plan: &Plan) -> String {
-    let objects = plan.objects.iter().map(|object| serde_json::to_value(object).unwrap());
-    documents(objects.chain([rest(plan)]))
+    objects(plan) + &documents([rest(plan)])
+}
+
+/// Its objects.
+pub(super) fn objects(plan: &Plan) -> String {
+    documents(plan.objects.iter().map(|object| serde_json::to_value(object).unwrap()))
 }
 
 /// The plan with only the names and hashes of its objects: what is in them is in another golden.

@@ -25,7 +25,157 @@ fn what_the_control_plane_needs_wins_over_given_flags() {
     let flags = arguments(&plan, "demo-apiserver");
     assert!(flags.contains("--v=4"));
     assert!(flags.contains("--etcd-servers=https://etcd0-demo.team.svc:2379"));
-    assert!(plan.report.decisions.iter().any(|decision| decision.what.contains("--etcd-servers")));
+    let ignored = &plan.report.decisions.iter().find(|decision| decision.what.starts_with("ignore")).unwrap();
+    assert_eq!(ignored.what, "ignore spec.deployment.apiServer.args[etcd-servers]");
+    assert!(ignored.why.contains("--etcd-servers of kube-apiserver"), "{}", ignored.why);
+}
+
+/// Programs take `-` and `_` for the same, and what follows the first `=` for the value.
+#[test]
+fn no_spelling_gets_past_what_the_control_plane_needs() {
+    let args = json!({
+        "authorization_mode": "AlwaysAllow", "--authorization-mode": "AlwaysAllow",
+        "authorization-mode=AlwaysAllow,": "x", "Authorization-Mode": "AlwaysAllow", " --v": "9", "": "x",
+        "max_requests_inflight": "100",
+    });
+    let plan = checked(&etcd_started(&json!({"deployment": {"apiServer": {"args": args}}})));
+    let flags = arguments(&plan, "demo-apiserver");
+    assert_eq!(flags.iter().filter(|flag| flag.contains("uthorization")).count(), 1, "{flags:?}");
+    assert!(
+        flags.contains("--authorization-mode=Node,RBAC") && flags.contains("--max-requests-inflight=100")
+    );
+    assert!(flags.iter().all(|flag| flag.starts_with("--") && !flag.contains(['_', ' '])), "{flags:?}");
+    let ignored = plan.report.decisions.iter().filter(|decision| decision.what.starts_with("ignore"));
+    assert_eq!(ignored.count(), 6);
+}
+
+/// With one of these the control plane would not start, or would be another's.
+#[test]
+fn flags_that_break_a_control_plane_are_ignored() {
+    let given = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), json!("x"))).collect::<Value>();
+    let api_server = [
+        "admission-control",
+        "anonymous-auth",
+        "authorization-config",
+        "bind-address",
+        "egress-selector-config-file",
+        "encryption-provider-config-automatic-reload",
+        "etcd-prefix",
+        "etcd-servers-overrides",
+        "kubelet-client-key",
+        "requestheader-uid-headers",
+        "service-account-signing-endpoint",
+        "tls-cert-file",
+    ];
+    let controller_manager = [
+        "authorization-always-allow-paths",
+        "cluster-signing-kubelet-client-key-file",
+        "leader-elect-resource-name",
+        "master",
+    ];
+    let scheduler = ["authorization-always-allow-paths", "config", "master", "write-config-to"];
+    let etcd = ["force-new-cluster", "data_dir", "initial-cluster-state", "wal-dir", "Listen-Client-URLs"];
+    let konnectivity = ["uds-name", "cluster-ca-cert", "server-ca-cert"];
+    let spec = json!({
+        "deployment": {
+            "apiServer": {"args": given(&api_server), "konnectivity": {"args": given(&konnectivity)}},
+            "controllerManager": {"args": given(&controller_manager)},
+            "scheduler": {"args": given(&scheduler)},
+        },
+        "etcd": {"replicas": 1, "args": given(&etcd)},
+    });
+    let (plain, plan) = (checked(&all_ready(&json!({}))), checked(&all_ready(&spec)));
+    assert_eq!(golden::objects(&plan), golden::objects(&plain));
+    let ignored = plan.report.decisions.iter().filter(|decision| decision.what.starts_with("ignore"));
+    let all = api_server.len() + controller_manager.len() + scheduler.len() + etcd.len() + konnectivity.len();
+    assert_eq!(ignored.count(), all);
+}
+
+#[test]
+fn kubelets_stay_restricted_whatever_plugins_are_chosen() {
+    let flags = |args: Value| {
+        let spec = json!({"deployment": {"apiServer": {"args": args}}});
+        let flags = arguments(&checked(&etcd_started(&spec)), "demo-apiserver");
+        flags.into_iter().filter(|flag| flag.contains("admission-plugins")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        flags(json!({"enable-admission-plugins": "AlwaysPullImages, PodNodeSelector"})),
+        ["--enable-admission-plugins=NodeRestriction,AlwaysPullImages,PodNodeSelector"]
+    );
+    assert_eq!(
+        flags(json!({"enable_admission_plugins": "EventRateLimit,NodeRestriction"})),
+        ["--enable-admission-plugins=EventRateLimit,NodeRestriction"]
+    );
+    assert_eq!(
+        flags(json!({"disable-admission-plugins": "DefaultTolerationSeconds, NodeRestriction"})),
+        ["--enable-admission-plugins=NodeRestriction"]
+    );
+    assert_eq!(
+        flags(json!({"disable-admission-plugins": "DefaultTolerationSeconds"})),
+        [
+            "--disable-admission-plugins=DefaultTolerationSeconds",
+            "--enable-admission-plugins=NodeRestriction"
+        ]
+    );
+}
+
+/// Resources of a container, and the memory that its program knows of.
+fn memory(plan: &Plan, kind: &str, name: &str, index: usize) -> (Value, Value) {
+    let container = &object(plan, kind, name)["spec"]["template"]["spec"]["containers"][index];
+    let variable =
+        container["env"].as_array().unwrap().iter().find(|one| one["name"] == "GOMEMLIMIT").unwrap();
+    (container["resources"].clone(), variable["value"].clone())
+}
+
+#[test]
+fn every_container_has_a_limit_of_memory_and_none_of_processors() {
+    let plan = checked(&all_ready(&json!({})));
+    for (kind, name, index, limit, soft) in [
+        ("StatefulSet", "demo-etcd", 0, "2Gi", "1932735276"),
+        ("Deployment", "demo-apiserver", 0, "2Gi", "1932735276"),
+        ("Deployment", "demo-apiserver", 1, "512Mi", "483183819"),
+        ("Deployment", "demo-controller-manager", 0, "1Gi", "966367638"),
+        ("Deployment", "demo-scheduler", 0, "1Gi", "966367638"),
+    ] {
+        let (resources, known) = memory(&plan, kind, name, index);
+        assert_eq!(
+            (&resources["limits"], &known),
+            (&json!({"memory": limit}), &json!(soft)),
+            "{name} {index}"
+        );
+    }
+}
+
+#[test]
+fn given_resources_replace_the_limit_of_memory_and_never_remove_it() {
+    let of = |resources: Value| {
+        let spec = json!({"deployment": {"apiServer": {"resources": resources}}});
+        memory(&checked(&etcd_started(&spec)), "Deployment", "demo-apiserver", 0)
+    };
+    let (resources, known) = of(json!({"limits": {"memory": "4Gi"}}));
+    assert_eq!((resources, known), (json!({"limits": {"memory": "4Gi"}}), json!("3865470561")));
+    let (resources, _) = of(json!({"requests": {"cpu": "2"}}));
+    assert_eq!(resources, json!({"limits": {"memory": "2Gi"}, "requests": {"cpu": "2"}}));
+    // A request above the default would make pods that nobody accepts.
+    let (resources, _) = of(json!({"requests": {"memory": "3Gi"}}));
+    assert_eq!(resources, json!({"limits": {"memory": "3Gi"}, "requests": {"memory": "3Gi"}}));
+}
+
+#[test]
+fn what_the_limits_no_longer_allow_is_left_as_it_runs() {
+    let spec = json!({"deployment": {"apiServer": {"priorityClassName": "high"}}});
+    let mut observed = all_ready(&spec);
+    observed.control_plane.status = Some(checked(&observed).status);
+    observed.limits = std::sync::Arc::default();
+    let plan = checked(&observed);
+    assert!(plan.objects.is_empty() && plan.steps.is_empty());
+    assert!(tenant_objects(&observed).is_empty() && tenant_leftovers(&observed).is_empty());
+    assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
+    assert_eq!(condition_status(&plan, conditions::specification_valid::TYPE), "False NotAllowed");
+    let type_ = conditions::specification_valid::TYPE;
+    let message = plan.status.conditions.iter().find(|one| one.type_ == type_).unwrap().message.clone();
+    assert!(message.contains("spec.deployment.apiServer.priorityClassName"), "{message}");
+    assert!(message.contains("setting priorityClasses"), "{message}");
 }
 
 #[test]
