@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use hangar_machine::net::Netns;
 use hangar_parts::{Parts, Set};
 
 /// One environment of these tests. Dropping it removes what is left.
@@ -107,18 +108,26 @@ impl Environment {
         found.first().map(|process| (*process).clone())
     }
 
+    /// The network namespace of this environment whose name begins so.
+    pub(crate) fn network(&self, name: &str) -> Netns {
+        let begins = |directory: &Path, name: &str| {
+            let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+            let is_named =
+                |path: &PathBuf| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name));
+            entries
+                .into_iter()
+                .find(is_named)
+                .unwrap_or_else(|| panic!("no {name} in {}", directory.display()))
+        };
+        let directory = begins(Path::new("/run/hangar"), &format!("{}-", self.name));
+        Netns::at(begins(&directory.join("netns"), name))
+    }
+
     /// The routes in one of this environment's network namespaces.
     pub(crate) fn routes(&self, namespace: &str) -> String {
-        let is_ours = |entry: &fs::DirEntry| {
-            entry.file_name().to_string_lossy().starts_with(&format!("{}-", self.name))
-        };
-        let directory = fs::read_dir("/run/hangar").unwrap().flatten().find(is_ours).unwrap();
-        let path = directory.path().join("netns").join(namespace);
-        let output = Command::new("nsenter")
-            .arg(format!("--net={}", path.display()))
-            .args(["ip", "route", "show", "table", "all"])
-            .output()
-            .unwrap();
+        let mut command = Command::new("ip");
+        command.args(["route", "show", "table", "all"]);
+        let output = self.network(namespace).output(&mut command).unwrap();
         assert!(output.status.success(), "{namespace}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -219,6 +228,11 @@ impl Process {
     /// The files as it sees them.
     pub(crate) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.id))
+    }
+
+    /// The network as it sees it.
+    pub(crate) fn network(&self) -> Netns {
+        Netns::at(format!("/proc/{}/ns/net", self.id))
     }
 
     pub(crate) fn kill(&self) {

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use hangar_parts::images::Upstream;
 use hangar_parts::{Parts, Set};
 
+use crate::egress::webhooks_by_url_leave_from_the_nodes;
 use crate::environment::Environment;
 use crate::turn;
 
 /// The sample's name.
 const CLUSTER: &str = "demo";
 /// Only for a check that fails.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What belongs to a cluster in the management cluster.
 const KINDS: &str = "clusters,hostedcontrolplanes,openstackclusters,openstackmachines,machines,machinesets,\
@@ -24,25 +25,25 @@ const KINDS: &str = "clusters,hostedcontrolplanes,openstackclusters,openstackmac
                      poddisruptionbudgets,networkpolicies,persistentvolumeclaims";
 
 /// A cluster, by its kubeconfig.
-struct Kubectl {
+pub(crate) struct Kubectl {
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let kubectl = Parts::from_env().unwrap().program(Set::Kubernetes134, "kubectl").unwrap();
         Command::new(kubectl).args(arguments).env("KUBECONFIG", &self.kubeconfig).output().unwrap()
     }
 
     #[track_caller]
-    fn succeed(&self, arguments: &[&str]) -> String {
+    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "kubectl {arguments:?}: {error}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn apply(&self, manifest: &str) {
+    pub(crate) fn apply(&self, manifest: &str) {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), manifest).unwrap();
         self.succeed(&["apply", "-f", file.path().to_str().unwrap()]);
@@ -202,6 +203,7 @@ fn a_cluster_from_apply_to_a_ready_worker_and_back() {
     assert!(nodes.lines().count() == 1 && nodes.contains(" Ready "), "{nodes}");
     owners_workload(&tenant);
     nothing_leads_to_the_worker(&environment, &tenant);
+    webhooks_by_url_leave_from_the_nodes(&environment, &tenant);
     let described = environment.describe(CLUSTER);
     assert!(described.starts_with("Cluster/demo") && !described.contains("not ready"), "{described}");
     let undisturbed = census(&environment, &management);

@@ -19,11 +19,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Container, PersistentVolumeClaim, PersistentVolumeClaimSpec, Service, ServiceSpec,
     VolumeResourceRequirements,
 };
-use k8s_openapi::api::networking::v1::{
-    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::Draft;
@@ -42,13 +38,13 @@ use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
 use crate::pieces::{
-    config_map_volume, container_port, field_variable, mount, pairs, probe, quantities, selecting, service,
+    config_map_volume, container_port, field_variable, mount, probe, quantities, selecting, service,
     service_port, texts, writable_mount,
 };
 
 pub(super) const CLIENT_PORT: u16 = 2379;
-const PEER_PORT: u16 = 2380;
-const METRICS_PORT: u16 = 2381;
+pub(super) const PEER_PORT: u16 = 2380;
+pub(super) const METRICS_PORT: u16 = 2381;
 /// HTTP clients get a port of their own: on one port with gRPC, its streams starve under load.
 const CLIENT_HTTP_PORT: u16 = 2382;
 
@@ -87,7 +83,6 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     for ordinal in 0..members {
         draft.apply(&member_service(validated, ordinal));
     }
-    draft.apply(&network_policy(validated));
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
     if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
@@ -248,39 +243,6 @@ fn members_service(selector: BTreeMap<String, String>) -> ServiceSpec {
         selector: Some(selector),
         ..ServiceSpec::default()
     }
-}
-
-/// Clients: this control plane's API servers, and the manager. Members: each other. Metrics: everybody.
-fn network_policy(validated: &Validated<'_>) -> NetworkPolicy {
-    let pods = |component| NetworkPolicyPeer {
-        pod_selector: Some(selecting(validated.selector(component))),
-        ..NetworkPolicyPeer::default()
-    };
-    let manager = pairs([("app.kubernetes.io/name", "hangar"), ("app.kubernetes.io/component", "manager")]);
-    let manager = NetworkPolicyPeer {
-        namespace_selector: Some(LabelSelector::default()),
-        pod_selector: Some(selecting(manager)),
-        ip_block: None,
-    };
-    let ingress = |port: u16, from| NetworkPolicyIngressRule {
-        from,
-        ports: Some(vec![NetworkPolicyPort {
-            port: Some(IntOrString::Int(port.into())),
-            protocol: Some("TCP".to_owned()),
-            end_port: None,
-        }]),
-    };
-    let spec = NetworkPolicySpec {
-        pod_selector: Some(selecting(validated.selector(Component::Etcd))),
-        policy_types: Some(texts(&["Ingress"])),
-        ingress: Some(vec![
-            ingress(CLIENT_PORT, Some(vec![pods(Component::ApiServer), manager])),
-            ingress(PEER_PORT, Some(vec![pods(Component::Etcd)])),
-            ingress(METRICS_PORT, None),
-        ]),
-        egress: None,
-    };
-    NetworkPolicy { metadata: validated.metadata(validated.names.etcd(), Component::Etcd), spec: Some(spec) }
 }
 
 fn stateful_set(validated: &Validated<'_>) -> StatefulSet {

@@ -49,15 +49,20 @@ const NAMESPACE: &str = "kube-system";
 /// the tunnel, for its shutdown delay of 15 s and the 10 s it gives watches.
 const SLEEP_SECONDS: i64 = 30;
 
-/// What sends requests to nodes, pods and services through the tunnel.
+/// What sends requests through the tunnel: to nodes, pods and Services (`cluster`), and to whatever else the tenant names,
+/// such as webhooks by URL (`controlplane`). What has no selection is dialled from the API server's own pod, and so in the
+/// management network: that is for etcd alone.
 pub(super) fn egress(Epoch::One: Epoch) -> Value {
+    let through_tunnel = |name: &str| {
+        json!({
+            "name": name,
+            "connection": {"proxyProtocol": "GRPC", "transport": {"uds": {"udsName": SOCKET}}},
+        })
+    };
     json!({
         "apiVersion": "apiserver.k8s.io/v1beta1",
         "kind": "EgressSelectorConfiguration",
-        "egressSelections": [{
-            "name": "cluster",
-            "connection": {"proxyProtocol": "GRPC", "transport": {"uds": {"udsName": SOCKET}}},
-        }],
+        "egressSelections": [through_tunnel("cluster"), through_tunnel("controlplane")],
     })
 }
 

@@ -40,6 +40,7 @@ mod kubeconfigs;
 pub mod material;
 mod membership;
 pub mod names;
+mod network_policies;
 mod object;
 pub mod observed;
 mod pod;
@@ -296,6 +297,8 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     for concern in [
         certificates::draft,
         exposure::draft,
+        // Before the pods that they are about.
+        network_policies::draft,
         etcd::draft,
         api_server::draft,
         controllers::draft,

@@ -150,7 +150,7 @@ impl Names {
         format!("{}.{}.svc", self.etcd_member_service(ordinal), self.namespace)
     }
 
-    /// The API server's Deployment, PodDisruptionBudget and ConfigMap.
+    /// The API server's Deployment, PodDisruptionBudget, NetworkPolicy and ConfigMap.
     pub fn api_server(&self) -> String {
         format!("{}-apiserver", self.identity)
     }
@@ -176,12 +176,12 @@ impl Names {
         format!("{}.{}.svc", self.konnectivity_service(), self.namespace)
     }
 
-    /// The controller manager's Deployment and ConfigMap.
+    /// The controller manager's Deployment, NetworkPolicy and ConfigMap.
     pub fn controller_manager(&self) -> String {
         format!("{}-controller-manager", self.identity)
     }
 
-    /// The scheduler's Deployment and ConfigMap.
+    /// The scheduler's Deployment, NetworkPolicy and ConfigMap.
     pub fn scheduler(&self) -> String {
         format!("{}-scheduler", self.identity)
     }

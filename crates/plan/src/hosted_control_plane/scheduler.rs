@@ -17,7 +17,7 @@ use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::pieces::{container_port, mount, probe, texts};
 
-const PORT: u16 = 10259;
+pub(super) const PORT: u16 = 10259;
 
 /// What the pod mounts; all of it is needed before a pod starts.
 pub(super) const MATERIALS: [Material; 2] = [Material::ClusterAuthority, Material::Scheduler];

@@ -10,6 +10,7 @@ use super::super::names::{
     COMPONENT_LABEL, DESIRED_ANNOTATION, INSTANCE_LABEL, MANAGED_BY_LABEL, VERSION_LABEL,
 };
 use super::super::*;
+use super::reachability::check_isolation;
 
 /// The plan, if nothing is wrong with it.
 pub(super) fn checked(observed: &Observed) -> Plan {
@@ -32,6 +33,7 @@ fn check(observed: &Observed, plan: &Plan) {
         template(plan, observed, object);
     }
     selectors(observed, plan);
+    check_isolation(plan);
     for step in &plan.steps {
         match step {
             Step::Own(mint) => {

@@ -5,5 +5,6 @@ mod crash;
 mod fixture;
 mod golden;
 mod naming;
+mod reachability;
 mod scenarios;
 mod traps;

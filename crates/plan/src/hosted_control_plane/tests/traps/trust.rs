@@ -20,14 +20,22 @@ fn three_roots_know_nothing_of_each_other() {
     assert!(etcd.contains("demo-etcd-trust\"") && !etcd.contains("demo-ca"));
 }
 
+/// Trap: what has no selection is dialled from the API server's pod, so a webhook by URL was a request to anybody in the
+/// management network, with the answer in the error.
 #[test]
-fn only_api_servers_of_this_cluster_reach_etcd() {
-    let plan = checked(&etcd_started(&json!({})));
-    let ingress = &object(&plan, "NetworkPolicy", "demo-etcd")["spec"]["ingress"];
-    let from = &ingress[0]["from"][0];
-    assert_eq!(from["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "api-server");
-    assert_eq!(from["podSelector"]["matchLabels"]["app.kubernetes.io/instance"], "demo");
-    assert!(from.get("namespaceSelector").is_none());
+fn what_a_tenant_names_is_dialled_through_the_tunnel() {
+    let plan = checked(&all_ready(&json!({})));
+    let egress = object(&plan, "ConfigMap", "demo-apiserver")["data"]["egress.yaml"].as_str().unwrap();
+    let egress: Value = serde_saphyr::from_str(egress).unwrap();
+    let deployment = object(&plan, "Deployment", "demo-apiserver").to_string();
+    let mut names = BTreeSet::new();
+    for selection in egress["egressSelections"].as_array().unwrap() {
+        names.insert(selection["name"].as_str().unwrap());
+        let socket = selection["connection"]["transport"]["uds"]["udsName"].as_str().unwrap();
+        assert!(deployment.contains(&format!("--uds-name={socket}")), "{selection}");
+    }
+    // Not etcd: it is in the management cluster.
+    assert_eq!(names, ["cluster", "controlplane"].into());
 }
 
 #[test]
