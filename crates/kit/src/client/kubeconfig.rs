@@ -1,4 +1,4 @@
-//! From a kubeconfig to a connection, by hand: nothing is taken from the environment, where kube finds proxies.
+//! Makes a connection from a kubeconfig. Nothing is taken from the environment, where kube would look for a proxy.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Kubeconfigs that others wrote: what leads to one API server and nothing else.
+//! Reads kubeconfigs that others wrote: what leads to one API server, and nothing else.
 //!
 //! The text comes from a Secret in a namespace, and its author must not act in the place of whoever reads it. So only
 //! data in the text itself counts: no file is opened, no program is started, no other host is called, and a server that
