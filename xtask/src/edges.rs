@@ -29,7 +29,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("hangar-wire", &[]),
-    ("hangar-bench", &["hangar-parts"]),
+    ("hangar-bench", &["hangar-parts", "hangar-pki"]),
     ("xtask", &["hangar-bench", "hangar-parts"]),
 ];
 

@@ -37,4 +37,11 @@ pub enum Error {
     /// A kubeconfig could not be written as text.
     #[error("cannot render the kubeconfig: {0}")]
     Rendering(String),
+    /// A kubeconfig that others wrote cannot be used.
+    #[error("{field} {why}")]
+    UnusableKubeconfig {
+        /// Where in it, without what is there.
+        field: String,
+        why: &'static str,
+    },
 }

@@ -3,6 +3,8 @@
 //! Each has one cluster, one user and one context; a component or a user needs no more here. The text is YAML for users
 //! and JSON for programs (JSON is YAML, so every Kubernetes program takes either).
 
+mod read;
+
 use base64::Engine;
 use serde::Serialize;
 
@@ -57,6 +59,12 @@ pub enum Credentials {
 }
 
 impl Kubeconfig {
+    /// Reads what others wrote: the current context's server, whom to trust and how to authenticate, all of it data in
+    /// the text. A field that would open a file, start a program or lead elsewhere is an error that names it.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        read::read(text)
+    }
+
     /// The kubeconfig as YAML. The text holds the credentials.
     pub fn to_yaml(&self) -> Result<String, Error> {
         serde_saphyr::to_string(&self.document()).map_err(|error| Error::Rendering(error.to_string()))

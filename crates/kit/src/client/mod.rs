@@ -5,6 +5,7 @@
 //! the controller loop backs off.
 
 mod breaker;
+mod kubeconfig;
 mod list;
 mod tenant;
 
@@ -13,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 use kube::{Client, Config, client::ClientBuilder};
 
 pub use breaker::Health;
+pub use kubeconfig::connection;
 pub use list::{Bounds, TooMany, list_bounded};
 
 pub use tenant::{Connection, KubeconfigSource, TenantOptions, Tenants};

@@ -82,6 +82,17 @@ impl Default for TenantOptions {
 }
 
 impl TenantOptions {
+    fn of_clients(&self, last: Option<Arc<Breaker>>) -> ClientOptions {
+        let last = last.map(|record| record as Arc<dyn CallGate>);
+        ClientOptions {
+            call_limit: self.call_limit,
+            write_limit: self.call_limit,
+            connect_limit: self.connect_limit,
+            answer_limit: self.answer_limit,
+            gates: self.gates.iter().cloned().chain(last).collect(),
+        }
+    }
+
     fn breaker(&self) -> Breaker {
         Breaker::new(self.failures, self.backoff.clone(), self.call_limit)
     }
@@ -155,18 +166,14 @@ impl<S: KubeconfigSource> Tenants<S> {
         let record = Arc::new(self.options.breaker());
         slot.replace(&record);
         // The record comes last: a call that another gate refuses is no probe.
-        let mut gates = self.options.gates.clone();
-        gates.push(record);
-        let options = ClientOptions {
-            call_limit: self.options.call_limit,
-            write_limit: self.options.call_limit,
-            connect_limit: self.options.connect_limit,
-            answer_limit: self.options.answer_limit,
-            gates,
-        };
-        let client = client(connection.config, &options)?;
+        let client = client(connection.config, &self.options.of_clients(Some(record)))?;
         *kept = Some((connection.revision, client.clone()));
         Ok(client)
+    }
+
+    /// A client of another identity, with the limits and gates of all. It is not kept, and its calls are not judged.
+    pub fn client_of(&self, config: Config) -> Result<Client> {
+        client(config, &self.options.of_clients(None))
     }
 
     /// What is known about a tenant: the worse of its reads and writes.

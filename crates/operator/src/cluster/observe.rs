@@ -8,6 +8,7 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::client::Health;
+use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::cluster::{Connection, Observed};
 use hangar_plan::flow::Read;
@@ -53,14 +54,17 @@ impl Clusters {
             return known;
         }
         let answer = async {
-            let client = context.tenants.client(key).await.map_err(|error| error.to_string())?;
-            client.apiserver_version().await.map_err(|error| error.to_string())
+            // A kubeconfig that cannot be used does not get better by itself.
+            let client = context.tenants.client(key).await;
+            let client =
+                client.map_err(|error| (error.to_string(), matches!(error, Error::Malformed { .. })))?;
+            client.apiserver_version().await.map_err(|error| (error.to_string(), false))
         };
         let connection = match answer.await {
             Ok(_) => Connection::Answering,
-            Err(why) => {
+            Err((why, is_unusable)) => {
                 let health = context.tenants.health(key);
-                let is_lasting = matches!(health, Health::Failing { retry_at: Some(_), .. });
+                let is_lasting = is_unusable || matches!(health, Health::Failing { retry_at: Some(_), .. });
                 Connection::Failing { why, is_lasting }
             }
         };

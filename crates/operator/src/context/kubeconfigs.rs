@@ -1,29 +1,40 @@
 //! Finds the kubeconfig of a tenant: in the Secret that the contract names after the Cluster, or in our own Secret of
 //! its control plane.
 //!
+//! The text is read by [`Kubeconfig::read`], which takes nothing but data. A kubeconfig that Hangar minted is used only
+//! as it was minted: for the control plane's server, with the trusted authorities and the noted certificate. A
+//! kubeconfig of another provider is used as it is.
+//!
 //! A kubeconfig may name a Service of the management cluster, which a manager outside of that cluster cannot resolve.
 //! Such a manager connects to the endpoint instead, and still checks the certificate for the Service's name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::{CLUSTER_NAME_LABEL, SECRET_VALUE_KEY};
 use hangar_kit::ObjectKey;
-use hangar_kit::client::{Connection, KubeconfigSource};
+use hangar_kit::client::{self, Connection, KubeconfigSource};
 use hangar_kit::error::{Error, Result};
 use hangar_kit::watch::Kept;
+use hangar_pki::{Certificate, Credentials, Kubeconfig, Trust};
 use hangar_plan::flow::Read;
-use hangar_plan::hosted_control_plane::{Epoch, Material, Names, Recorded};
+use hangar_plan::hosted_control_plane::names::CERTIFICATE_ANNOTATION;
+use hangar_plan::hosted_control_plane::{
+    ClusterFacts, Epoch, KubeconfigFacts, Material, Names, Recorded, SecretFacts, server_of,
+};
 use k8s_openapi::api::core::v1::Secret;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Config};
 
 use super::Watches;
 
 /// How names of Services end in our kubeconfigs.
 const SERVICE_DOMAIN: &str = ".svc";
+/// An endpoint that was published, or a store that was started, is there within this time.
+const UNKNOWN_FOR: Duration = Duration::from_secs(2);
 
 /// Finds the Secret of a kubeconfig and reads it when it has changed. The key is the Cluster's.
 pub(crate) struct KubeconfigSecrets {
@@ -108,6 +119,89 @@ impl KubeconfigSecrets {
         let name = by_identity.unwrap_or_else(|| format!("{}-{}", cluster.name, self.material.suffix()));
         ObjectKey { namespace: cluster.namespace.clone(), name }
     }
+
+    /// The kubeconfig in its Secret, if it may be used, with its revision.
+    pub(crate) async fn kubeconfig(&self, cluster: &ObjectKey) -> Result<(Kubeconfig, String)> {
+        let key = self.secret(cluster);
+        let api: Api<Secret> =
+            Api::namespaced(self.client.clone(), key.namespace.as_deref().unwrap_or_default());
+        let secret =
+            api.get(&key.name).await.map_err(|source| Error::api(format!("read Secret {key}"), source))?;
+        let malformed = |problem: String| Error::Malformed { what: format!("Secret {key}"), problem };
+        let kubeconfig = read(&secret).map_err(malformed)?;
+        if let Some(problem) = self.problem(cluster, &kubeconfig, &secret.metadata)? {
+            return Err(malformed(problem));
+        }
+        let metadata = secret.metadata;
+        let uid = metadata.uid.unwrap_or_default();
+        let version = metadata.resource_version.unwrap_or_default();
+        Ok((kubeconfig, self.revision_of(cluster, &uid, &version)))
+    }
+
+    /// How to connect with a kubeconfig of this tenant.
+    pub(crate) fn connect(&self, kubeconfig: &Kubeconfig, cluster: &ObjectKey) -> Result<Config> {
+        let mut config = client::connection(kubeconfig)?;
+        self.redirect(&mut config, cluster);
+        Ok(config)
+    }
+
+    /// Why a kubeconfig is not used, where it says something else than what was minted.
+    fn problem(
+        &self,
+        cluster: &ObjectKey,
+        kubeconfig: &Kubeconfig,
+        metadata: &ObjectMeta,
+    ) -> Result<Option<String>> {
+        let Some(noted) = SecretFacts::of(metadata) else {
+            // The contract's comes from any provider.
+            let is_anybodys = self.material.is_of_contract();
+            return Ok((!is_anybodys).then(|| "it was not minted by Hangar".to_owned()));
+        };
+        let minted = |found: &HostedControlPlane| {
+            let Read::One(kept) = self.watches.clusters().get(cluster) else { return None };
+            let server = server_of(self.material, found, &ClusterFacts::of(&kept.value))?;
+            let authority = Names::of(found, &cluster.name).ok()?.secret(Material::ClusterAuthority);
+            let key = ObjectKey { namespace: cluster.namespace.clone(), name: authority };
+            // People's own authority is compared when plans look at the Secret.
+            let noted = self.watches.secrets().get(&key);
+            Some((
+                server,
+                noted.iter().find_map(|kept| kept.annotations.get(CERTIFICATE_ANNOTATION).cloned()),
+            ))
+        };
+        let Some((server, trust)) = self.of_control_plane(cluster, minted) else {
+            let why = "its control plane has no endpoint here yet".to_owned();
+            let (tenant, retry_after) = (cluster.to_string(), UNKNOWN_FOR);
+            return Err(Error::TenantUnavailable { tenant, why, retry_after });
+        };
+        let field = facts(kubeconfig).difference(&server, trust.as_deref(), &noted);
+        Ok(field.map(|field| format!("{field} is not what Hangar minted, so it is not used")))
+    }
+}
+
+/// The kubeconfig in a Secret.
+pub(crate) fn read(secret: &Secret) -> Result<Kubeconfig, String> {
+    let value = secret.data.as_ref().and_then(|data| data.get(SECRET_VALUE_KEY));
+    let value = value.ok_or_else(|| format!("it has no key {SECRET_VALUE_KEY:?}"))?;
+    let text = std::str::from_utf8(&value.0).map_err(|_| format!("{SECRET_VALUE_KEY:?} is not a text"))?;
+    Kubeconfig::read(text).map_err(|error| error.to_string())
+}
+
+/// What a kubeconfig says, keys aside.
+pub(crate) fn facts(kubeconfig: &Kubeconfig) -> KubeconfigFacts {
+    let certificate = match &kubeconfig.credentials {
+        Credentials::Certificate(pair) => Certificate::parse(&pair.certificate).ok(),
+        _ => None,
+    };
+    KubeconfigFacts {
+        server: kubeconfig.server.clone(),
+        trust: match &kubeconfig.trust {
+            Trust::Embedded(pem) => Some(pem.clone()),
+            Trust::System | Trust::File(_) => None,
+        },
+        tls_server_name: kubeconfig.tls_server_name.clone(),
+        fingerprint: certificate.map(|certificate| certificate.fingerprint()).unwrap_or_default(),
+    }
 }
 
 impl KubeconfigSource for KubeconfigSecrets {
@@ -121,78 +215,7 @@ impl KubeconfigSource for KubeconfigSecrets {
     }
 
     async fn connection(&self, cluster: &ObjectKey) -> Result<Connection> {
-        let key = self.secret(cluster);
-        let api: Api<Secret> =
-            Api::namespaced(self.client.clone(), key.namespace.as_deref().unwrap_or_default());
-        let secret =
-            api.get(&key.name).await.map_err(|source| Error::api(format!("read Secret {key}"), source))?;
-        let malformed = |problem: String| Error::Malformed { what: format!("Secret {key}"), problem };
-        let value = secret.data.as_ref().and_then(|data| data.get(SECRET_VALUE_KEY));
-        let value = value.ok_or_else(|| malformed(format!("it has no key {SECRET_VALUE_KEY:?}")))?;
-        let text = std::str::from_utf8(&value.0).map_err(|error| malformed(error.to_string()))?;
-        let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| malformed(error.to_string()))?;
-        if let Some(field) = reaches_out(&kubeconfig) {
-            return Err(malformed(format!("{field} is set; only data in the kubeconfig itself is used")));
-        }
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| malformed(error.to_string()))?;
-        let metadata = secret.metadata;
-        let uid = metadata.uid.unwrap_or_default();
-        let version = metadata.resource_version.unwrap_or_default();
-        self.redirect(&mut config, cluster);
-        Ok(Connection { config, revision: self.revision_of(cluster, &uid, &version) })
-    }
-}
-
-/// A field by which a kubeconfig would start a program, open a file or lead through another host. It comes from a
-/// namespace, and its author must not act in the place of whoever reads it.
-fn reaches_out(kubeconfig: &Kubeconfig) -> Option<&'static str> {
-    let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref()).flat_map(|user| {
-        [
-            (user.exec.is_some(), "user.exec"),
-            (user.auth_provider.is_some(), "user.auth-provider"),
-            (user.token_file.is_some(), "user.tokenFile"),
-            (user.client_certificate.is_some(), "user.client-certificate"),
-            (user.client_key.is_some(), "user.client-key"),
-        ]
-    });
-    let clusters =
-        kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref()).flat_map(|cluster| {
-            [
-                (cluster.certificate_authority.is_some(), "cluster.certificate-authority"),
-                (cluster.proxy_url.is_some(), "cluster.proxy-url"),
-            ]
-        });
-    users.chain(clusters).find_map(|(is_set, field)| is_set.then_some(field))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kubeconfig_starts_no_program_and_opens_no_file() {
-        let of = |cluster: &str, user: &str| {
-            let text = format!(
-                "clusters: [{{name: c, cluster: {{server: 'https://192.0.2.1'{cluster}}}}}]\n\
-                 users: [{{name: u, user: {{token: t{user}}}}}]\n\
-                 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
-            );
-            reaches_out(&Kubeconfig::from_yaml(&text).unwrap())
-        };
-        assert_eq!(of(", certificate-authority-data: AA==", ", client-key-data: AA=="), None);
-        let exec = ", exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}";
-        for (cluster, user, field) in [
-            ("", exec, "user.exec"),
-            ("", ", auth-provider: {name: gcp, config: {}}", "user.auth-provider"),
-            ("", ", tokenFile: /var/run/token", "user.tokenFile"),
-            ("", ", client-certificate: /etc/c.crt", "user.client-certificate"),
-            ("", ", client-key: /etc/c.key", "user.client-key"),
-            (", certificate-authority: /etc/ca.crt", "", "cluster.certificate-authority"),
-            (", proxy-url: 'http://192.0.2.9'", "", "cluster.proxy-url"),
-        ] {
-            assert_eq!(of(cluster, user), Some(field));
-        }
+        let (kubeconfig, revision) = self.kubeconfig(cluster).await?;
+        Ok(Connection { config: self.connect(&kubeconfig, cluster)?, revision })
     }
 }

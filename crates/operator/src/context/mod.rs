@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use ambient::Ambient;
 pub(crate) use foreign::Foreign;
 pub(crate) use kinds::Kind;
-pub(crate) use kubeconfigs::KubeconfigSecrets;
+pub(crate) use kubeconfigs::{KubeconfigSecrets, facts as kubeconfig_facts, read as read_kubeconfig};
 pub(crate) use watches::{SecretFacts, Watches};
 
 use crate::clouds::Clouds;

@@ -14,17 +14,18 @@ use std::time::Duration;
 
 use hangar_kit::ObjectKey;
 use hangar_kit::client::KubeconfigSource as _;
-use hangar_kit::error::{Error, is_lost};
+use hangar_kit::error::{Error, is_lost, status_code};
 use hangar_plan::flow::{Read, Unknown};
 use hangar_plan::hosted_control_plane::{
-    ObjectIdentity, Observed, TenantFacts, TenantObject, tenant_leftovers, tenant_objects,
+    ObjectIdentity, Observed, TenantFacts, TenantObject, tenant_leftovers, tenant_objects, tenant_rights,
 };
 use kube::core::DynamicObject;
 use tokio::time::Instant;
 
 use super::ControlPlanes;
 use super::run::APPLIER;
-use crate::reconcile::WRITE_LIMIT;
+use crate::context::Context;
+use crate::reconcile::{Subject, WRITE_LIMIT};
 
 /// A look that found something new is followed by another after this time, and by each further one after twice as long.
 const LOOK_SOON: Duration = Duration::from_secs(20);
@@ -32,6 +33,10 @@ const LOOK_SOON: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_mins(5);
 /// Where there are no Nodes, nothing depends on it.
 const LOOK_RARELY: Duration = Duration::from_hours(1);
+
+/// How long an API server is given to learn of rights that were written, and how often it is asked.
+const RIGHTS_PAUSE: Duration = Duration::from_millis(50);
+const RIGHTS_TRIES: u32 = 40;
 
 /// What was last seen of each tenant.
 #[derive(Default)]
@@ -84,6 +89,13 @@ impl Looks {
         Some(look.due_in())
     }
 
+    /// Whether there was a look that is not due again.
+    fn is_recent(&self, control_plane: &ObjectKey, revision: Option<&str>) -> bool {
+        let all = self.all();
+        let look = all.get(control_plane).filter(|look| look.revision.as_deref() == revision);
+        look.is_some_and(|look| !look.due_in().is_zero())
+    }
+
     /// What is remembered, with the present number of Nodes. Another number makes the next look due soon.
     fn recent(&self, control_plane: &ObjectKey, revision: Option<&str>, nodes: u32) -> Option<TenantFacts> {
         let mut all = self.all();
@@ -107,11 +119,22 @@ impl ControlPlanes {
     /// Fills in what is known of the tenant.
     pub(super) async fn look_at_tenant(
         &self,
+        subject: &Subject<'_, Self>,
         observed: &mut Observed,
-        control_plane: &ObjectKey,
         cluster: &ObjectKey,
     ) {
+        let control_plane = subject.key();
         let unknown = |why: &str| Read::Unknown(Unknown::new(why));
+        let revision = self.tenants.source().revision(cluster);
+        if !self.looks.is_recent(control_plane, revision.as_deref()) {
+            let lacking = self.lacking(subject.context, observed, cluster).await;
+            if let Some(tenant) = lacking.map_or_else(|why| Some(unknown(&why)), |facts| facts.map(Read::One))
+            {
+                self.looks.forget(control_plane);
+                observed.tenant = tenant;
+                return;
+            }
+        }
         let nodes = match self.count_nodes(cluster).await {
             Ok(nodes) => nodes,
             Err(Unknown { why }) => {
@@ -120,7 +143,6 @@ impl ControlPlanes {
                 return;
             }
         };
-        let revision = self.tenants.source().revision(cluster);
         if let Some(facts) = self.looks.recent(control_plane, revision.as_deref(), nodes) {
             observed.tenant = Read::One(facts);
             let (desired, leftovers) = asked(observed);
@@ -141,6 +163,39 @@ impl ControlPlanes {
                 unknown(&why)
             }
         };
+    }
+
+    /// What is there of Hangar's own rights, where they are not as they should be. Nothing else can be read then, so it
+    /// is read with other rights.
+    async fn lacking(
+        &self,
+        context: &Context,
+        observed: &Observed,
+        cluster: &ObjectKey,
+    ) -> Result<Option<TenantFacts>, String> {
+        let client = self.tenants.client(cluster).await.map_err(|error| error.to_string())?;
+        let desired = tenant_rights(observed);
+        let mut found = APPLIER.look(&client, &desired, &[]).await;
+        let was_denied = found.values().any(is_denied);
+        if was_denied {
+            let master = self.master(context, observed).await.map_err(|error| error.to_string())?;
+            found = APPLIER.look(&master, &desired, &[]).await;
+        }
+        let mut facts = TenantFacts { lacks_rights: true, ..TenantFacts::default() };
+        for (identity, result) in found {
+            facts.objects.insert(identity, result.map_err(|error| error.to_string())?);
+        }
+        if !was_denied || !facts.has(&desired) {
+            return Ok((!facts.has(&desired)).then_some(facts));
+        }
+        // An API server learns of new rights in its own time.
+        for _ in 0..RIGHTS_TRIES {
+            if !APPLIER.look(&client, &desired, &[]).await.values().any(is_denied) {
+                return Ok(None);
+            }
+            tokio::time::sleep(RIGHTS_PAUSE).await;
+        }
+        Ok(Some(facts))
     }
 
     /// How many Nodes the tenant has.
@@ -179,6 +234,10 @@ impl ControlPlanes {
         }
         Ok(facts)
     }
+}
+
+fn is_denied(result: &Result<TenantObject, Error>) -> bool {
+    matches!(result, Err(Error::Api { source, .. }) if status_code(source) == Some(403))
 }
 
 /// What to look for: everything that is desired, and what may be left over.

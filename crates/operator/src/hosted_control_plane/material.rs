@@ -1,7 +1,8 @@
 //! Reads facts about the Secrets that hold keys.
 //!
 //! When Hangar mints a key it notes the facts as annotations, so a watch of metadata is enough. A Secret without these
-//! annotations was provided by a user; it is read as a whole, once per version.
+//! annotations was provided by a user; it is read as a whole, once per version. So are Hangar's own kubeconfigs, because
+//! their content decides where Hangar connects to.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use hangar_kit::ObjectKey;
 use hangar_kit::error::{Error, Result};
 use hangar_kit::watch::Kept;
-use hangar_pki::{Certificate, PrivateKeyPem, ServiceAccountKeys, fingerprint};
+use hangar_pki::{
+    Authority, Certificate, Credentials, KeyPairPem, PrivateKeyPem, ServiceAccountKeys, fingerprint,
+};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::material::keys;
 use hangar_plan::hosted_control_plane::{Material, Names, SecretFacts};
@@ -19,9 +22,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
 
 use super::ControlPlanes;
-use crate::context::{Context, SecretFacts as Noted};
+use crate::context::{Context, SecretFacts as Noted, kubeconfig_facts, read_kubeconfig};
 
-/// What was read of Secrets that people brought, by uid, with the version that was read.
+/// What was read of Secrets as a whole, by uid, with the version that was read.
 #[derive(Default)]
 pub(super) struct Given(Mutex<BTreeMap<String, (String, SecretFacts)>>);
 
@@ -49,24 +52,56 @@ impl ControlPlanes {
         for material in Material::ALL {
             let key = ObjectKey::namespaced(names.namespace(), names.secret(material));
             let read = match context.watches.secrets().get(&key) {
-                Read::One(kept) => match SecretFacts::of(&metadata(&kept)) {
-                    Some(facts) => {
-                        let is_theirs =
-                            kept.owners.iter().any(|owner| owner.is_controller && owner.uid != uid);
-                        Read::One(SecretFacts { is_ours: !is_theirs, ..facts })
-                    }
+                Read::One(kept) => {
+                    let facts = match SecretFacts::of(&metadata(&kept)) {
+                        Some(facts) => {
+                            let is_theirs =
+                                kept.owners.iter().any(|owner| owner.is_controller && owner.uid != uid);
+                            let facts = SecretFacts { is_ours: !is_theirs, ..facts };
+                            self.minted(context, material, &kept, facts).await
+                        }
+                        None => self.brought(context, material, &kept).await,
+                    };
                     // One that cannot be read stops only what needs it.
-                    None => match self.brought(context, material, &kept).await {
-                        Ok(facts) => Read::One(facts),
-                        Err(error) => Read::unknown(error.to_string()),
-                    },
-                },
+                    facts.map_or_else(|error| Read::unknown(error.to_string()), Read::One)
+                }
                 Read::Absent | Read::Many(_) => Read::Absent,
                 Read::Unknown(unknown) => Read::Unknown(unknown),
             };
             found.insert(material, read);
         }
         found
+    }
+
+    /// Facts of a Secret that we made. A kubeconfig is read as a whole: somebody may have changed where it leads.
+    async fn minted(
+        &self,
+        context: &Context,
+        material: Material,
+        kept: &Kept<Noted>,
+        facts: SecretFacts,
+    ) -> Result<SecretFacts> {
+        let is_kubeconfig = matches!(material, Material::OperatorAccess | Material::Kubeconfig);
+        if !is_kubeconfig || !facts.is_ours || facts.is_deleting || self.is_rehearsed {
+            return Ok(facts);
+        }
+        if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
+            return Ok(facts);
+        }
+        let secret = whole(context, kept).await?;
+        // Notes and content are compared of one version; the store is about to show the other.
+        if secret.metadata.resource_version.as_ref() != Some(&kept.resource_version) {
+            return Ok(facts);
+        }
+        let kubeconfig = read_kubeconfig(&secret).and_then(|kubeconfig| match &kubeconfig.credentials {
+            Credentials::Certificate(pair) if !is_pair(pair) => {
+                Err("users[].user.client-key-data is not the key of the certificate".to_owned())
+            }
+            _ => Ok(kubeconfig_facts(&kubeconfig)),
+        });
+        let facts = SecretFacts { kubeconfig: Some(kubeconfig), ..facts };
+        self.given.put(&kept.uid, &kept.resource_version, &facts);
+        Ok(facts)
     }
 
     /// Facts of a Secret that somebody else made.
@@ -87,15 +122,23 @@ impl ControlPlanes {
         if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
             return Ok(facts);
         }
-        let api: Api<Secret> = Api::namespaced(context.client(), kept.key.namespace_or_empty());
-        let read = api.get(&kept.key.name).await;
-        let secret = read.map_err(|source| Error::api(format!("read Secret {}", kept.key), source))?;
+        let secret = whole(context, kept).await?;
         // One that is of no use is a fact about it: whoever brought it is told, and it stops no deletion.
         let facts = described(material, &secret, nothing_known.clone())
             .unwrap_or_else(|problem| SecretFacts { problem: Some(problem), ..nothing_known });
         self.given.put(&kept.uid, &kept.resource_version, &facts);
         Ok(facts)
     }
+}
+
+async fn whole(context: &Context, kept: &Kept<Noted>) -> Result<Secret> {
+    let api: Api<Secret> = Api::namespaced(context.client(), kept.key.namespace_or_empty());
+    let read = api.get(&kept.key.name).await;
+    read.map_err(|source| Error::api(format!("read Secret {}", kept.key), source))
+}
+
+fn is_pair(pair: &KeyPairPem) -> bool {
+    Certificate::parse(&pair.certificate).is_ok_and(|certificate| certificate.matches_key(&pair.key))
 }
 
 /// The metadata as the plan reads it.
@@ -114,6 +157,13 @@ pub(super) fn text(secret: &Secret, key: &str) -> Result<String, String> {
     let data = secret.data.as_ref().and_then(|data| data.get(key));
     let bytes = data.ok_or_else(|| format!("it has no key {key:?}"))?;
     String::from_utf8(bytes.0.clone()).map_err(|error| error.to_string())
+}
+
+/// The authority in a Secret.
+pub(super) fn authority(secret: &Secret) -> Result<Authority, String> {
+    let certificate = text(secret, keys::CERTIFICATE)?;
+    let key = PrivateKeyPem::new(text(secret, keys::PRIVATE_KEY)?);
+    Authority::from_pem(&certificate, &key).map_err(|error| error.to_string())
 }
 
 /// What a Secret that people brought holds.

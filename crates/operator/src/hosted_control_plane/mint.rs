@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_kit::error::status_code;
 use hangar_pki::{
-    Authority, Certificate, Credentials, Intent, KeyPairPem, Kubeconfig, PrivateKeyPem, ServiceAccountKeys,
-    Trust, encryption_key, fingerprint, issue,
+    Authority, Certificate, Credentials, Intent, KeyPairPem, Kubeconfig, ServiceAccountKeys, Trust,
+    encryption_key, fingerprint, issue,
 };
 use hangar_plan::flow::Outcome;
 use hangar_plan::hosted_control_plane::material::keys;
@@ -168,10 +168,7 @@ impl Minting<'_> {
         let name = &issuer.secret;
         let secret = api.get(name).await.map_err(answer::kubernetes)?;
         let unusable = |text: String| Outcome::failed("UnusableAuthority", format!("Secret {name}: {text}"));
-        let certificate = material::text(&secret, keys::CERTIFICATE).map_err(unusable)?;
-        let key = material::text(&secret, keys::PRIVATE_KEY).map_err(unusable)?;
-        let authority = Authority::from_pem(&certificate, &PrivateKeyPem::new(key))
-            .map_err(|error| unusable(error.to_string()))?;
+        let authority = material::authority(&secret).map_err(unusable)?;
         if authority.certificate().fingerprint() != issuer.fingerprint {
             return Err(Outcome::Stale);
         }
@@ -227,7 +224,7 @@ fn make(
             let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
             Ok(Minted { data: pair(&made), facts: SecretFacts { issuer: by, ..facts } })
         }
-        Content::Kubeconfig { intent: asked, trust, cluster, user, server, .. } => {
+        Content::Kubeconfig { intent: asked, trust, cluster, user, server, serial, .. } => {
             let made = signed(asked)?;
             let facts = dated(note(String::new()), &Certificate::parse(&made.certificate)?);
             let kubeconfig = Kubeconfig {
@@ -240,7 +237,7 @@ fn make(
                 namespace: None,
             };
             let data = BTreeMap::from([(keys::KUBECONFIG.to_owned(), bytes(&kubeconfig.to_yaml()?))]);
-            Ok(Minted { data, facts: SecretFacts { issuer: by, ..facts } })
+            Ok(Minted { data, facts: SecretFacts { issuer: by, serial: serial.clone(), ..facts } })
         }
         Content::ServiceAccountKeys => {
             let made = ServiceAccountKeys::generate()?;
@@ -312,6 +309,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
+    use hangar_pki::PrivateKeyPem;
     use hangar_plan::hosted_control_plane::Material;
 
     use super::*;
@@ -388,6 +386,7 @@ mod tests {
             cluster: "demo".to_owned(),
             user: "admin".to_owned(),
             server: "https://api.example.com:6443".to_owned(),
+            serial: Some("7".to_owned()),
         };
         let (data, facts) = made(&content, Some(&authority));
         let parsed = kube::config::Kubeconfig::from_yaml(&data[keys::KUBECONFIG]).unwrap();
@@ -397,6 +396,7 @@ mod tests {
         assert_eq!(cluster.certificate_authority_data.as_deref(), Some("b25lCnR3bwo="));
         assert!(parsed.auth_infos[0].auth_info.as_ref().unwrap().client_key_data.is_some());
         assert!(facts.not_after.is_some());
+        assert_eq!(facts.annotations()["hangar.cluster.x-k8s.io/serial"], "7");
     }
 
     #[test]

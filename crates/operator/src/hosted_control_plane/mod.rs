@@ -15,6 +15,7 @@
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod look;
+mod master;
 mod material;
 mod mint;
 mod news;
@@ -35,13 +36,14 @@ use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
-use hangar_plan::hosted_control_plane::{Material, Observed, Wanted};
+use hangar_plan::hosted_control_plane::{Material, Observed, TenantStep, Wanted};
 use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, KubeconfigSecrets, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use look::Looks;
+use master::Masters;
 use material::Given;
 use mint::Authorities;
 
@@ -55,25 +57,35 @@ struct ControlPlanes {
     nodes: Arc<Nodes<KubeconfigSecrets>>,
     looks: Looks,
     given: Given,
+    masters: Masters,
+    /// A preview writes no keys, so there is nothing to compare.
+    is_rehearsed: bool,
 }
 
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
-    let edge = ControlPlanes::new(context);
+    let edge = ControlPlanes::new(context, false);
     let nodes = Arc::clone(&edge.nodes);
     reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes));
 }
 
 /// The same for a preview.
 pub(crate) fn rehearsed(context: &Context) -> Box<dyn Rehearse> {
-    Rehearsal::boxed(context, ControlPlanes::new(context))
+    Rehearsal::boxed(context, ControlPlanes::new(context, true))
 }
 
 impl ControlPlanes {
-    fn new(context: &Context) -> Self {
+    fn new(context: &Context, is_rehearsed: bool) -> Self {
         let tenants = context.tenants_by(Material::OperatorAccess);
         let nodes = Nodes::new(Arc::clone(&tenants), &context.stop);
-        Self { tenants, nodes, looks: Looks::default(), given: Given::default() }
+        Self {
+            tenants,
+            nodes,
+            looks: Looks::default(),
+            given: Given::default(),
+            masters: Masters::default(),
+            is_rehearsed,
+        }
     }
 }
 
@@ -105,12 +117,20 @@ impl Edge for ControlPlanes {
             }
             Wanted::Tenant => {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
-                self.look_at_tenant(observed, case.key(), &cluster).await;
+                self.look_at_tenant(case, observed, &cluster).await;
             }
         }
     }
 
-    async fn tenant(&self, _: &Context, observed: &Observed) -> Result<Client, Error> {
+    async fn tenant(
+        &self,
+        context: &Context,
+        observed: &Observed,
+        step: &TenantStep,
+    ) -> Result<Client, Error> {
+        if step.is_of_rights() {
+            return self.master(context, observed).await;
+        }
         self.tenants.writer(&observe::cluster_key(observed)).await
     }
 
@@ -130,6 +150,7 @@ impl Edge for ControlPlanes {
         }
         if case.root().is_none() {
             self.tenants.forget(&observe::cluster_key(observed));
+            self.masters.forget(&observe::cluster_key(observed));
         }
     }
 

@@ -5,7 +5,7 @@ use hangar_api::controlplane::v1alpha1::{HostedControlPlane, HostedControlPlaneS
 use hangar_kit::event::{Event, Severity};
 
 /// Conditions whose change of status is worth an event.
-const TOLD: [&str; 2] = ["Available", "Paused"];
+const TOLD: [&str; 3] = ["Available", "CertificatesValid", "Paused"];
 
 pub(super) fn of(
     root: &HostedControlPlane,
@@ -35,6 +35,9 @@ fn transition(type_: &str, was: Option<Status>, is: Status) -> Option<(Severity,
     match (type_, was, is) {
         ("Available", _, Status::True) => Some((Severity::Normal, "Available")),
         ("Available", Some(Status::True), Status::False) => Some((Severity::Warning, "NotAvailable")),
+        ("CertificatesValid", Some(Status::True), Status::False) => {
+            Some((Severity::Warning, "CertificatesNotValid"))
+        }
         ("Paused", _, Status::True) => Some((Severity::Normal, "Paused")),
         ("Paused", Some(Status::True), _) => Some((Severity::Normal, "Resumed")),
         _ => None,
@@ -50,6 +53,8 @@ mod tests {
         assert_eq!(transition("Available", None, Status::False), None, "it has only begun");
         assert!(transition("Available", Some(Status::False), Status::True).is_some());
         assert!(transition("Available", Some(Status::True), Status::False).is_some());
+        assert_eq!(transition("CertificatesValid", None, Status::False), None, "keys are being made");
+        assert!(transition("CertificatesValid", Some(Status::True), Status::False).is_some());
         assert_eq!(transition("Paused", None, Status::False), None);
     }
 }

@@ -16,7 +16,7 @@ use hangar_api::bootstrap::v1beta2::{KubeadmConfig, KubeadmConfigStatus};
 use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::kubeadm_bootstrap::{Observed, Wanted};
+use hangar_plan::kubeadm_bootstrap::{Observed, TokenStep, Wanted};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -60,7 +60,7 @@ impl Edge for KubeadmConfigs {
         observe::read(case.context, observed, wanted).await;
     }
 
-    async fn tenant(&self, context: &Context, observed: &Observed) -> Result<Client, Error> {
+    async fn tenant(&self, context: &Context, observed: &Observed, _: &TokenStep) -> Result<Client, Error> {
         context.tenants.writer(&observe::cluster_of(observed)).await
     }
 }

@@ -13,7 +13,7 @@ use hangar_api::cluster::v1beta2::{Machine, MachineStatus};
 use hangar_kit::error::Error;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
-use hangar_plan::machine::{Observed, TenantRead};
+use hangar_plan::machine::{NodeStep, Observed, TenantRead};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -61,7 +61,7 @@ impl Edge for Machines {
         observe::read(case.context, observed, wanted).await;
     }
 
-    async fn tenant(&self, context: &Context, observed: &Observed) -> Result<Client, Error> {
+    async fn tenant(&self, context: &Context, observed: &Observed, _: &NodeStep) -> Result<Client, Error> {
         context.tenants.writer(&observe::cluster_of(&observed.machine)).await
     }
 }

@@ -80,6 +80,7 @@ impl<K> Root for K where
 }
 
 pub(crate) type Wanted<E> = <<E as Edge>::Observed as Planner>::Wanted;
+pub(crate) type TenantStep<E> = <<E as Edge>::Observed as Planner>::Tenant;
 pub(crate) type Status<E> = <<E as Edge>::Observed as Planner>::Status;
 
 /// What a controller watches and reads.
@@ -120,11 +121,12 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
         false
     }
 
-    /// The client for steps in the tenant.
+    /// The client for a step in the tenant.
     fn tenant(
         &self,
         _context: &Context,
         _observed: &Self::Observed,
+        _step: &TenantStep<Self>,
     ) -> impl Future<Output = Result<Client, Error>> + Send {
         let why = "the object belongs to no tenant".to_owned();
         let (tenant, retry_after) = (String::new(), Duration::ZERO);
@@ -334,7 +336,7 @@ impl<E: Edge> Workbench for Bench<'_, E> {
         match step {
             Step::Write(write) => write::run(self.case, applier, write).await,
             Step::Own(step) => step.run(self.case).await,
-            Step::Tenant(step) => match edge.tenant(context, observed).await {
+            Step::Tenant(step) => match edge.tenant(context, observed, step).await {
                 Ok(client) => step.run(client).await,
                 Err(error) => answer::failed(error),
             },

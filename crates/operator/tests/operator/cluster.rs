@@ -1,6 +1,7 @@
 //! Clusters with stub providers.
 
 use hangar_api::cluster::v1beta2::{Cluster, ClusterPhase};
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
@@ -103,6 +104,40 @@ async fn a_kind_without_a_definition_is_unknown_and_not_absent() {
     manager.rest().await;
     assert!(api.get_opt("demo").await.unwrap().is_some());
     manager.stop().await;
+    clear(&world).await;
+}
+
+/// Any provider may have written the kubeconfig, and whoever may write Secrets can change it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kubeconfig_that_wants_more_than_a_connection_gets_none() {
+    let _turn = turn().await;
+    let world = World::new("kubeconfig");
+    let providers = Providers::start(&world);
+    let manager = Manager::start();
+    world.cluster().await;
+    world.parts_of_the_cluster().await;
+    eventually("it is available", async || world.cluster_condition("Available").await.0 == "True").await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
+    let before = secrets.get("demo-kubeconfig").await.unwrap();
+    let text = String::from_utf8(before.data.unwrap()["value"].0.clone()).unwrap();
+    let mut changed: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let token = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    changed["clusters"][0]["cluster"]["server"] =
+        json!(format!("https://{}", listener.local_addr().unwrap()));
+    changed["users"][0]["user"]["tokenFile"] = json!(token);
+    let patch = json!({"stringData": {"value": changed.to_string()}});
+    secrets.patch("demo-kubeconfig", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    eventually("the field is named, and nothing of what is in it", async || {
+        let (status, message) = world.cluster_condition("RemoteConnectionProbe").await;
+        assert!(!message.contains(token), "{message}");
+        status == "False" && message.contains("users[].user.tokenFile is set")
+    })
+    .await;
+    let heard = tokio::time::timeout(std::time::Duration::from_millis(10), listener.accept()).await;
+    assert!(heard.is_err(), "somebody connected");
+    manager.stop().await;
+    drop(providers);
     clear(&world).await;
 }
 

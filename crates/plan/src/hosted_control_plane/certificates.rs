@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::CLUSTER_SECRET_TYPE;
@@ -27,6 +28,8 @@ use super::{Draft, endpoint, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
+/// What was changed is told before it is mended: a condition that nobody can see says nothing.
+const MENDED_AFTER: Duration = Duration::from_secs(1);
 /// A leaf that ends this close to its authority's end was cut by it.
 const SAME_END: SignedDuration = SignedDuration::from_mins(5);
 
@@ -69,6 +72,8 @@ struct Judgement {
     /// With what is wrong.
     unusable: Vec<String>,
     expired: Vec<String>,
+    /// With the field.
+    edited: Vec<String>,
     minting: Vec<String>,
     /// What went wrong when it was minted.
     troubles: Vec<String>,
@@ -91,6 +96,10 @@ impl Judgement {
             certificates_valid::EXPIRED
                 .waits("new authorities")
                 .because(format!("these have ended, and all they signed with them: {ended}"))
+        } else if !self.edited.is_empty() {
+            certificates_valid::EDITED
+                .waits("these Secrets to be minted again")
+                .because(format!("they were changed and are not used: {}", self.edited.join("; ")))
         } else if let Some((_, unknown)) = self.unread.first() {
             let names: Vec<String> = self.unread.iter().map(|(name, _)| name.clone()).collect();
             unread(certificates_valid::TYPE, &format!("the Secrets {}", listed(&names)), unknown)
@@ -145,6 +154,13 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
         }
         return;
     };
+    if let (MintReason::Edited, Some(field)) = (why, facts.and_then(|facts| edited(facts, &content))) {
+        judged.edited.push(format!("{name}: {field}"));
+        let said = draft.condition(certificates_valid::TYPE).map(|condition| condition.reason);
+        if said.as_deref() != Some(certificates_valid::EDITED.reason().name) {
+            return draft.again(MENDED_AFTER);
+        }
+    }
     draft.report.decide(format!("mint {name}"), why.to_string());
     // What is there still works while its successor is minted, unless it has ended.
     if facts.is_none_or(|facts| facts.is_expired(observed.now)) {
@@ -180,8 +196,20 @@ fn reason(
     if facts.issuer.as_deref() != content.issuer().map(|issuer| issuer.fingerprint.as_str()) {
         return Some(MintReason::OtherIssuer);
     }
+    if edited(facts, content).is_some() {
+        return Some(MintReason::Edited);
+    }
     let is_due = facts.renew_at().is_some_and(|at| at <= observed.now);
     (is_due && !ends_with_issuer(observed, material, facts)).then_some(MintReason::Renewal)
+}
+
+/// What of a kubeconfig is not as it was minted.
+fn edited(facts: &SecretFacts, content: &Content) -> Option<String> {
+    let Content::Kubeconfig { server, trust, .. } = content else { return None };
+    match facts.kubeconfig.as_ref()? {
+        Ok(found) => found.difference(server, Some(trust), facts).map(str::to_owned),
+        Err(problem) => Some(problem.clone()),
+    }
 }
 
 fn ends_with_issuer(observed: &Observed, material: Material, facts: &SecretFacts) -> bool {

@@ -39,6 +39,7 @@ conditions! {
         bad NAME_TAKEN = "NameTaken" [OWNER]: "A Secret with a required name belongs to another owner.";
         bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created cannot be used; the message names it and the error.";
         bad EXPIRED = "Expired" [OPERATOR]: "A certificate authority has expired, and with it every certificate that it signed.";
+        bad EDITED = "Edited" [HANGAR]: "A kubeconfig that Hangar minted was changed afterwards; the message names the Secret and the field. Hangar does not use it, and mints it again.";
         bad MINTING = "Minting" [HANGAR]: "Hangar is creating keys. The message includes the last failure, if any.";
         ..shared::reads;
     }
@@ -84,6 +85,7 @@ conditions! {
         unknown NOT_REACHED = "NotReached" [HANGAR]: "The tenant's API server does not answer to Hangar.";
         bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "Objects in the tenant need an address that is not known yet.";
         bad NAME_TAKEN = "NameTaken" [OWNER]: "An object with a required name in the tenant belongs to another owner.";
+        bad NO_RIGHTS = "NoRights" [HANGAR]: "Hangar's own role in the tenant, or its binding, is missing or was changed. Hangar writes them again.";
         bad APPLYING = "Applying" [HANGAR]: "Hangar is writing objects. The message includes the last failure, if any.";
     }
 

@@ -41,6 +41,7 @@ impl Observed {
             intent: Some(mint.intent.clone()),
             fingerprint,
             issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
+            serial: mint.content.serial().cloned(),
             ..SecretFacts::minted(self.now, mint.content.intent().map(|intent| intent.lifetime))
         }
     }

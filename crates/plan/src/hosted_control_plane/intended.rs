@@ -25,6 +25,7 @@ impl Mint {
             intent: Some(self.intent.clone()),
             fingerprint: format!("<to be minted: {name}>"),
             issuer: self.content.issuer().map(|issuer| issuer.fingerprint.clone()),
+            serial: self.content.serial().cloned(),
             certificate: is_authority.then(|| format!("<to be minted: certificate of {name}>\n")),
             ..SecretFacts::minted(now, self.content.intent().map(|intent| intent.lifetime))
         };
@@ -35,23 +36,26 @@ impl Mint {
 impl Content {
     /// What it is, in one line.
     fn words(&self) -> String {
-        let days = |intent: &CertificateIntent| intent.lifetime.as_secs() / (24 * 60 * 60);
+        let life = |intent: &CertificateIntent| match intent.lifetime.as_secs() / (60 * 60) {
+            hours @ 0..48 => format!("{hours} hours"),
+            hours => format!("{} days", hours / 24),
+        };
         let by = |issuer: &Issuer| format!("signed by {}", issuer.secret);
         match self {
-            Self::Authority(intent) => format!("authority {:?}, {} days", intent.common_name, days(intent)),
+            Self::Authority(intent) => format!("authority {:?}, {}", intent.common_name, life(intent)),
             Self::Certificate { intent, issuer } => {
                 let names = match intent.dns_names.len() + intent.ip_addresses.len() {
                     0 => String::new(),
                     1 => " for 1 name".to_owned(),
                     names => format!(" for {names} names"),
                 };
-                format!("certificate {:?}{names}, {} days, {}", intent.common_name, days(intent), by(issuer))
+                format!("certificate {:?}{names}, {}, {}", intent.common_name, life(intent), by(issuer))
             }
             Self::ServiceAccountKeys => "RSA key pair for service account tokens".to_owned(),
             Self::EncryptionConfiguration => "random key that encrypts Secrets in etcd".to_owned(),
             Self::Kubeconfig { intent, issuer, server, .. } => {
                 let name = &intent.common_name;
-                format!("kubeconfig of {name:?} for {server}, {} days, {}", days(intent), by(issuer))
+                format!("kubeconfig of {name:?} for {server}, {}, {}", life(intent), by(issuer))
             }
         }
     }

@@ -3,18 +3,90 @@
 //!
 //! Our pods get certificate files beside their kubeconfig. Programs reread files, so a renewal restarts none of them.
 
+use std::time::Duration;
+
+use hangar_api::contract::Endpoint;
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use serde_json::{Value, json};
 
 use super::certificates::leaf;
 use super::exposure::manager;
 use super::material::{Content, Issuer, Material, Usage};
-use super::observed::Observed;
-use super::validate::Validated;
-use super::{endpoint, trust};
+use super::names::Names;
+use super::observed::{ClusterFacts, Observed, SecretFacts};
+use super::validate::{self, Validated};
+use super::{access, endpoint, trust};
 use crate::flow::Read;
 
-/// The group that kubeadm gives administrators: bound to everything, and can be unbound.
-pub(super) const ADMINISTRATORS: &str = "kubeadm:cluster-admins";
+/// Our own access is renewed after two thirds of this: a copy of it is of no use the next day.
+const ACCESS_LIFETIME: Duration = Duration::from_hours(24);
+
+/// What a kubeconfig of ours says, keys aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubeconfigFacts {
+    /// URL of the API server.
+    pub server: String,
+    /// Whom the client trusts, in PEM.
+    pub trust: Option<String>,
+    /// Another name to expect in the server's certificate.
+    pub tls_server_name: Option<String>,
+    /// Fingerprint of the client certificate; empty where there is none.
+    pub fingerprint: String,
+}
+
+impl KubeconfigFacts {
+    /// The first field that is not as it was minted: for this server, for clients that trust these (where that is known),
+    /// and with the certificate that was noted.
+    pub fn difference(&self, server: &str, trust: Option<&str>, noted: &SecretFacts) -> Option<&'static str> {
+        if self.server != server {
+            Some("clusters[].cluster.server")
+        } else if self.tls_server_name.is_some() {
+            Some("clusters[].cluster.tls-server-name")
+        } else if trust.is_some_and(|trust| self.trust.as_deref() != Some(trust)) {
+            Some("clusters[].cluster.certificate-authority-data")
+        } else if self.fingerprint != noted.fingerprint {
+            Some("users[].user.client-certificate-data")
+        } else {
+            None
+        }
+    }
+}
+
+/// The server that a kubeconfig of ours names, as far as the control plane itself says: our own goes through the
+/// Service, people's through the endpoint that was published.
+pub fn server_of(
+    material: Material,
+    control_plane: &HostedControlPlane,
+    cluster: &ClusterFacts,
+) -> Option<String> {
+    let settings = &control_plane.spec.settings;
+    let endpoint = match material {
+        Material::OperatorAccess => {
+            let port = validate::port(settings, cluster, validate::exposure(settings)).ok()?;
+            let host = Names::of(control_plane, &cluster.name).ok()?.api_server_host();
+            Endpoint { host, port: i32::from(port) }
+        }
+        _ => settings.control_plane_endpoint.clone().filter(Endpoint::is_valid)?,
+    };
+    Some(format!("https://{endpoint}"))
+}
+
+/// The user of a serial. Its binding names it, so that it can do nothing once a successor is bound.
+pub(super) fn administrator(serial: &str) -> String {
+    format!("kubernetes-admin:{serial}")
+}
+
+/// The serial that the administrator's kubeconfig has.
+pub(super) fn serial(observed: &Observed) -> Option<String> {
+    match observed.secret(Material::Kubeconfig) {
+        Read::One(facts) if !facts.is_deleting => {
+            let is_serial =
+                |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            facts.serial.clone().filter(is_serial)
+        }
+        _ => None,
+    }
+}
 
 /// The kubeconfigs that hold keys.
 pub(super) fn content(
@@ -28,11 +100,11 @@ pub(super) fn content(
     let trust = trust::bundle(observed, Material::ClusterAuthority)?;
     match material {
         Material::OperatorAccess => {
-            let mut intent = leaf(validated, "hangar:control-plane", Usage::Client);
-            // The first role bindings have to be written by somebody who needs none.
-            intent.organizations.push("system:masters".to_owned());
+            let mut intent = leaf(validated, access::USER, Usage::Client);
+            intent.lifetime = intent.lifetime.min(ACCESS_LIFETIME);
             let server = format!("https://{}", manager(validated));
-            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user: "hangar".to_owned(), server })
+            let user = "hangar".to_owned();
+            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user, server, serial: None })
         }
         Material::Kubeconfig => {
             let endpoint = endpoint::known(observed, validated)?;
@@ -42,11 +114,12 @@ pub(super) fn content(
             if !is_serving && !is_there {
                 return None;
             }
-            let mut intent = leaf(validated, "kubernetes-admin", Usage::Client);
-            intent.organizations.push(ADMINISTRATORS.to_owned());
+            // A Secret that is gone was revoked: its successor has another serial.
+            let serial = serial(observed).unwrap_or_else(|| observed.now.as_millisecond().to_string());
+            let intent = leaf(validated, &administrator(&serial), Usage::Client);
             let server = format!("https://{endpoint}");
             let user = format!("{cluster}-admin");
-            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user, server })
+            Some(Content::Kubeconfig { intent, issuer, trust, cluster, user, server, serial: Some(serial) })
         }
         _ => None,
     }

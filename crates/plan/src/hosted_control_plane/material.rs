@@ -214,6 +214,8 @@ pub enum Content {
         user: String,
         /// URL of the API server.
         server: String,
+        /// The serial of the user, where it can be revoked by another; it is part of the common name.
+        serial: Option<String>,
     },
 }
 
@@ -233,6 +235,14 @@ impl Content {
         match self {
             Self::Certificate { issuer, .. } | Self::Kubeconfig { issuer, .. } => Some(issuer),
             Self::Authority(_) | Self::ServiceAccountKeys | Self::EncryptionConfiguration => None,
+        }
+    }
+
+    /// The serial of the user, where there is one.
+    pub fn serial(&self) -> Option<&String> {
+        match self {
+            Self::Kubeconfig { serial, .. } => serial.as_ref(),
+            _ => None,
         }
     }
 

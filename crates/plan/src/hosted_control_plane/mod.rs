@@ -19,6 +19,7 @@
 //! - Everything is rendered for the [`Epoch`] that is recorded on the HostedControlPlane before the first object is
 //!   made. What an epoch renders never changes, so a new Hangar restarts no control plane.
 
+mod access;
 mod api_server;
 mod certificates;
 pub(crate) mod conditions;
@@ -68,6 +69,7 @@ use kube::core::DynamicObject;
 use serde::Serialize;
 
 pub use epoch::{Epoch, Recorded};
+pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
 pub use membership::Membership;
 pub use names::{Component, Names};
@@ -169,7 +171,8 @@ impl Planner for Observed {
                     annotations.and_then(|annotations| annotations.get(names::DESIRED_ANNOTATION)).cloned();
                 let uid = uid.clone().unwrap_or_else(|| id.to_owned());
                 let object = ObjectIdentity::of(object);
-                self.in_tenant(object, TenantObject::Ours { uid, applied, is_drifted: false });
+                self.in_tenant(object.clone(), TenantObject::Ours { uid, applied, is_drifted: false });
+                self.after_rights(&object);
             }
             Step::Tenant(TenantStep::Delete { object, .. }) => {
                 self.in_tenant(object.clone(), TenantObject::Absent);
@@ -201,6 +204,11 @@ has_root!(HostedControlPlane in control_plane);
 /// these in the tenant, before they plan.
 pub fn tenant_objects(observed: &Observed) -> Vec<DynamicObject> {
     validated(observed).map(|validated| tenant::objects(observed, &validated)).unwrap_or_default()
+}
+
+/// What gives Hangar its rights in the tenant. Observers look at these before they look at anything else there.
+pub fn tenant_rights(observed: &Observed) -> Vec<DynamicObject> {
+    validated(observed).map(|validated| access::objects(validated.epoch)).unwrap_or_default()
 }
 
 /// Objects that the tenant may still have from earlier settings and that are no longer wanted.

@@ -41,6 +41,8 @@ pub const NOT_BEFORE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/not-before";
 pub const NOT_AFTER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/not-after";
 /// On Secrets of authorities: the certificate.
 pub const CERTIFICATE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/certificate";
+/// On the Secret of the administrator's kubeconfig: the serial of its user. Another one revokes it.
+pub const SERIAL_ANNOTATION: &str = "hangar.cluster.x-k8s.io/serial";
 /// On API server pods: the certificate that kubelet was asked to bring. A new value makes it look at once.
 pub const SERVED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-certificate";
 /// On pod templates: what a program reads only when it starts. A new value replaces the pods.

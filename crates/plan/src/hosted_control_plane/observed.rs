@@ -16,6 +16,7 @@ use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::{Names, names};
 use crate::flow::{Read, StepId};
@@ -169,6 +170,10 @@ pub struct SecretFacts {
     pub not_after: Option<Timestamp>,
     /// The certificate in PEM, of authorities only: others have to trust it.
     pub certificate: Option<String>,
+    /// The serial of the user, of the administrator's kubeconfig only.
+    pub serial: Option<String>,
+    /// What a kubeconfig of ours says, or why it cannot be read; nothing where it was not read.
+    pub kubeconfig: Option<Result<KubeconfigFacts, String>>,
     /// Why one that people brought cannot be used, where it cannot.
     pub problem: Option<String>,
 }
@@ -190,6 +195,8 @@ impl SecretFacts {
             not_before: moment(names::NOT_BEFORE_ANNOTATION),
             not_after: moment(names::NOT_AFTER_ANNOTATION),
             certificate: text(names::CERTIFICATE_ANNOTATION),
+            serial: text(names::SERIAL_ANNOTATION),
+            kubeconfig: None,
             problem: None,
         })
     }
@@ -204,6 +211,7 @@ impl SecretFacts {
             (names::NOT_BEFORE_ANNOTATION, moment(self.not_before)),
             (names::NOT_AFTER_ANNOTATION, moment(self.not_after)),
             (names::CERTIFICATE_ANNOTATION, self.certificate.clone()),
+            (names::SERIAL_ANNOTATION, self.serial.clone()),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
@@ -306,6 +314,8 @@ pub struct ServiceFacts {
 /// What a plan needs to know of the tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantFacts {
+    /// Whether Hangar's own rights there are missing or not as they should be. Then nothing else was read.
+    pub lacks_rights: bool,
     /// How many Nodes there are.
     pub nodes: u32,
     /// What is there of each object that [`super::tenant_objects`] asks for or [`super::tenant_leftovers`] names.

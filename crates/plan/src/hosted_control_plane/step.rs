@@ -139,6 +139,8 @@ pub enum MintReason {
     Changed,
     /// Another authority is in place than the one that signed.
     OtherIssuer,
+    /// Somebody changed what is in it.
+    Edited,
     /// Two thirds of its validity are over.
     Renewal,
 }
@@ -149,6 +151,7 @@ impl fmt::Display for MintReason {
             Self::Missing => "there is none",
             Self::Changed => "something else is needed than what it was made for",
             Self::OtherIssuer => "another authority is in place than the one that signed it",
+            Self::Edited => "somebody changed what is in it",
             Self::Renewal => "two thirds of its validity are over",
         })
     }

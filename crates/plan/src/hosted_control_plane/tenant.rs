@@ -15,7 +15,9 @@ use super::names::DESIRED_ANNOTATION;
 use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
 use super::step::{Step, TenantStep};
 use super::validate::Validated;
-use super::{Draft, controllers, core_dns, join, konnectivity, kube_proxy, tenant_rbac, trust};
+use super::{
+    Draft, access, controllers, core_dns, join, konnectivity, kube_proxy, kubeconfigs, tenant_rbac, trust,
+};
 use crate::flow::{Identified as _, Read, dynamic};
 use crate::inventory;
 
@@ -25,7 +27,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Everything, as far as what it needs was seen. Each object carries a hash of itself, by which it is told whether it was
 /// applied.
 pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
-    let mut objects = tenant_rbac::objects(validated.epoch);
+    // First whom people wait for, or who is to be gone.
+    let serial = kubeconfigs::serial(observed);
+    let administration = serial.map(|serial| tenant_rbac::administration(validated.epoch, &serial));
+    let mut objects = Vec::from_iter(administration);
+    objects.extend(tenant_rbac::objects(validated.epoch));
     objects.extend(konnectivity::rights(validated.epoch));
     objects.push(dynamic(&join::kubelet_config(validated)));
     let authority = trust::bundle(observed, Material::ClusterAuthority);
@@ -64,7 +70,11 @@ fn addressed(
 
 /// What must not be there.
 pub(super) fn leftovers(validated: &Validated<'_>) -> Vec<ObjectIdentity> {
-    if kube_proxy::is_disabled(validated) { kube_proxy::leftovers() } else { Vec::new() }
+    let mut leftovers = vec![tenant_rbac::leftover()];
+    if kube_proxy::is_disabled(validated) {
+        leftovers.extend(kube_proxy::leftovers());
+    }
+    leftovers
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
@@ -84,7 +94,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut foreign = Vec::new();
     let mut pending = Vec::new();
     let mut troubles = Vec::new();
-    for object in objects(observed, validated) {
+    let objects =
+        if tenant.lacks_rights { access::objects(validated.epoch) } else { objects(observed, validated) };
+    for object in objects {
         let identity = ObjectIdentity::of(&object);
         match needed(tenant, &identity, &object) {
             Need::Nothing => {}
@@ -97,6 +109,13 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
                 draft.step(step);
             }
         }
+    }
+    if tenant.lacks_rights {
+        // Whoever gets rights has to wait a moment until the API server knows.
+        draft.again(LOOK_AGAIN);
+        let lacking = workload_ready::NO_RIGHTS.waits("Hangar's own rights in the tenant");
+        let taken = name_taken(&foreign);
+        return draft.say(taken.unwrap_or_else(|| lacking.because_of(troubles.first())));
     }
     for object in leftovers(validated) {
         if let Some(TenantObject::Ours { uid, .. }) = tenant.objects.get(&object) {
@@ -115,14 +134,14 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
-enum Need {
+pub(super) enum Need {
     Nothing,
     Unread,
     Foreign,
     Apply(Option<String>),
 }
 
-fn needed(tenant: &TenantFacts, identity: &ObjectIdentity, desired: &DynamicObject) -> Need {
+pub(super) fn needed(tenant: &TenantFacts, identity: &ObjectIdentity, desired: &DynamicObject) -> Need {
     let hash =
         desired.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DESIRED_ANNOTATION));
     match tenant.objects.get(identity) {
@@ -145,10 +164,8 @@ fn judged(
     foreign: &[String],
     (pending, troubles): (&[String], &[String]),
 ) -> Finding {
-    if !foreign.is_empty() {
-        workload_ready::NAME_TAKEN
-            .waits("these objects to be deleted, so that they can be made")
-            .because(format!("these names are taken in the tenant: {}", foreign.join(", ")))
+    if let Some(taken) = name_taken(foreign) {
+        taken
     } else if let Err(waiting) = reach(observed, validated).and_then(|reach| reach.agents) {
         workload_ready::NO_ADDRESS.waiting(waiting)
     } else if let Some(first) = pending.first() {
@@ -160,4 +177,10 @@ fn judged(
     } else {
         workload_ready::APPLIED.into()
     }
+}
+
+fn name_taken(foreign: &[String]) -> Option<Finding> {
+    let taken = workload_ready::NAME_TAKEN.waits("these objects to be deleted, so that they can be made");
+    let names = format!("these names are taken in the tenant: {}", foreign.join(", "));
+    (!foreign.is_empty()).then(|| taken.because(names))
 }

@@ -4,7 +4,8 @@ use k8s_openapi::api::rbac::v1::Subject;
 use kube::core::DynamicObject;
 
 use super::epoch::Epoch;
-use super::kubeconfigs::ADMINISTRATORS;
+use super::kubeconfigs::administrator;
+use super::observed::ObjectIdentity;
 use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_group, subject_user};
 use crate::flow::dynamic;
 use crate::pieces::{only, rule};
@@ -17,7 +18,6 @@ const NODES: &str = "system:nodes";
 pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
     let approval = "system:certificates.k8s.io:certificatesigningrequests";
     let mut objects = vec![
-        bound("kubeadm:cluster-admins", "cluster-admin", subject_group(ADMINISTRATORS)),
         // Logs and exec: the API server's certificate for kubelets has no group.
         bound(
             "kubeadm:apiserver-kubelet-client",
@@ -55,6 +55,20 @@ pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
         objects.push(dynamic(&role_binding(namespace, name, subjects)));
     }
     objects
+}
+
+/// The administrator's kubeconfig: its user, and no group, so that another serial revokes it.
+pub(super) fn administration(Epoch::One: Epoch, serial: &str) -> DynamicObject {
+    bound("hangar:administrator", "cluster-admin", subject_user(&administrator(serial)))
+}
+
+/// The group that kubeadm gives administrators, which cannot be taken from a kubeconfig once it has it.
+pub(super) fn leftover() -> ObjectIdentity {
+    ObjectIdentity::of(&bound(
+        "kubeadm:cluster-admins",
+        "cluster-admin",
+        subject_group("kubeadm:cluster-admins"),
+    ))
 }
 
 fn bound(name: &str, role: &str, subject: Subject) -> DynamicObject {

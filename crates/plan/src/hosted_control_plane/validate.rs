@@ -226,7 +226,7 @@ fn members(etcd: &Etcd) -> Result<i32, FieldError> {
     }
 }
 
-fn exposure(settings: &HostedControlPlaneSettings) -> ExposureType {
+pub(super) fn exposure(settings: &HostedControlPlaneSettings) -> ExposureType {
     let given = settings.exposure.as_ref().and_then(|exposure| exposure.type_);
     given.unwrap_or(if settings.gateway.is_some() {
         ExposureType::Gateway
@@ -236,7 +236,7 @@ fn exposure(settings: &HostedControlPlaneSettings) -> ExposureType {
 }
 
 /// The port people were promised is the Service's, where it is the Service that people reach.
-fn port(
+pub(super) fn port(
     settings: &HostedControlPlaneSettings,
     cluster: &ClusterFacts,
     exposure: ExposureType,

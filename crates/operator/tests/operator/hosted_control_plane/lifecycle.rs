@@ -16,6 +16,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
+use super::access;
 use super::actor::Actor;
 use super::tenant::{Tenant, initial_state};
 use super::world::{BALANCER, Manager, World, eventually, spec, texts, turn};
@@ -102,6 +103,8 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     assert!(!second.tenant_calls.calls().is_empty(), "it did look");
 
     drift_is_put_back(&world, &tenant).await;
+    access::a_deleted_kubeconfig_is_revoked(&world).await;
+    access::a_changed_kubeconfig_leads_nowhere(&world).await;
     a_due_certificate_is_renewed_in_place(&world).await;
     second.stop().await;
 
@@ -150,7 +153,12 @@ async fn in_the_tenant(tenant: &Tenant) {
         assert!(maps.iter().any(|map| map == name), "{name} is missing: {maps:?}");
     }
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    for name in ["kubeadm:kubelet-bootstrap", "kubeadm:apiserver-kubelet-client", "kubeadm:cluster-admins"] {
+    for name in [
+        "kubeadm:kubelet-bootstrap",
+        "kubeadm:apiserver-kubelet-client",
+        "hangar:administrator",
+        "hangar:control-plane",
+    ] {
         bindings.get(name).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     // Nodes renew their own certificates, not each other's.
@@ -176,13 +184,18 @@ async fn in_the_tenant(tenant: &Tenant) {
 async fn people_can_use_it(world: &World, tenant: &Tenant) {
     let secret = world.api::<Secret>().get("demo-kubeconfig").await.unwrap();
     assert_eq!(secret.type_.as_deref(), Some("cluster.x-k8s.io/secret"));
-    let kubeconfig = kube::config::Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    let people = kube::Client::try_from(config).unwrap();
+    let people = people(&secret).await;
     let theirs = Api::<Secret>::all(people).list(&ListParams::default()).await.unwrap().items.len();
     let ours = Api::<Secret>::all(tenant.client()).list(&ListParams::default()).await.unwrap().items.len();
     assert_eq!(theirs, ours);
+}
+
+/// A client as people make one from the Secret.
+pub(super) async fn people(secret: &Secret) -> kube::Client {
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&texts(secret)["value"]).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    kube::Client::try_from(config).unwrap()
 }
 
 /// Fingerprints of all Secrets; also checks that each holds what its notes say.
@@ -229,10 +242,14 @@ async fn drift_is_put_back(world: &World, tenant: &Tenant) {
     let broken = json!({"data": {"Corefile": "nonsense"}});
     maps.patch("coredns", &PatchParams::default(), &Patch::Merge(&broken)).await.unwrap();
     let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client());
-    bindings.delete("kubeadm:cluster-admins", &DeleteParams::default()).await.unwrap();
-    eventually("both are as they were", async || {
+    // Without the second one, Hangar has no right to anything.
+    for name in ["hangar:administrator", "hangar:control-plane"] {
+        bindings.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    eventually("all are as they were", async || {
         maps.get("coredns").await.unwrap().data == before.data
-            && bindings.get_opt("kubeadm:cluster-admins").await.unwrap().is_some()
+            && bindings.get_opt("hangar:administrator").await.unwrap().is_some()
+            && bindings.get_opt("hangar:control-plane").await.unwrap().is_some()
     })
     .await;
 }

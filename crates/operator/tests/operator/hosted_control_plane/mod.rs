@@ -1,6 +1,7 @@
 //! Tests of control planes on a real API server, with a real controller manager that makes pods. An actor takes the
 //! place of kubelets and load balancers, and a second real API server the place of the tenant.
 
+mod access;
 pub(crate) mod actor;
 mod crash;
 mod lifecycle;

@@ -143,15 +143,24 @@ impl Tenant {
     }
 }
 
-/// How the controller reaches the tenant, over loopback.
+/// A way into the tenant that needs no rights, over loopback.
 async fn access(world: &World, port: u16) -> Config {
-    let secret = world.api::<Secret>().get("demo-operator-access").await.unwrap();
-    let mut kubeconfig = Kubeconfig::from_yaml(&texts(&secret)["value"]).unwrap();
-    // The name of a Service leads nowhere here.
-    let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
-    cluster.tls_server_name = Some(format!("api-demo.{}.svc", world.namespace));
-    cluster.server = Some(format!("https://127.0.0.1:{port}"));
-    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
+    let secret =
+        async |suffix: &str| texts(&world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap());
+    let (authority, own) = (secret("ca").await, secret("operator-access").await);
+    let key = hangar_pki::PrivateKeyPem::new(&authority["tls.key"]);
+    let authority = hangar_pki::Authority::from_pem(&authority["tls.crt"], &key).unwrap();
+    let intent = hangar_pki::Intent::new("test", hangar_pki::Usage::Client, Duration::from_hours(24));
+    let intent = intent.organizations(["system:masters"]);
+    let pair = hangar_pki::issue(&authority, &intent, jiff::Timestamp::now()).unwrap();
+    hangar_kit::client::connection(&hangar_pki::Kubeconfig {
+        // The name of a Service leads nowhere here.
+        tls_server_name: Some(format!("api-demo.{}.svc", world.namespace)),
+        server: format!("https://127.0.0.1:{port}"),
+        credentials: hangar_pki::Credentials::Certificate(pair),
+        ..hangar_pki::Kubeconfig::read(&own["value"]).unwrap()
+    })
+    .unwrap()
 }
 
 /// Writes the content of a Secret to files called after it.

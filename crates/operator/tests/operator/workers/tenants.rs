@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::AsyncReadExt as _;
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
+use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, SecretText, Trust, Usage, issue};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -17,12 +18,17 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::{Accept, TlsAcceptor, rustls};
 
 use super::world::{BED, World};
 
 /// Answers reads, and never answers a write.
 pub(super) struct Swallowing {
     address: SocketAddr,
+    /// Whom to trust, in PEM.
+    authority: String,
     swallowed: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -32,22 +38,27 @@ impl Swallowing {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, swallowed) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
         let (client, count) = (BED.client(), Arc::clone(&swallowed));
+        let (acceptor, authority) = serving(address);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(pass(stream, client.clone(), Arc::clone(&count)));
+                connections.spawn(pass(acceptor.accept(stream), client.clone(), Arc::clone(&count)));
             }
         });
-        Self { address, swallowed, task }
+        Self { address, authority, swallowed, task }
     }
 
     pub(super) fn kubeconfig(&self) -> String {
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: tenant\nusers: [{{name: tenant, user: {{}}}}]\n\
-             contexts: [{{name: tenant, context: {{cluster: tenant, user: tenant}}}}]\n\
-             clusters: [{{name: tenant, cluster: {{server: \"http://{}\"}}}}]\n",
-            self.address
-        )
+        let kubeconfig = Kubeconfig {
+            cluster: "tenant".to_owned(),
+            user: "tenant".to_owned(),
+            server: format!("https://{}", self.address),
+            trust: Trust::Embedded(self.authority.clone()),
+            tls_server_name: None,
+            credentials: Credentials::Token(SecretText::new("token")),
+            namespace: None,
+        };
+        kubeconfig.to_yaml().unwrap()
     }
 
     /// Writes that never were answered.
@@ -62,8 +73,24 @@ impl Drop for Swallowing {
     }
 }
 
+/// Accepts TLS with a certificate for the address, and says whom to trust for it.
+fn serving(address: SocketAddr) -> (TlsAcceptor, String) {
+    let (now, life) = (jiff::Timestamp::now(), Duration::from_hours(24));
+    let authority = Authority::self_signed(&Intent::authority("tenant", life), now).unwrap();
+    let intent = Intent::new("tenant", Usage::Server, life).ip_addresses([address.ip()]);
+    let pair = issue(&authority, &intent, now).unwrap();
+    let certificates = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).collect::<Result<_, _>>();
+    let key = PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let config = builder.with_single_cert(certificates.unwrap(), key).unwrap();
+    (TlsAcceptor::from(Arc::new(config)), authority.pair().certificate.clone())
+}
+
 /// One call per connection. Whoever hangs up ends it.
-async fn pass(mut stream: TcpStream, client: Client, swallowed: Arc<AtomicUsize>) -> Option<()> {
+async fn pass(accepted: Accept<TcpStream>, client: Client, swallowed: Arc<AtomicUsize>) -> Option<()> {
+    let mut stream = accepted.await.ok()?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -80,10 +107,12 @@ async fn pass(mut stream: TcpStream, client: Client, swallowed: Arc<AtomicUsize>
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.ok()?;
     let mut piece = vec![0; 64 << 10];
-    loop {
-        let length = answer.read(&mut piece).await.ok().filter(|length| *length > 0)?;
+    while let Some(length) = answer.read(&mut piece).await.ok().filter(|length| *length > 0) {
         stream.write_all(&piece[..length]).await.ok()?;
+        stream.flush().await.ok()?;
     }
+    // TLS tells an end from a cut.
+    stream.shutdown().await.ok()
 }
 
 /// Every server that runs in a cloud registers a Node, once. Dropping them ends them.

@@ -241,7 +241,7 @@ impl World for Clusters {
                 (identity, applied.map_or(TenantObject::Absent, ours))
             };
             let objects = asked.iter().enumerate().map(state).collect();
-            observed.tenant = Read::One(TenantFacts { nodes: 1, objects });
+            observed.tenant = Read::One(TenantFacts { nodes: 1, objects, ..TenantFacts::default() });
         }
         let objects =
             self.objects.iter().map(|(identity, (hash, _))| (identity.clone(), hash.clone())).collect();
@@ -293,6 +293,7 @@ impl World for Clusters {
                     intent: Some(mint.intent.clone()),
                     fingerprint: fingerprint(mint),
                     issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
+                    serial: mint.content.serial().cloned(),
                     ..SecretFacts::minted(now(), mint.content.intent().map(|intent| intent.lifetime))
                 };
                 if mint.material.is_authority() {

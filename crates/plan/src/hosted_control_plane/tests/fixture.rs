@@ -217,7 +217,7 @@ pub(super) fn reach_tenant(observed: &mut Observed) {
             (object, state)
         })
         .collect();
-    observed.tenant = Read::One(TenantFacts { nodes: 1, objects });
+    observed.tenant = Read::One(TenantFacts { nodes: 1, objects, ..TenantFacts::default() });
 }
 
 pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> WorkloadFacts {

@@ -32,7 +32,10 @@ fn every_name_is_pinned() {
     ];
     lines.extend(annotations.map(|name| format!("annotation {name}")));
     lines.extend(
-        tenant_objects(&observed).iter().map(|object| format!("tenant {}", ObjectIdentity::of(object))),
+        tenant_rights(&observed)
+            .iter()
+            .chain(&tenant_objects(&observed))
+            .map(|object| format!("tenant {}", ObjectIdentity::of(object))),
     );
     insta::assert_snapshot!(lines.join("\n"));
 }

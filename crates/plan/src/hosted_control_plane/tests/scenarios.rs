@@ -42,7 +42,8 @@ fn everything_is_ready() {
     let plan = checked(&observed);
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
     insta::assert_snapshot!(golden::full(&plan));
-    let tenant = tenant_objects(&observed).into_iter().map(|object| serde_json::to_value(object).unwrap());
+    let tenant = tenant_rights(&observed).into_iter().chain(tenant_objects(&observed));
+    let tenant = tenant.map(|object| serde_json::to_value(object).unwrap());
     insta::assert_snapshot!("the_tenant", golden::documents(tenant));
 }
 

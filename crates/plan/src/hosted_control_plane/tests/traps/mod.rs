@@ -1,5 +1,6 @@
 //! Traps: mistakes that are easy to make, one test each.
 
+mod access;
 mod certificates;
 mod etcd;
 mod order;

@@ -7,10 +7,10 @@ fn at_rest_nothing_is_done_until_the_first_renewal() {
     let mut observed = all_ready(&json!({}));
     let plan = checked(&observed);
     assert!(plan.steps.is_empty());
-    let renewal = secret(&mut observed, Material::ApiServer).renew_at().unwrap();
+    let renewal = secret(&mut observed, Material::OperatorAccess).renew_at().unwrap();
     assert_eq!(plan.wake, Wake::At(renewal));
     observed.control_plane.status = Some(plan.status.clone());
-    observed.now = observed.now.checked_add(days(10)).unwrap();
+    observed.now = observed.now.checked_add(days(1) / 2).unwrap();
     assert_eq!(checked(&observed).status, plan.status, "time alone writes nothing");
     observed.now = renewal;
     assert!(!checked(&observed).steps.is_empty());

@@ -282,7 +282,7 @@ fn settings_without_effect_are_said_to_be() {
     assert_eq!(condition_status(&plan, conditions::settings_effective::TYPE), "False NotBuilt");
     observed.control_plane.status = Some(plan.status.clone());
     // The same again is the same: no status is written for nothing.
-    observed.now = observed.now.checked_add(days(1)).unwrap();
+    observed.now = observed.now.checked_add(days(1) / 2).unwrap();
     assert_eq!(checked(&observed).status.conditions, plan.status.conditions);
     observed.control_plane.spec.settings.etcd.as_mut().unwrap().backup = None;
     assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
