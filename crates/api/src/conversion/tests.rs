@@ -224,12 +224,3 @@ fn refusals_name_what_is_wrong() {
         assert_eq!(convert(broken, "v1", &NoVersions), Err(ConversionError::NotAnObject));
     }
 }
-
-#[test]
-fn a_review_keeps_the_order() {
-    let cluster = |name: &str, version: &str| json!({ "apiVersion": version, "kind": "Cluster", "metadata": { "name": name }, "spec": { "paused": true } });
-    let (older, newer) = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2");
-    let objects = vec![cluster("a", older), cluster("b", newer), cluster("c", older)];
-    let converted = review(objects, newer, &NoVersions).expect("all are served");
-    assert_eq!(converted, ["a", "b", "c"].map(|name| cluster(name, newer)));
-}
