@@ -26,8 +26,10 @@ type KeptCluster = Arc<Kept<Cluster>>;
 /// What the stores show. Secrets that people brought, and the tenant, are read when the plan asks for them.
 pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
     let cluster = owner(context, root);
+    let now = context.ambient.now();
     let mut observed = Observed {
-        now: context.ambient.now(),
+        now,
+        clocks: context.parts.clock.at(now),
         control_plane: root.value.clone(),
         cluster: cluster.as_ref().map(|kept| ClusterFacts::of(&kept.value)),
         infrastructure: infrastructure(context, &cluster),

@@ -39,6 +39,7 @@ conditions! {
         bad NAME_TAKEN = "NameTaken" [OWNER]: "A Secret with a required name belongs to another owner.";
         bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created cannot be used; the message names it and the error.";
         bad EXPIRED = "Expired" [OPERATOR]: "A certificate authority has expired, and with it every certificate that it signed.";
+        bad CLOCKS_DISAGREE = "ClocksDisagree" [OPERATOR]: "Keys or certificates are missing or due, and the clock of Hangar's host differs from that of the management cluster's API server by more than 5 minutes. Nothing is minted or renewed.";
         bad MINTING = "Minting" [HANGAR]: "Hangar is creating keys. The message includes the last failure, if any.";
         ..shared::reads;
     }

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::material::Material;
 use super::{Names, names};
-use crate::flow::{Read, StepId};
+use crate::flow::{Clocks, Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
 use crate::referred;
 
@@ -29,6 +29,8 @@ const RENEWED_IN_LAST: i32 = 3;
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub now: Timestamp,
+    /// That moment by our clock and by the management cluster's.
+    pub clocks: Clocks,
     /// The object itself, as the watch shows it.
     pub control_plane: HostedControlPlane,
     /// The Cluster that owns it. Absent: nobody owns it yet.

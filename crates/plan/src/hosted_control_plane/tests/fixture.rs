@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::checker;
-use crate::flow::{Outcome, Read};
+use crate::flow::{Clocks, Outcome, Read};
 
 pub(super) const ADDRESS: &str = "192.0.2.10";
 pub(super) const TUNNEL_ADDRESS: &str = "192.0.2.11";
@@ -50,6 +50,7 @@ pub(super) fn control_plane(spec: &Value) -> HostedControlPlane {
 pub(super) fn created(spec: &Value) -> Observed {
     Observed {
         now: now(),
+        clocks: Clocks::alone(now()),
         control_plane: control_plane(spec),
         cluster: Read::One(ClusterFacts {
             name: "demo".to_owned(),

@@ -22,7 +22,7 @@ use super::fixture::{
     ADDRESS, TUNNEL_ADDRESS, all_ready, api_server_ready, created, days, etcd_started, is, pod, reach_tenant,
     secret, settle, workload,
 };
-use crate::flow::{Outcome, Read, Wake};
+use crate::flow::{Clocks, Outcome, Read, Wake};
 use crate::hosted_control_plane::material::Content;
 use crate::hosted_control_plane::*;
 
