@@ -11,6 +11,7 @@
 //! The transport is the webhook server in `hangar-kit`; it knows nothing about kinds.
 
 mod cluster;
+mod elsewhere;
 mod field;
 mod hosted_control_plane;
 mod machine;
@@ -23,6 +24,7 @@ mod template;
 use serde_json::Value;
 
 use crate::flow::Read;
+pub(crate) use elsewhere::refusal as elsewhere_refusal;
 pub use field::FieldError;
 pub use rules::{RULES, Rules};
 
@@ -144,7 +146,12 @@ pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Answer {
         Operation::Create | Operation::Update => rules.validate,
         Operation::Delete => rules.delete,
     });
-    check.map_or_else(Answer::default, |check| check(request, lookup))
+    let Some(check) = check else { return Answer::default() };
+    let mut answer = check(request, lookup);
+    if request.operation != Operation::Delete {
+        answer.errors.extend(elsewhere::errors(request));
+    }
+    answer
 }
 
 #[cfg(test)]
