@@ -1,7 +1,7 @@
 //! Tests of the engine, with a made-up kind: one field renamed, one only in the older version, one only in the newer.
 
 use super::converter::{Context, Convert, Converter};
-use super::{ConversionError, NoStatus, NoVersions, VersionLookup, convert, review};
+use super::{ConversionError, NoStatus, NoVersions, VersionLookup, convert};
 use crate::names::STASH_ANNOTATION;
 use crate::reference::{ContractVersionedObjectReference, ObjectReference};
 use serde::{Deserialize, Serialize};

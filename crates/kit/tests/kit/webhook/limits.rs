@@ -76,7 +76,7 @@ fn status(address: SocketAddr, bundle: &str, path: &str, length: usize, body: &[
 fn taken(address: SocketAddr, bundle: &str, path: &str, length: usize) -> usize {
     let mut stream = connect(address, bundle).expect("connected");
     stream.write_all(header(path, length).as_bytes()).expect("sent");
-    let (chunk, mut sent) = ([b' '; 64 << 10], 0);
+    let (chunk, mut sent) = ([b' '; 16 << 10], 0);
     while sent < length && stream.write_all(&chunk).is_ok() {
         sent += chunk.len();
     }
