@@ -27,6 +27,7 @@ pub mod lease;
 pub mod long_work;
 pub mod metrics;
 pub mod overlay;
+pub mod pace;
 pub mod queue;
 pub mod serve;
 pub mod settings;

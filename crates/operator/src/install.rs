@@ -91,7 +91,7 @@ async fn refuse_foreign_definitions(client: &Client, objects: &[Value]) -> Resul
 }
 
 async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result<Progress, Error> {
-    let desired: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::Malformed)?;
+    let mut desired: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::Malformed)?;
     let kind = object["kind"].as_str().unwrap_or_default();
     let (group, version) = match object["apiVersion"].as_str().unwrap_or_default() {
         grouped if grouped.contains('/') => grouped.split_once('/').unwrap_or_default(),
@@ -106,6 +106,9 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
         None => (Api::all_with(client.clone(), &resource), format!("{kind} {}", desired.name_any())),
     };
     let live = api.get_opt(&desired.name_any()).await.trying(|| format!("read {label}"))?;
+    if let Some(live) = &live {
+        desired.data = install::keeping_paths(desired.data, &live.data);
+    }
     let live = live.as_ref().map_or(Read::Absent, Read::One);
     let outcome = match applier.apply(&api, &desired, live).await? {
         Applied::Unchanged => "unchanged",

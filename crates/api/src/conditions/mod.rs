@@ -36,6 +36,6 @@ pub use get::{Conditioned, HasConditions, get, is_true};
 pub use mirror::{mirror, renamed};
 pub use polarity::{Polarity, Priority};
 pub use reason::{Bad, ConditionType, Good, Origin, Reason};
-pub use set::{remove, set, written};
+pub use set::{remove, set, shortened, written};
 pub use severity::{Severity, set_severity};
 pub use summary::{Term, summary};

@@ -71,11 +71,12 @@ fn whole_seconds() -> TimestampRound {
 }
 
 /// The text, cut at a character and marked if it is too long.
-pub(super) fn shortened(mut text: String, maximum: usize) -> String {
+pub fn shortened(mut text: String, maximum: usize) -> String {
     if text.len() > maximum {
         let end = (0..=maximum - 3).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
         text.push_str("...");
+        text.shrink_to_fit();
     }
     text
 }

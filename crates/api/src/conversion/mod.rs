@@ -112,13 +112,3 @@ fn spoke<'a>(known: &[&'a Converter], kind: &str, version: &str) -> Result<&'a C
         ConversionError::UnknownVersion { group, kind: kind.to_owned(), version: version.to_owned() }
     })
 }
-
-/// Converts all objects of a `ConversionReview` request, in order: `convertedObjects`, or the reason for a `Failed`
-/// result.
-pub fn review(
-    objects: impl IntoIterator<Item = Value>,
-    desired_api_version: &str,
-    versions: &dyn VersionLookup,
-) -> Result<Vec<Value>, ConversionError> {
-    objects.into_iter().map(|object| convert(object, desired_api_version, versions)).collect()
-}

@@ -1,7 +1,7 @@
 //! Tests of the engine, with a made-up kind: one field renamed, one only in the older version, one only in the newer.
 
 use super::converter::{Context, Convert, Converter};
-use super::{ConversionError, NoStatus, NoVersions, VersionLookup, convert, review};
+use super::{ConversionError, NoStatus, NoVersions, VersionLookup, convert};
 use crate::names::STASH_ANNOTATION;
 use crate::reference::{ContractVersionedObjectReference, ObjectReference};
 use serde::{Deserialize, Serialize};
@@ -223,13 +223,4 @@ fn refusals_name_what_is_wrong() {
     for broken in [json!(7), json!({}), json!({ "apiVersion": "v1" })] {
         assert_eq!(convert(broken, "v1", &NoVersions), Err(ConversionError::NotAnObject));
     }
-}
-
-#[test]
-fn a_review_keeps_the_order() {
-    let cluster = |name: &str, version: &str| json!({ "apiVersion": version, "kind": "Cluster", "metadata": { "name": name }, "spec": { "paused": true } });
-    let (older, newer) = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2");
-    let objects = vec![cluster("a", older), cluster("b", newer), cluster("c", older)];
-    let converted = review(objects, newer, &NoVersions).expect("all are served");
-    assert_eq!(converted, ["a", "b", "c"].map(|name| cluster(name, newer)));
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::StatusCode;
+use jiff::Timestamp;
 
 use super::Call;
 use crate::leadership::Leadership;
@@ -82,6 +83,11 @@ pub trait CallGate: Send + Sync + 'static {
     /// The answer asks us to stay away for this long. Called before [`CallGate::after`].
     fn told_to_wait(&self, call: &Call, length: Duration) {
         let _ = (call, length);
+    }
+
+    /// The answer says what time it is on the server. Called before [`CallGate::after`].
+    fn told_the_time(&self, time: Timestamp) {
+        let _ = time;
     }
 
     /// True when open watches of this client must end too.

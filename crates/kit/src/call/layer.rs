@@ -12,15 +12,22 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response, StatusCode, header::RETRY_AFTER};
+use http::{
+    Request, Response, StatusCode,
+    header::{DATE, RETRY_AFTER},
+};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Bytes;
+use jiff::Timestamp;
 use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
-use super::{Answer, Call, CallGate, Delivery, Stopped, Verb};
+use super::{Answer, Call, CallGate, Delivery, Stopped, Verb, clock};
+
+/// Bytes of an answer that is no success: a message, of some kilobytes at most.
+const REFUSAL_LIMIT: usize = 1 << 20;
 
 /// A call whose time was over. Reaches callers as `kube::Error::Service`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,9 +149,16 @@ impl CallLayer {
             if is_stream(&call) && head.status.is_success() {
                 return Ok(Response::from_parts(head, self.watched(&call, body)));
             }
-            match Limited::new(body, self.answer_limit).collect().await {
+            let limit = if head.status.is_success() {
+                self.answer_limit
+            } else {
+                self.answer_limit.min(REFUSAL_LIMIT)
+            };
+            match Limited::new(body, limit).collect().await {
                 Ok(body) => Ok(Response::from_parts(head, whole_body(body.to_bytes()))),
-                Err(error) if error.is::<LengthLimitError>() => Err(self.too_large(&call).into()),
+                Err(error) if error.is::<LengthLimitError>() => {
+                    Err(TooLarge { call: call.to_string(), limit }.into())
+                }
                 Err(error) => Err(error),
             }
         };
@@ -162,6 +176,9 @@ impl CallLayer {
         if let Some(length) = result.as_ref().ok().and_then(retry_after) {
             self.gates.iter().for_each(|gate| gate.told_to_wait(&call, length));
         }
+        if let Some(time) = result.as_ref().ok().and_then(served_at) {
+            self.gates.iter().for_each(|gate| gate.told_the_time(time));
+        }
         let mut withheld = None;
         for gate in self.gates.iter() {
             if let Delivery::Withhold(why) = gate.after(&call, answer, started.elapsed()) {
@@ -174,17 +191,13 @@ impl CallLayer {
         }
     }
 
-    fn too_large(&self, call: &Call) -> TooLarge {
-        TooLarge { call: call.to_string(), limit: self.answer_limit }
-    }
-
     fn watched<B>(&self, call: &Call, body: B) -> UnsyncBoxBody<Bytes, BoxError>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let body = body.map_err(Into::into).boxed_unsync();
-        let too_large = self.too_large(call);
+        let too_large = TooLarge { call: call.to_string(), limit: self.answer_limit };
         Severable { body, too_large, line: 0, gates: Arc::clone(&self.gates) }.boxed_unsync()
     }
 }
@@ -205,6 +218,11 @@ fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     }
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+/// What time it is on the server.
+fn served_at<B>(response: &Response<B>) -> Option<Timestamp> {
+    clock::date(response.headers().get(DATE)?.to_str().ok()?)
 }
 
 /// A stream that ends with an error once a gate is severed, or a line is too long.

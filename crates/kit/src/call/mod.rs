@@ -5,11 +5,13 @@
 //! gates. The code above the client has to do nothing for that, so it cannot forget to. The same layer limits how long
 //! a call takes and how large its answer is.
 
+mod clock;
 pub mod fault;
 mod gate;
 mod identity;
 mod layer;
 
+pub use clock::ServerClock;
 pub use gate::{Answer, CallGate, CallLog, Delivery, FencingGate, Stopped};
 pub use identity::{Call, Verb};
 pub use layer::{CallLayer, CallService, TimedOut, TooLarge};

@@ -176,7 +176,7 @@ impl LeaderMetrics {
 pub struct WebhookLabels {
     /// Path of the handler.
     pub path: &'static str,
-    /// `allowed`, `denied`, `converted`, `failed` or `malformed`.
+    /// `allowed`, `denied`, `converted`, `failed`, `malformed`, or `refused` without being read.
     pub outcome: &'static str,
 }
 

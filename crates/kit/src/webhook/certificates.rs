@@ -12,6 +12,9 @@
 //!
 //! The old authority stays trusted until the next change, so that no replica can be too late to load the new
 //! certificate. Its key is overwritten with the new one, so nothing can be signed with it any more.
+//!
+//! The tokens of the webhooks' paths (`path`) are beside it and change in the same steps: a new one comes with a new
+//! authority, API servers are told of it once that authority has signed, and the old one is accepted until the next change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,6 +24,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 
 use super::Error;
+use super::path::PathToken;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -28,6 +32,8 @@ const SERVING_CERTIFICATE: &str = "tls.crt";
 const SERVING_KEY: &str = "tls.key";
 const TRUSTED_AUTHORITIES: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
+/// One token in each line, the newest first.
+const PATH_TOKENS: &str = "path-tokens";
 
 /// How long things last. Renewal is due after two thirds of a lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +63,15 @@ pub(super) struct WebhookCertificates {
     authority: KeyPairPem,
     serving: KeyPairPem,
     serving_certificate: Certificate,
+    /// Newest first, at least one; all are accepted.
+    tokens: Vec<PathToken>,
+}
+
+/// Authorities and tokens that may still be in use somewhere.
+#[derive(Debug, Default)]
+pub(super) struct Salvage {
+    trusted: Vec<Certificate>,
+    tokens: Vec<PathToken>,
 }
 
 /// What to do about the certificates.
@@ -73,18 +88,22 @@ pub(super) enum RenewalStep {
 }
 
 impl WebhookCertificates {
-    /// Everything new. `also_trusted` are authorities that may still be in use somewhere.
+    /// Everything new, except that a token that is in use stays: replicas accept it already.
     pub(super) fn create(
         intent: &Intent,
         policy: &RenewalPolicy,
-        also_trusted: Vec<Certificate>,
+        salvage: Salvage,
         now: Timestamp,
     ) -> Result<Self, Error> {
         let authority = new_authority(policy, now)?;
         let serving = issue(&authority, intent, now)?;
         let serving_certificate = Certificate::parse(&serving.certificate)?;
-        let trusted = std::iter::once(authority.certificate().clone()).chain(also_trusted).collect();
-        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate })
+        let trusted = std::iter::once(authority.certificate().clone()).chain(salvage.trusted).collect();
+        let mut tokens = salvage.tokens;
+        if tokens.is_empty() {
+            tokens.push(PathToken::random());
+        }
+        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate, tokens })
     }
 
     /// Reads the Secret's data; the error says what is wrong with it.
@@ -114,18 +133,23 @@ impl WebhookCertificates {
         if !trusted.iter().any(|authority| serving_certificate.is_signed_by(authority)) {
             return Err(format!("{SERVING_CERTIFICATE} is signed by no authority in {TRUSTED_AUTHORITIES}"));
         }
-        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate })
+        let tokens = tokens(&text(PATH_TOKENS)?);
+        if tokens.is_empty() {
+            return Err(format!("{PATH_TOKENS} holds no token"));
+        }
+        Ok(Self { trusted, authority: authority.pair().clone(), serving, serving_certificate, tokens })
     }
 
-    /// Authorities that can still be read from data which is otherwise broken.
-    pub(super) fn salvage(data: &BTreeMap<String, ByteString>) -> Vec<Certificate> {
-        data.get(TRUSTED_AUTHORITIES)
-            .and_then(|bytes| std::str::from_utf8(&bytes.0).ok())
+    /// What can still be read from data which is otherwise broken.
+    pub(super) fn salvage(data: &BTreeMap<String, ByteString>) -> Salvage {
+        let text = |key: &str| data.get(key).and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
+        let trusted = text(TRUSTED_AUTHORITIES)
             .and_then(|bundle| Certificate::parse_bundle(bundle).ok())
-            .unwrap_or_default()
-            .into_iter()
-            .filter(Certificate::is_authority)
-            .collect()
+            .unwrap_or_default();
+        Salvage {
+            trusted: trusted.into_iter().filter(Certificate::is_authority).collect(),
+            tokens: tokens(text(PATH_TOKENS).unwrap_or_default()),
+        }
     }
 
     /// The Secret's data.
@@ -135,6 +159,7 @@ impl WebhookCertificates {
             (SERVING_KEY, self.serving.key.expose().to_owned()),
             (TRUSTED_AUTHORITIES, self.bundle()),
             (AUTHORITY_KEY, self.authority.key.expose().to_owned()),
+            (PATH_TOKENS, self.tokens.iter().map(PathToken::text).collect::<Vec<_>>().join("\n")),
         ]
         .into_iter()
         .map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))
@@ -153,6 +178,17 @@ impl WebhookCertificates {
 
     pub(super) fn serving_certificate(&self) -> &Certificate {
         &self.serving_certificate
+    }
+
+    /// The tokens that are accepted.
+    pub(super) fn tokens(&self) -> &[PathToken] {
+        &self.tokens
+    }
+
+    /// The token that API servers are told: the newest one, once its authority has signed. By then all replicas accept it.
+    pub(super) fn announced(&self) -> Option<&PathToken> {
+        let has_signed = self.newest().is_some_and(|newest| self.serving_certificate.is_signed_by(newest));
+        self.tokens.get(1).filter(|_| !has_signed).or(self.tokens.first())
     }
 
     /// When the newest authority expires.
@@ -200,6 +236,7 @@ impl WebhookCertificates {
                 next.trusted.retain(|old| old.is_valid_at(now) && self.serving_certificate.is_signed_by(old));
                 next.trusted.insert(0, authority.certificate().clone());
                 next.authority = authority.pair().clone();
+                next.tokens = std::iter::once(PathToken::random()).chain(self.announced().cloned()).collect();
             }
             RenewalStep::SignServing => {
                 let authority = Authority::from_pem(&self.authority.certificate, &self.authority.key)?;
@@ -213,6 +250,10 @@ impl WebhookCertificates {
     fn newest(&self) -> Option<&Certificate> {
         self.trusted.first()
     }
+}
+
+fn tokens(text: &str) -> Vec<PathToken> {
+    text.lines().filter_map(PathToken::parse).collect()
 }
 
 fn new_authority(policy: &RenewalPolicy, now: Timestamp) -> Result<Authority, Error> {

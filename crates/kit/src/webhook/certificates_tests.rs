@@ -13,7 +13,8 @@ fn intent() -> Intent {
 }
 
 fn created(now: Timestamp) -> WebhookCertificates {
-    WebhookCertificates::create(&intent(), &RenewalPolicy::default(), Vec::new(), now).expect("certificates")
+    WebhookCertificates::create(&intent(), &RenewalPolicy::default(), Salvage::default(), now)
+        .expect("certificates")
 }
 
 fn step(certificates: &WebhookCertificates, now: Timestamp, trusted: bool) -> RenewalStep {
@@ -69,6 +70,22 @@ fn an_authority_is_trusted_before_it_is_used_and_until_the_next_change() {
 }
 
 #[test]
+fn a_path_is_accepted_before_it_is_announced_and_until_the_next_change() {
+    let first = created(start());
+    let old = first.announced().expect("a token").clone();
+    let both = after(&first, RenewalStep::AddAuthority, start());
+    assert_eq!(both.announced(), Some(&old), "replicas may not have read the new one yet");
+    assert_eq!(both.tokens()[1..], [old.clone()]);
+    let signed = after(&both, RenewalStep::SignServing, start());
+    let new = signed.announced().expect("a token").clone();
+    assert_ne!(new, old);
+    assert_eq!(signed.tokens(), [new.clone(), old.clone()], "some API server may still call the old one");
+    let third = after(&signed, RenewalStep::AddAuthority, start());
+    assert_eq!((third.announced(), third.tokens().len()), (Some(&new), 2));
+    assert!(!third.tokens().contains(&old));
+}
+
+#[test]
 fn other_names_need_another_certificate_at_once() {
     let certificates = created(start());
     let moved = Intent::new("hangar-webhook", Usage::Server, DAY).dns_names(["elsewhere.svc"]);
@@ -98,17 +115,23 @@ fn damage_is_named_and_old_authorities_are_salvaged() {
     assert!(WebhookCertificates::read(&mixed).expect_err("mixed").contains("signed by no authority"));
 
     let salvaged = WebhookCertificates::salvage(&mixed);
-    assert_eq!(salvaged, certificates.trusted);
+    assert_eq!(salvaged.trusted, certificates.trusted);
     let repaired = WebhookCertificates::create(&intent(), &RenewalPolicy::default(), salvaged, start())
         .expect("certificates");
     assert!(repaired.bundle().contains(&certificates.bundle()));
     assert!(WebhookCertificates::read(&repaired.write()).is_ok());
+    assert_eq!(repaired.announced(), certificates.announced(), "API servers call it, and replicas accept it");
+    assert!(broken(|data| drop(data.remove("path-tokens"))).contains("path-tokens is missing"));
+    assert!(
+        broken(|data| drop(data.insert("path-tokens".into(), ByteString(Vec::new())))).contains("no token")
+    );
 }
 
 #[test]
 fn debug_output_holds_no_key() {
     let certificates = created(start());
     let shown = format!("{certificates:?}");
+    assert!(!shown.contains(certificates.announced().expect("a token").text()));
     for key in ["tls.key", "ca.key"] {
         let text = String::from_utf8(certificates.write()[key].0.clone()).expect("text");
         assert!(!shown.contains(text.lines().nth(1).expect("a line")), "{shown}");

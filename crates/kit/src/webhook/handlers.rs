@@ -3,41 +3,58 @@
 //! Every answer is a review with a result, also for a body we cannot read and for a handler that panics: the API server
 //! shows the text to the user who wrote the object, while a bare HTTP error becomes "failed calling webhook". Handlers
 //! run on blocking threads: converting a list of a thousand objects must not stall other connections.
+//!
+//! A conversion is read, converted and written object by object: it holds the request, the answer and one object, not
+//! a tree of all of them, which would be several times as large.
 
+use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
-use axum::extract::DefaultBodyLimit;
+use axum::Router;
+use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json, Router};
+use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
-use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionReview};
-use kube::core::{DynamicObject, Status};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::Verdict;
+use super::room::{Place, Room, held};
 use crate::metrics::WebhookMetrics;
 
-/// An admission request holds an object twice, and etcd refuses objects above 1.5 MiB.
+/// An admission request holds an object twice; the API server takes no object above 3 MiB, and etcd none above 1.5 MiB.
 const ADMISSION_BODY_LIMIT: usize = 8 << 20;
-
-/// A conversion request holds a whole page of a LIST; the API server reads up to 10 000 objects at once.
-const CONVERSION_BODY_LIMIT: usize = 128 << 20;
+/// Of all admission requests at once. Each becomes a tree, some copies of it and a patch: up to ten times as much.
+const ADMISSION_ROOM: usize = 16 << 20;
+/// A conversion request holds all objects of an answer: of a page of a LIST, or of a whole one without pages. Ten
+/// thousand Machines have some 50 MiB.
+const CONVERSION_BODY_LIMIT: usize = 64 << 20;
+/// Of all conversion requests at once. Each holds its answer too, which is up to twice as large.
+const CONVERSION_ROOM: usize = 64 << 20;
 
 /// The API server gives conversions 30 s and admissions at most that: no answer is read after this.
 const TIMEOUT: Duration = Duration::from_secs(28);
 
+const REVIEW_VERSION: &str = "apiextensions.k8s.io/v1";
+
+const PANICKED: &str = "the webhook panicked; its log says where";
+
 type AdmissionHandler = Arc<dyn Fn(&AdmissionRequest<DynamicObject>) -> Verdict + Send + Sync>;
-type ConversionHandler = Arc<dyn Fn(Vec<Value>, &str) -> Result<Vec<Value>, String> + Send + Sync>;
+type ConversionHandler = Arc<dyn Fn(Value, &str) -> Result<Value, String> + Send + Sync>;
 
 /// Handlers by path.
 #[derive(Clone)]
 pub struct Webhooks {
     router: Router,
     metrics: WebhookMetrics,
+    admissions: Room,
+    conversions: Room,
 }
 
 impl std::fmt::Debug for Webhooks {
@@ -49,7 +66,12 @@ impl std::fmt::Debug for Webhooks {
 impl Webhooks {
     /// No handlers yet.
     pub fn new(metrics: WebhookMetrics) -> Self {
-        Self { router: Router::new(), metrics }
+        Self {
+            router: Router::new(),
+            metrics,
+            admissions: Room::new(ADMISSION_ROOM, ADMISSION_BODY_LIMIT),
+            conversions: Room::new(CONVERSION_ROOM, CONVERSION_BODY_LIMIT),
+        }
     }
 
     /// Serves `AdmissionReview` at `path`, validating or mutating. The handler must have no side effects: the
@@ -61,23 +83,24 @@ impl Webhooks {
         handler: impl Fn(&AdmissionRequest<DynamicObject>) -> Verdict + Send + Sync + 'static,
     ) -> Self {
         let (handler, metrics): (AdmissionHandler, _) = (Arc::new(handler), self.metrics.clone());
-        let route = post(move |body: Bytes| review_admission(path, handler, metrics, body))
-            .layer(DefaultBodyLimit::max(ADMISSION_BODY_LIMIT));
+        let room = self.admissions.clone();
+        let answer = move |body: Vec<u8>| review_admission(path, &handler, &body);
+        let route = post(move |request| review(path, room, metrics, request, answer));
         self.router = self.router.route(path, route);
         self
     }
 
-    /// Serves `ConversionReview` at `path`. The handler gets all objects and the wanted `apiVersion`, and yields
-    /// as many in the same order.
+    /// Serves `ConversionReview` at `path`. The handler gets one object and the wanted `apiVersion`.
     #[must_use]
     pub fn conversion(
         mut self,
         path: &'static str,
-        handler: impl Fn(Vec<Value>, &str) -> Result<Vec<Value>, String> + Send + Sync + 'static,
+        handler: impl Fn(Value, &str) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
         let (handler, metrics): (ConversionHandler, _) = (Arc::new(handler), self.metrics.clone());
-        let route = post(move |body: Bytes| review_conversion(path, handler, metrics, body))
-            .layer(DefaultBodyLimit::max(CONVERSION_BODY_LIMIT));
+        let room = self.conversions.clone();
+        let answer = move |body: Vec<u8>| review_conversion(path, &handler, &body);
+        let route = post(move |request| review(path, room, metrics, request, answer));
         self.router = self.router.route(path, route);
         self
     }
@@ -87,84 +110,128 @@ impl Webhooks {
     }
 }
 
-/// Runs a handler on a blocking thread; its panic or its delay becomes a message.
-async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-    match tokio::time::timeout(TIMEOUT, tokio::task::spawn_blocking(work)).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(_)) => Err("the webhook panicked; its log says where".to_owned()),
-        Err(_) => Err(format!("the webhook did not finish within {TIMEOUT:?}")),
-    }
-}
+/// What becomes of a review: its outcome for the metrics, and the answer.
+type Answered = (&'static str, Result<Vec<u8>, String>);
 
-async fn review_admission(
+/// Receives a review and answers it, on a blocking thread.
+async fn review(
     path: &'static str,
-    handler: AdmissionHandler,
+    room: Room,
     metrics: WebhookMetrics,
-    body: Bytes,
+    request: Request,
+    answer: impl FnOnce(Vec<u8>) -> Answered + Send + 'static,
 ) -> Response {
     let started = Instant::now();
-    let request = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&body)
+    let (body, place) = match room.receive(request).await {
+        Ok(received) => received,
+        Err(refusal) => {
+            metrics.observe(path, "refused", started.elapsed());
+            return refusal;
+        }
+    };
+    // The thread owns the place: what it holds is held until it ends, also if nobody waits for it any more.
+    let work = tokio::task::spawn_blocking(move || (answer(body), place));
+    let (outcome, response) = match tokio::time::timeout(TIMEOUT, work).await {
+        Ok(Ok(((outcome, Ok(review)), place))) => (outcome, reviewed(review, place)),
+        Ok(Ok(((outcome, Err(text)), _))) => (outcome, (StatusCode::BAD_REQUEST, text).into_response()),
+        Ok(Err(_)) => ("failed", (StatusCode::INTERNAL_SERVER_ERROR, PANICKED).into_response()),
+        Err(_) => {
+            let text = format!("the webhook did not finish within {TIMEOUT:?}");
+            ("failed", (StatusCode::INTERNAL_SERVER_ERROR, text).into_response())
+        }
+    };
+    metrics.observe(path, outcome, started.elapsed());
+    response
+}
+
+fn reviewed(review: Vec<u8>, place: Place) -> Response {
+    ([(CONTENT_TYPE, "application/json")], held(review, place)).into_response()
+}
+
+/// A handler's answer; its panic becomes a message.
+fn run<T>(handler: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(handler)).map_err(|_| PANICKED.to_owned())
+}
+
+fn review_admission(path: &'static str, handler: &AdmissionHandler, body: &[u8]) -> Answered {
+    let request = serde_json::from_slice::<AdmissionReview<DynamicObject>>(body)
         .map_err(|error| error.to_string())
         .and_then(|review| {
             TryInto::<AdmissionRequest<DynamicObject>>::try_into(review).map_err(|error| error.to_string())
         });
     let request = match request {
         Ok(request) => request,
-        Err(error) => {
-            metrics.observe(path, "malformed", started.elapsed());
-            return (StatusCode::BAD_REQUEST, format!("not an AdmissionReview: {error}")).into_response();
+        Err(error) => return ("malformed", Err(format!("not an AdmissionReview: {error}"))),
+    };
+    let (outcome, response) = match run(|| handler(&request)) {
+        Ok(verdict) => (if verdict.is_allowed() { "allowed" } else { "denied" }, verdict.respond(&request)),
+        Err(message) => {
+            tracing::error!(path, message, "admission failed");
+            let mut response = AdmissionResponse::from(&request).deny(message);
+            response.result.code = 500;
+            ("failed", response)
         }
     };
-    let fallback = AdmissionResponse::from(&request);
-    let answer = run(move || {
-        let verdict = handler(&request);
-        (if verdict.is_allowed() { "allowed" } else { "denied" }, verdict.respond(&request))
-    })
-    .await;
-    let (outcome, response) = answer.unwrap_or_else(|message| {
-        tracing::error!(path, message, "admission failed");
-        let mut response = fallback.deny(message);
-        response.result.code = 500;
-        ("failed", response)
-    });
-    metrics.observe(path, outcome, started.elapsed());
-    Json(response.into_review()).into_response()
+    (outcome, serde_json::to_vec(&response.into_review()).map_err(|error| error.to_string()))
 }
 
-async fn review_conversion(
-    path: &'static str,
-    handler: ConversionHandler,
-    metrics: WebhookMetrics,
-    body: Bytes,
-) -> Response {
-    let started = Instant::now();
-    let request = serde_json::from_slice::<ConversionReview>(&body)
-        .map_err(|error| error.to_string())
-        .and_then(|review| ConversionRequest::from_review(review).map_err(|error| error.to_string()));
-    let mut request = match request {
-        Ok(request) => request,
-        Err(error) => {
-            metrics.observe(path, "malformed", started.elapsed());
-            return (StatusCode::BAD_REQUEST, format!("not a ConversionReview: {error}")).into_response();
-        }
+/// A `ConversionReview`, its objects as they were sent.
+#[derive(Deserialize)]
+struct ConversionReview<'body> {
+    #[serde(borrow)]
+    request: ConversionRequest<'body>,
+}
+
+#[derive(Deserialize)]
+struct ConversionRequest<'body> {
+    uid: String,
+    #[serde(rename = "desiredAPIVersion")]
+    desired_api_version: String,
+    #[serde(borrow)]
+    objects: Vec<&'body RawValue>,
+}
+
+fn review_conversion(path: &'static str, handler: &ConversionHandler, body: &[u8]) -> Answered {
+    let request = match serde_json::from_slice(body) {
+        Ok(ConversionReview { request }) => request,
+        Err(error) => return ("malformed", Err(format!("not a ConversionReview: {error}"))),
     };
-    let objects = std::mem::take(&mut request.objects);
-    let (count, wanted) = (objects.len(), request.desired_api_version.clone());
-    let converted = run(move || handler(objects, &wanted)).await.flatten().and_then(|converted| {
-        if converted.len() == count {
-            Ok(converted)
-        } else {
-            Err(format!("{} objects came back of {count}", converted.len()))
-        }
-    });
-    let response = ConversionResponse::for_request(request);
-    let (outcome, response) = match converted {
-        Ok(converted) => ("converted", response.success(converted)),
+    let (outcome, review) = match converted(handler, &request, body.len()) {
+        Ok(review) => ("converted", Ok(review)),
         Err(message) => {
             tracing::error!(path, message, "conversion failed");
-            ("failed", response.failure(Status::failure(&message, "ConversionFailed")))
+            let result = json!({ "status": "Failure", "message": message, "reason": "ConversionFailed" });
+            let response = json!({ "uid": request.uid, "convertedObjects": [], "result": result });
+            let review =
+                json!({ "apiVersion": REVIEW_VERSION, "kind": "ConversionReview", "response": response });
+            ("failed", Ok(review.to_string().into_bytes()))
         }
     };
-    metrics.observe(path, outcome, started.elapsed());
-    Json(response.into_review()).into_response()
+    (outcome, review)
+}
+
+/// The whole answer, with each object written as soon as it is converted.
+fn converted(
+    handler: &ConversionHandler,
+    request: &ConversionRequest<'_>,
+    expected: usize,
+) -> Result<Vec<u8>, String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let mut review = Vec::with_capacity(expected);
+    let uid = json!(request.uid);
+    write!(
+        review,
+        r#"{{"apiVersion":"{REVIEW_VERSION}","kind":"ConversionReview","response":{{"uid":{uid},"result":{{"status":"Success"}},"convertedObjects":["#
+    )
+    .map_err(|error| said(&error))?;
+    for (number, object) in request.objects.iter().enumerate() {
+        let object: Value = serde_json::from_str(object.get()).map_err(|error| said(&error))?;
+        let object = run(|| handler(object, &request.desired_api_version)).flatten()?;
+        if number > 0 {
+            review.push(b',');
+        }
+        serde_json::to_writer(&mut review, &object).map_err(|error| said(&error))?;
+    }
+    review.extend_from_slice(b"]}}");
+    Ok(review)
 }

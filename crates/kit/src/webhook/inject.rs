@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::WebhookTarget;
+use super::path::PathToken;
 
 /// Objects we write into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,8 @@ pub(super) enum Kind {
 pub(super) struct Injection<'a> {
     pub(super) target: &'a WebhookTarget,
     pub(super) bundle: &'a str,
+    /// Before each handler's path.
+    pub(super) token: &'a PathToken,
     /// Where CRDs that name no path find their conversion.
     pub(super) conversion_path: &'a str,
 }
@@ -46,8 +49,9 @@ impl Injection<'_> {
             .map(|webhook| {
                 let mut webhook = webhook.clone();
                 // Without a path there is no telling which handler is meant: left for its author.
-                if let Some(path) = webhook.get("clientConfig").and_then(WebhookTarget::path_of) {
-                    webhook["clientConfig"] = self.target.client_config(&path, self.bundle);
+                if let Some(handler) = webhook.get("clientConfig").and_then(WebhookTarget::handler_of) {
+                    webhook["clientConfig"] =
+                        self.target.client_config(&self.token.before(&handler), self.bundle);
                 }
                 webhook
             })
@@ -62,7 +66,8 @@ impl Injection<'_> {
             return None;
         }
         let client_config = current.pointer("/webhook/clientConfig").unwrap_or(&Value::Null);
-        let path = WebhookTarget::path_of(client_config).unwrap_or_else(|| self.conversion_path.to_owned());
+        let handler = WebhookTarget::handler_of(client_config);
+        let path = self.token.before(handler.as_deref().unwrap_or(self.conversion_path));
         let wanted = json!({
             "strategy": "Webhook",
             "webhook": {
@@ -89,6 +94,8 @@ impl Injection<'_> {
 mod tests {
     use super::*;
 
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
     fn apply(mut object: Value, patch: &Value) -> Value {
         json_patch::merge(&mut object, patch);
         object
@@ -109,16 +116,17 @@ mod tests {
     #[test]
     fn configurations_get_address_and_authority_and_keep_the_rest() {
         let url = WebhookTarget::Url("https://127.0.0.1:1".into());
-        let injection = Injection { target: &url, bundle: "ca", conversion_path: "/convert" };
+        let token = PathToken::parse(TOKEN).expect("a token");
+        let injection = Injection { target: &url, bundle: "ca", token: &token, conversion_path: "/convert" };
         let patch = injection.patch(Kind::Validating, &configuration()).expect("a patch");
         assert_eq!(patch["metadata"], json!({ "uid": "u", "resourceVersion": "7" }));
         let after = apply(configuration(), &patch);
         assert_eq!(
             after["webhooks"][0]["clientConfig"],
-            json!({ "url": "https://127.0.0.1:1/a", "caBundle": "Y2E=" })
+            json!({ "url": format!("https://127.0.0.1:1/{TOKEN}/a"), "caBundle": "Y2E=" })
         );
         assert_eq!(after["webhooks"][0]["somethingNew"], true);
-        assert_eq!(after["webhooks"][1]["clientConfig"]["url"], "https://127.0.0.1:1/b");
+        assert_eq!(after["webhooks"][1]["clientConfig"]["url"], format!("https://127.0.0.1:1/{TOKEN}/b"));
         assert_eq!(after["webhooks"][2], configuration()["webhooks"][2]);
         assert_eq!(injection.patch(Kind::Validating, &after), None, "nothing to do the second time");
 
@@ -127,7 +135,10 @@ mod tests {
         let after = apply(after.clone(), &back.patch(Kind::Mutating, &after).expect("a patch"));
         assert_eq!(
             after["webhooks"][1]["clientConfig"],
-            json!({ "caBundle": "Y2E=", "service": { "name": "s", "namespace": "n", "port": 443, "path": "/b" } })
+            json!({
+                "caBundle": "Y2E=",
+                "service": { "name": "s", "namespace": "n", "port": 443, "path": format!("/{TOKEN}/b") },
+            })
         );
     }
 
@@ -135,7 +146,8 @@ mod tests {
     fn definitions_are_converted_when_they_have_versions_to_convert() {
         let url = WebhookTarget::Url("https://127.0.0.1:1".into());
         let service = WebhookTarget::Service { name: "s".into(), namespace: "n".into(), port: 443 };
-        let to = |target| Injection { target, bundle: "ca", conversion_path: "/convert" };
+        let token = PathToken::parse(TOKEN).expect("a token");
+        let to = |target| Injection { target, bundle: "ca", token: &token, conversion_path: "/convert" };
         let single = json!({ "spec": { "versions": [{}], "conversion": { "strategy": "None" } } });
         assert_eq!(to(&url).patch(Kind::Definition, &single), None);
 
@@ -143,7 +155,7 @@ mod tests {
         let by_url = apply(two.clone(), &to(&url).patch(Kind::Definition, &two).expect("a patch"));
         assert_eq!(
             by_url.pointer("/spec/conversion/webhook/clientConfig/url"),
-            Some(&json!("https://127.0.0.1:1/convert"))
+            Some(&json!(format!("https://127.0.0.1:1/{TOKEN}/convert")))
         );
         assert_eq!(to(&url).patch(Kind::Definition, &by_url), None);
         let by_service =
@@ -151,7 +163,7 @@ mod tests {
         assert_eq!(by_service.pointer("/spec/conversion/webhook/clientConfig/url"), None);
         assert_eq!(
             by_service.pointer("/spec/conversion/webhook/clientConfig/service/path"),
-            Some(&json!("/convert"))
+            Some(&json!(format!("/{TOKEN}/convert")))
         );
         assert_eq!(to(&service).patch(Kind::Definition, &by_service), None);
     }

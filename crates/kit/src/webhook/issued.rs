@@ -15,8 +15,9 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::certificates::WebhookCertificates;
+use super::certificates::{Salvage, WebhookCertificates};
 use super::{CertificateSlot, Error, RenewalPolicy, WEBHOOK_LABEL, WebhookTarget};
+use crate::call::ServerClock;
 use crate::metrics::CertificateMetrics;
 
 /// Name of the Secret.
@@ -53,6 +54,7 @@ pub struct IssuedCertificate {
     pub(super) intent: Intent,
     pub(super) policy: RenewalPolicy,
     pub(super) clock: Clock,
+    server_clock: ServerClock,
     pub(super) selector: String,
     pub(super) conversion_path: String,
     pub(super) stored: watch::Sender<Stored>,
@@ -80,6 +82,7 @@ impl IssuedCertificate {
             target,
             policy,
             clock: Arc::new(Timestamp::now),
+            server_clock: ServerClock::default(),
             selector: WEBHOOK_LABEL.to_owned(),
             conversion_path: "/convert".to_owned(),
             stored: watch::Sender::new(Stored::Unknown),
@@ -99,6 +102,13 @@ impl IssuedCertificate {
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Mints nothing while this clock, of the API server, disagrees.
+    #[must_use]
+    pub fn with_server_clock(mut self, clock: ServerClock) -> Self {
+        self.server_clock = clock;
         self
     }
 
@@ -157,6 +167,12 @@ impl IssuedCertificate {
         (self.clock)()
     }
 
+    /// The time to mint at: none while the clocks disagree.
+    pub(super) fn minting_time(&self) -> Result<Timestamp, Error> {
+        let now = self.now();
+        self.server_clock.at(now).disagreement().map_or(Ok(now), |why| Err(Error::Clocks(why)))
+    }
+
     pub(super) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
@@ -164,7 +180,8 @@ impl IssuedCertificate {
     fn adopt(&self, secret: Secret, slot: &CertificateSlot) {
         let data = secret.data.clone().unwrap_or_default();
         let usable = WebhookCertificates::read(&data).and_then(|certificates| {
-            slot.fill(certificates.serving()).map(|()| certificates).map_err(|error| error.to_string())
+            let filled = slot.fill_behind(certificates.serving(), certificates.tokens());
+            filled.map(|()| certificates).map_err(|error| error.to_string())
         });
         match usable {
             Ok(certificates) => {
@@ -202,7 +219,12 @@ impl IssuedCertificate {
     }
 
     async fn try_create(&self) -> Result<(), Error> {
-        let certificates = WebhookCertificates::create(&self.intent, &self.policy, Vec::new(), self.now())?;
+        let certificates = WebhookCertificates::create(
+            &self.intent,
+            &self.policy,
+            Salvage::default(),
+            self.minting_time()?,
+        )?;
         let secret = Secret {
             metadata: ObjectMeta { name: Some(CERTIFICATE_SECRET.to_owned()), ..ObjectMeta::default() },
             type_: Some("kubernetes.io/tls".to_owned()),

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::certificates::{RenewalStep, WebhookCertificates};
 use super::inject::{Injection, Kind};
 use super::issued::{FIELD_MANAGER, IssuedCertificate, RETRY, Stored, call};
+use super::path::PathToken;
 use super::{CERTIFICATE_SECRET, Error};
 
 /// Longest sleep: the wall clock, by which certificates expire, may be set while we sleep by another.
@@ -51,10 +52,19 @@ struct Objects {
     /// To be looked at.
     dirty: BTreeSet<(Kind, String)>,
     listed: BTreeSet<Kind>,
-    /// The authorities they are to carry.
-    bundle: String,
+    /// What they are to carry.
+    wanted: Option<Wanted>,
     /// Since when all of them do.
     trusted: Option<Instant>,
+}
+
+/// What the Secret gives to the objects that carry our label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    /// The authorities to trust.
+    bundle: String,
+    /// The token to call.
+    token: PathToken,
 }
 
 impl IssuedCertificate {
@@ -92,13 +102,15 @@ impl IssuedCertificate {
             Stored::Broken(secret) => {
                 let salvaged = WebhookCertificates::salvage(&secret.data.clone().unwrap_or_default());
                 let certificates =
-                    WebhookCertificates::create(&self.intent, &self.policy, salvaged, self.now())?;
+                    WebhookCertificates::create(&self.intent, &self.policy, salvaged, self.minting_time()?)?;
                 let version = secret.metadata.resource_version.as_deref().unwrap_or_default();
                 self.write(&certificates, version).await?;
                 Ok(RETRY)
             }
             Stored::Usable { certificates, resource_version } => {
-                self.inject(objects, &certificates.bundle()).await;
+                if let Some(token) = certificates.announced().cloned() {
+                    self.inject(objects, &Wanted { bundle: certificates.bundle(), token }).await;
+                }
                 let trust = objects.trusted.map(|since| since + self.policy.trust_propagation);
                 let trusted = trust.is_some_and(|moment| moment <= Instant::now());
                 let retry = if objects.dirty.is_empty() { LONGEST_SLEEP } else { RETRY };
@@ -114,7 +126,8 @@ impl IssuedCertificate {
                     }
                     RenewalStep::AddAuthority | RenewalStep::SignServing => {
                         tracing::info!(?step, "renewing the webhook certificate");
-                        let next = certificates.after(step, &self.intent, &self.policy, self.now())?;
+                        let now = self.minting_time()?;
+                        let next = certificates.after(step, &self.intent, &self.policy, now)?;
                         self.write(&next, resource_version).await?;
                         RETRY
                     }
@@ -140,14 +153,14 @@ impl IssuedCertificate {
     }
 
     /// Looks at every object that may be wrong. What fails stays to be looked at.
-    async fn inject(&self, objects: &mut Objects, bundle: &str) {
-        if objects.bundle != bundle {
-            bundle.clone_into(&mut objects.bundle);
+    async fn inject(&self, objects: &mut Objects, wanted: &Wanted) {
+        if objects.wanted.as_ref() != Some(wanted) {
+            objects.wanted = Some(wanted.clone());
             objects.trusted = None;
             objects.dirty.clone_from(&objects.known);
         }
         for (kind, name) in objects.dirty.clone() {
-            match self.inject_one(kind, &name, bundle).await {
+            match self.inject_one(kind, &name, wanted).await {
                 Ok(changed) => {
                     if changed {
                         tracing::info!(?kind, name, "webhook address and authority written");
@@ -172,7 +185,7 @@ impl IssuedCertificate {
     }
 
     /// True if something had to be written.
-    async fn inject_one(&self, kind: Kind, name: &str, bundle: &str) -> Result<bool, Error> {
+    async fn inject_one(&self, kind: Kind, name: &str, wanted: &Wanted) -> Result<bool, Error> {
         let resource = match kind {
             Kind::Validating => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
             Kind::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
@@ -183,7 +196,9 @@ impl IssuedCertificate {
         else {
             return Ok(false);
         };
-        let injection = Injection { target: &self.target, bundle, conversion_path: &self.conversion_path };
+        let Wanted { bundle, token } = wanted;
+        let (target, conversion_path) = (&self.target, &self.conversion_path);
+        let injection = Injection { target, bundle, token, conversion_path };
         let value = serde_json::to_value(&object)
             .map_err(|error| call(&format!("read {name}"), kube::Error::SerdeError(error)))?;
         let Some(patch) = injection.patch(kind, &value) else {

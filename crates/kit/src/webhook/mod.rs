@@ -8,6 +8,9 @@
 //! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the webhook
 //!   configurations and CRDs that carry our label, again whenever they change.
 //!
+//! Only API servers are answered: the paths begin with a random token (`path`). All requests together hold a limited
+//! number of bytes (`room`), and connections that have not named a known path are few and short (`strangers`).
+//!
 //! A change of authority never fails a request: the new authority is trusted everywhere before the first certificate is
 //! signed with it, and the old one stays trusted until the next change. `certificates` decides the next step, without
 //! I/O.
@@ -18,7 +21,10 @@ mod handlers;
 mod inject;
 mod issued;
 mod keep;
+mod path;
+mod room;
 mod server;
+mod strangers;
 mod target;
 mod verdict;
 
@@ -61,6 +67,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The clocks disagree.
+    #[error("{0}")]
+    Clocks(String),
     #[error("cannot mint the webhook certificate")]
     Mint(#[from] hangar_pki::Error),
     /// The API server refused or did not answer.

@@ -64,13 +64,15 @@ impl WebhookTarget {
         }
     }
 
-    /// The handler's path in an existing `clientConfig`, whichever target it names.
-    pub(super) fn path_of(client_config: &Value) -> Option<String> {
+    /// The handler's path in an existing `clientConfig`, whichever target it names: the last segment, after a token or
+    /// the path of a base.
+    pub(super) fn handler_of(client_config: &Value) -> Option<String> {
+        let last = |path: &str| path.rsplit('/').next().map(|segment| format!("/{segment}"));
         if let Some(path) = client_config.pointer("/service/path").and_then(Value::as_str) {
-            return Some(path.to_owned());
+            return last(path);
         }
         let uri: Uri = client_config.get("url")?.as_str()?.parse().ok()?;
-        Some(uri.path().to_owned())
+        last(uri.path())
     }
 }
 
@@ -102,10 +104,10 @@ mod tests {
         let url = WebhookTarget::Url("https://127.0.0.1:9443".into());
         let from_service = url.client_config("/convert", "x");
         assert_eq!(from_service["url"], "https://127.0.0.1:9443/convert");
-        assert_eq!(WebhookTarget::path_of(&from_service).as_deref(), Some("/convert"));
-        let back = service.client_config("/convert", "x");
-        assert_eq!(WebhookTarget::path_of(&back).as_deref(), Some("/convert"));
+        assert_eq!(WebhookTarget::handler_of(&from_service).as_deref(), Some("/convert"));
+        let back = service.client_config("/0123456789abcdef/convert", "x");
+        assert_eq!(WebhookTarget::handler_of(&back).as_deref(), Some("/convert"));
         assert!(back.get("url").is_none());
-        assert_eq!(WebhookTarget::path_of(&json!({"service": {"name": "a"}})), None);
+        assert_eq!(WebhookTarget::handler_of(&json!({"service": {"name": "a"}})), None);
     }
 }

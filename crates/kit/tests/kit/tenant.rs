@@ -12,7 +12,10 @@ use std::{
 use axum::{
     Json, Router,
     body::Body,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::{
+        StatusCode,
+        header::{DATE, RETRY_AFTER},
+    },
     response::{IntoResponse, Response},
     routing::any,
 };
@@ -20,10 +23,11 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use hangar_kit::{
     Error, Failure, ObjectKey, Result,
     backoff::Backoff,
-    call::Stopped,
+    call::{ServerClock, Stopped},
     client::{Bounds, Connection, Health, KubeconfigSource, TenantOptions, Tenants, list_bounded},
 };
 use hangar_testbed::Port;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Config,
@@ -159,6 +163,36 @@ async fn an_answer_that_is_too_large_is_cut_off_and_counts_as_a_failure() {
     let watched = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
     let error = format!("{:?}", watched.try_collect::<Vec<_>>().await.unwrap_err());
     assert!(error.contains("TooLarge") && error.contains("1048576"), "{error}");
+}
+
+#[tokio::test]
+async fn a_refusal_of_any_length_is_no_message() {
+    let endless = || {
+        let chunks = futures::stream::repeat(vec![b'x'; 1 << 16]).map(Ok::<_, std::io::Error>);
+        (StatusCode::FORBIDDEN, Body::from_stream(chunks)).into_response()
+    };
+    let (tenants, _) = tenant_that_answers(endless, options()).await;
+    let error = read(&tenants, "a").await.unwrap_err();
+    assert!(error.ends_with("get namespaces default: the answer is larger than 1 MiB"), "{error}");
+}
+
+#[tokio::test]
+async fn a_clock_that_disagrees_with_the_servers_is_noticed_with_each_answer() {
+    let dates =
+        [("Wed, 01 Jan 2020 00:00:00 GMT", true), ("", false), ("Wed, 01 Jan 2120 00:00:00 GMT", true)];
+    for (date, is_wrong) in dates {
+        let answer = move || {
+            let answer = Json(json!({"metadata": {"name": "default"}})).into_response();
+            // Without one the server writes the time by itself.
+            if date.is_empty() { answer } else { ([(DATE, date)], answer).into_response() }
+        };
+        let clock = ServerClock::default();
+        let options = TenantOptions { gates: vec![Arc::new(clock.clone())], ..options() };
+        let (tenants, _) = tenant_that_answers(answer, options).await;
+        assert_eq!(clock.at(Timestamp::now()).disagreement(), None, "nobody has said anything yet");
+        read(&tenants, "a").await.unwrap();
+        assert_eq!(clock.at(Timestamp::now()).disagreement().is_some(), is_wrong, "{date}");
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@
 //! the lists of the project ([`Project`]).
 //!
 //! The cloud and the region of a reference are free text, so users could fill the memory with references. References
-//! that were not used for [`UNUSED`] are dropped; if there are more than [`MOST_IDENTITIES`], those unused for longest
-//! are.
+//! that were not used for [`UNUSED`] are dropped; if there are more than [`MOST_IDENTITIES`], the namespace that has the
+//! most of them loses the one unused for longest.
 //!
 //! Every session is fenced: a write is sent only if it ends, at the latest, while the lease is certain to last.
 
@@ -21,6 +21,7 @@ mod ids;
 mod project;
 mod server;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,6 +55,8 @@ const CLOUDS_KEY: &str = "clouds.yaml";
 /// The key of the Secret with certificate authorities.
 const AUTHORITY_KEY: &str = "cacert";
 
+/// Of a cloud or a region: Keystone's limit for the names of regions.
+const LONGEST_NAME: usize = 255;
 /// The most ways that are kept: a session with its connections and authorities is some hundred kilobytes.
 const MOST_IDENTITIES: usize = 256;
 /// A way that nobody took for this long is dropped; every object with things in a cloud is looked at more often.
@@ -105,6 +108,14 @@ impl Clouds {
                 leadership.changed(false).await;
             }
         });
+        // Objects that are gone take no way any more, and so nobody else notices theirs.
+        let kept = Arc::clone(&state);
+        forgetting.spawn(async move {
+            loop {
+                tokio::time::sleep(UNUSED / 3).await;
+                kept.lock().unwrap_or_else(PoisonError::into_inner).tidy();
+            }
+        });
         let listeners = Arc::default();
         Self { client: handles.client.clone(), options, state, listeners, _forgetting: forgetting }
     }
@@ -123,6 +134,12 @@ impl Clouds {
         if identity.type_ == IdentityType::ClusterIdentity {
             let message = "identityRef.type ClusterIdentity is not supported";
             return Err(trouble(cloud::UNSUPPORTED, message, Actor::ClusterOwner));
+        }
+        for (field, text) in [("cloudName", &identity.cloud_name), ("region", &identity.region)] {
+            if text.len() > LONGEST_NAME {
+                let message = format!("identityRef.{field} has more than {LONGEST_NAME} characters");
+                return Err(trouble(cloud::CREDENTIALS_INVALID, message, Actor::ClusterOwner));
+            }
         }
         let secret = self.secret(namespace, identity).await?;
         let project = self.kept(namespace, identity, &secret)?;
@@ -204,9 +221,15 @@ impl State {
     fn tidy(&mut self) {
         self.identities.retain(|_, identity| identity.used.elapsed() < UNUSED);
         while self.identities.len() > MOST_IDENTITIES {
-            let oldest = self.identities.iter().min_by_key(|(_, identity)| identity.used);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
-            self.identities.remove(&oldest);
+            let mut counts = BTreeMap::<&str, usize>::new();
+            for (namespace, ..) in self.identities.keys() {
+                *counts.entry(namespace).or_default() += 1;
+            }
+            let first = self.identities.iter().min_by_key(|((namespace, ..), identity)| {
+                (Reverse(counts.get(namespace.as_str()).copied()), identity.used)
+            });
+            let Some(first) = first.map(|(key, _)| key.clone()) else { break };
+            self.identities.remove(&first);
         }
         let used: BTreeSet<Fingerprint> =
             self.identities.values().map(|identity| identity.fingerprint).collect();

@@ -31,6 +31,20 @@ async fn of_too_many_ways_the_one_taken_longest_ago_goes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_has_the_most_ways_loses_them_and_nobody_else_does() {
+    let mut state = State::default();
+    let (fingerprint, made) = session("other");
+    let other: Key = ("other".to_owned(), "secret".to_owned(), "c".to_owned(), String::new());
+    state.keep(other.clone(), "1".to_owned(), fingerprint, || Project::new(made, Arc::default()));
+    for index in 0..2 * MOST_IDENTITIES {
+        tokio::time::advance(Duration::from_millis(1)).await;
+        keep(&mut state, &index.to_string());
+    }
+    assert_eq!(state.identities.len(), MOST_IDENTITIES);
+    assert!(state.known(&other, "1").is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_way_that_nobody_takes_is_dropped() {
     let mut state = State::default();
     keep(&mut state, "left");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_kit::Error;
-use hangar_kit::call::CallGate;
+use hangar_kit::call::{CallGate, ServerClock};
 use hangar_kit::client::{TenantOptions, Tenants};
 use hangar_kit::controller::ControllerBuilder;
 use hangar_kit::event::Recorder;
@@ -45,6 +45,8 @@ pub struct Handles {
     pub leadership: Arc<dyn Leadership>,
     /// Where controllers, watches and calls are counted.
     pub metrics: Metrics,
+    /// The time by the management cluster's API server; a gate of its client.
+    pub clock: ServerClock,
     /// At most this many reconciles of one controller at a time.
     pub concurrency: usize,
     /// Who we are, in events.

@@ -24,9 +24,11 @@ type KeptCluster = Arc<Kept<Cluster>>;
 /// What the stores show. Secrets that people brought, and the tenant, are read when the plan asks for them.
 pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
     let cluster = owner(context, root);
+    let now = context.ambient.now();
     let mut observed = Observed {
-        now: context.ambient.now(),
-        limits: Arc::clone(&context.parts.limits),
+        now,
+        clocks: context.handles.clock.at(now),
+        limits: Arc::clone(&context.handles.limits),
         control_plane: root.value.clone(),
         cluster: cluster.as_ref().map(|kept| ClusterFacts::of(&kept.value)),
         infrastructure: infrastructure(context, &cluster),

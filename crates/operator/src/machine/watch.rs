@@ -2,17 +2,24 @@
 //! above it, of the objects that it refers to, and of its Node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Machine;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::pace::Pace;
 use hangar_kit::watch::{Change, Watch};
 use hangar_plan::machine::node::is_same_server;
 use kube::core::DynamicObject;
 
 use crate::context::{Context, Watches};
 use crate::referring::{is_cluster_news, is_more_than_status, labelled, naming, owners, referring};
+
+/// A Node that joins or goes changes this often within a minute or two.
+const FREE_WAKES: u32 = 20;
+/// Then it is one that never rests, and what it says is written no more often than this.
+const WAKE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
@@ -23,9 +30,11 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     context.foreign.feed(&builder.queue(), move |change| claimants(&stores, change));
     context.nodes.on_change({
         let (queue, machines) = (builder.queue(), machines.clone());
+        let pace = Pace::new(FREE_WAKES, WAKE_INTERVAL);
         move |cluster, node, provider_id| {
             for key in of_node(&machines, cluster, node, provider_id) {
-                queue.add(key);
+                let delay = pace.delay(key.clone());
+                queue.add_after(key, delay);
             }
         }
     });

@@ -16,7 +16,7 @@ mod webhooks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_kit::call::{CallGate, FencingGate};
+use hangar_kit::call::{CallGate, FencingGate, ServerClock};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::health::Health;
 use hangar_kit::leadership::Leadership;
@@ -86,7 +86,9 @@ async fn serve(
     // Servers stop after the work; their token is cancelled by the stop sequence, not by the signal.
     let serving = CancellationToken::new();
     let _serving_ends_with_us = serving.clone().drop_guard();
-    let client = client(config.clone(), &ClientOptions::default().gate(metrics.calls.clone()))?;
+    let clock = ServerClock::default();
+    let reading = ClientOptions::default().gate(metrics.calls.clone()).gate(clock.clone());
+    let client = client(config.clone(), &reading)?;
     let leading = Leading::prepare(&client, options, metrics)?;
     let health = Health::new();
     let contracts_ready = health.readiness("custom-resource-definitions");
@@ -103,10 +105,11 @@ async fn serve(
 
     let contracts = Contracts::watch(client.clone(), &metrics.watch, &serving);
     // Stores end with the servers: controllers end their last reconciles over fresh reads, and webhooks look there too.
-    let handles = handles(config, options, metrics, &leading.leadership())?;
+    let handles = handles(config, options, metrics, &clock, &leading.leadership())?;
     let context = Context::new(handles, contracts.clone(), &serving, stop);
     let others = admission::Others::new(&context);
-    let webhooks = webhooks::Serving::start(&client, options, metrics, contracts.clone(), others, &serving)?;
+    let webhooks =
+        webhooks::Serving::start(&client, options, metrics, contracts.clone(), &clock, others, &serving)?;
     tracing::info!(
         health = %health_server.address(),
         metrics = %metrics_server.address(),
@@ -162,15 +165,21 @@ fn handles(
     config: Config,
     options: &Options,
     metrics: &Metrics,
+    clock: &ServerClock,
     leadership: &Arc<dyn Leadership>,
 ) -> Result<Handles, Error> {
     let fence = || FencingGate::new(Arc::clone(leadership), WRITE_LIMIT);
-    let writing = ClientOptions::default().write_limit(WRITE_LIMIT).gate(metrics.calls.clone()).gate(fence());
+    let writing = ClientOptions::default()
+        .write_limit(WRITE_LIMIT)
+        .gate(metrics.calls.clone())
+        .gate(clock.clone())
+        .gate(fence());
     let tenant_gates: Vec<Arc<dyn CallGate>> = vec![Arc::new(fence())];
     Ok(Handles {
         client: client(config, &writing)?,
         leadership: Arc::clone(leadership),
         metrics: metrics.clone(),
+        clock: clock.clone(),
         concurrency: options.settings.max_concurrent_reconciles.get(),
         instance: options.lease.identity.clone(),
         tenant_gates,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hangar_api::conversion;
 use hangar_api::crd::CONVERSION_PATH;
+use hangar_kit::call::ServerClock;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::settings::WebhookCertificateSource;
 use hangar_kit::webhook::{
@@ -34,6 +35,7 @@ impl Serving {
         options: &Options,
         metrics: &Metrics,
         contracts: Contracts,
+        clock: &ServerClock,
         others: admission::Others,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
@@ -41,8 +43,8 @@ impl Serving {
         let handlers = Webhooks::new(metrics.webhook.clone())
             .admission(MUTATING_PATH, admission::mutate)
             .admission(VALIDATING_PATH, move |review| admission::validate(review, &others))
-            .conversion(CONVERSION_PATH, move |objects, version| {
-                conversion::review(objects, version, contracts.as_ref()).map_err(|error| error.to_string())
+            .conversion(CONVERSION_PATH, move |object, version| {
+                conversion::convert(object, version, contracts.as_ref()).map_err(|error| error.to_string())
             });
         let slot = CertificateSlot::new();
         let server = WebhookServer::start(options.settings.webhook_address, handlers, &slot, stop.clone())?;
@@ -51,6 +53,7 @@ impl Serving {
                 let namespace = options.settings.controller_namespace.clone();
                 let issued = IssuedCertificate::new(client.clone(), namespace, options.target.clone())?
                     .with_conversion_path(CONVERSION_PATH)
+                    .with_server_clock(clock.clone())
                     .with_metrics(metrics.certificates.clone());
                 let (follower, slot, stop) = (issued.clone(), slot.clone(), stop.clone());
                 (Some(issued), tokio::spawn(async move { follower.follow(&slot, &stop).await }))

@@ -18,7 +18,7 @@ use std::time::Duration;
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::is_kind;
-use hangar_kit::call::{Call, CallGate, CallLog};
+use hangar_kit::call::{Call, CallGate, CallLog, ServerClock};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::Metrics;
@@ -109,6 +109,7 @@ async fn context(
         client: overlay.client(),
         leadership: Arc::new(Always),
         metrics: Metrics::new(),
+        clock: ServerClock::default(),
         concurrency: 1,
         instance: "hangar-plan".to_owned(),
         tenant_gates: vec![Arc::new(ReadOnly { is_offline })],

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use hangar_api::conditions::shortened;
 use hangar_kit::call::Stopped;
 use hangar_kit::error::{Error, Failure as _};
 use hangar_plan::flow::{Failure, Outcome, Refusal};
 use kube::core::Status;
+
+/// Bytes of a message that are kept: enough for any, and a tenant's server can say what it likes.
+const MESSAGE_LIMIT: usize = 2 << 10;
 
 /// The outcome of a call to an API server.
 pub(crate) fn of<T>(answer: kube::Result<T>) -> Outcome {
@@ -37,7 +41,7 @@ pub(crate) fn kubernetes(error: kube::Error) -> Outcome {
 }
 
 fn answered(status: &Status) -> Outcome {
-    let message = status.message.clone();
+    let message = shortened(status.message.clone(), MESSAGE_LIMIT);
     let retry_after = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     let retry_after = retry_after.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     match status.code {
@@ -113,6 +117,8 @@ mod tests {
         assert_eq!([404, 409, 410].map(|code| answered(&status(code))), [const { Outcome::Stale }; 3]);
         assert_eq!(answered(&status(504)), Outcome::Lost);
         assert_eq!(answered(&status(500)), Outcome::failed("ApiFailed", "words"));
+        let endless = Status { message: "ä".repeat(1 << 20), ..status(403) };
+        assert!(answered(&endless).trouble().is_some_and(|words| words.len() <= MESSAGE_LIMIT));
     }
 
     #[test]

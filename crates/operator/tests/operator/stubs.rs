@@ -460,6 +460,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
         client,
         leadership: Arc::new(Always),
         metrics: metrics.clone(),
+        clock: hangar_kit::call::ServerClock::default(),
         concurrency: 4,
         instance: "test".to_owned(),
         tenant_gates: Vec::new(),

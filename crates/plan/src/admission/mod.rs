@@ -11,6 +11,7 @@
 //! The transport is the webhook server in `hangar-kit`; it knows nothing about kinds.
 
 mod cluster;
+mod elsewhere;
 mod field;
 mod hosted_control_plane;
 mod machine;
@@ -23,6 +24,7 @@ mod template;
 use serde_json::Value;
 
 use crate::flow::Read;
+pub(crate) use elsewhere::refusal as elsewhere_refusal;
 use crate::limits::Limits;
 pub use field::FieldError;
 pub use rules::{RULES, Rules};
@@ -148,7 +150,12 @@ pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
         Operation::Create | Operation::Update => rules.validate,
         Operation::Delete => rules.delete,
     });
-    check.map_or_else(Judgement::default, |check| check(request, lookup))
+    let Some(check) = check else { return Judgement::default() };
+    let mut judgement = check(request, lookup);
+    if request.operation != Operation::Delete {
+        judgement.errors.extend(elsewhere::errors(request));
+    }
+    judgement
 }
 
 #[cfg(test)]

@@ -297,6 +297,62 @@ fn what_has_no_effect_is_a_warning_when_it_is_written_and_not_again() {
 }
 
 #[test]
+fn references_into_another_namespace_are_refused_when_they_are_written() {
+    let plane = json!({ "spec": {
+        "version": "v1.34.10",
+        "etcd": { "backup": { "schedule": "@daily", "secret": { "name": "s", "namespace": "other" } } },
+        "deployment": { "apiServer": { "audit": { "webhook": { "targets": [
+            { "authentication": { "secretName": "s", "secretNamespace": "team-a" } },
+            { "authentication": { "secretName": "s", "secretNamespace": "other" } },
+            { "authentication": { "secretName": "s" } },
+        ] } } } },
+    } });
+    let cluster = json!({ "spec": {
+        "controlPlaneRef": { "name": "a", "namespace": "other" },
+        "infrastructureRef": { "name": "a", "namespace": "team-a" },
+    } });
+    let deployment = json!({ "spec": { "template": { "spec": {
+        "bootstrap": { "configRef": { "name": "a", "namespace": "other" } },
+        "infrastructureRef": { "name": "a", "namespace": "other" },
+    } } } });
+    for (kind, object, fields) in [
+        (
+            "HostedControlPlane",
+            &plane,
+            &[
+                "spec.etcd.backup.secret.namespace",
+                "spec.deployment.apiServer.audit.webhook.targets[1].authentication.secretNamespace",
+            ][..],
+        ),
+        ("Cluster", &cluster, &["spec.controlPlaneRef.namespace"]),
+        (
+            "MachineDeployment",
+            &deployment,
+            &[
+                "spec.template.spec.bootstrap.configRef.namespace",
+                "spec.template.spec.infrastructureRef.namespace",
+            ],
+        ),
+    ] {
+        let texts = |request: &Request<'_>| -> Vec<String> {
+            validate(request, &Nothing).errors.iter().map(ToString::to_string).collect()
+        };
+        let said = texts(&request(kind, object));
+        for field in fields {
+            let expected = format!("{field}: Forbidden: must be empty or team-a");
+            assert!(said.iter().any(|text| text.starts_with(&expected)), "{kind}: {said:?}");
+        }
+        assert_eq!(
+            said.iter().filter(|text| text.contains("own namespace")).count(),
+            fields.len(),
+            "{said:?}"
+        );
+        let again = texts(&update(kind, object, object));
+        assert!(!again.iter().any(|text| text.contains("own namespace")), "{again:?}");
+    }
+}
+
+#[test]
 fn a_cluster_that_certainly_does_not_exist_is_a_warning() {
     let object = json!({ "spec": { "clusterName": "demo" } });
     let demo = json!({

@@ -12,6 +12,7 @@
 //!   runs nothing twice in one pass, and a step that did not work waits longer each time ([`Setbacks`]).
 //! - **Steps say who executes them** ([`Step`]): a controller that does nothing in a cloud cannot write a step for one.
 
+mod clocks;
 pub mod crash;
 mod draft;
 mod outcome;
@@ -24,6 +25,7 @@ mod step;
 mod wake;
 mod write;
 
+pub use clocks::Clocks;
 pub(crate) use draft::{Draft, Drafted, HasRoot, has_root};
 pub use outcome::{Failure, Outcome, Refusal};
 pub use plan::{Frontier, Plan};

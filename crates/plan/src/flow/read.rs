@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use hangar_api::conditions::shortened;
+
 /// Why a read says nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unknown {
@@ -12,10 +14,13 @@ pub struct Unknown {
     pub why: String,
 }
 
+/// Bytes of a reason.
+const REASON_LIMIT: usize = 2 << 10;
+
 impl Unknown {
-    /// A reason in one line.
+    /// A reason in one line. It may be somebody else's text, so it is kept no longer than a line.
     pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into() }
+        Self { why: shortened(why.into(), REASON_LIMIT) }
     }
 }
 

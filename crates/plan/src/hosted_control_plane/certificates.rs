@@ -6,6 +6,7 @@
 //!   another, and after two thirds of its validity. Programs reread changed files; the concern of a program that does
 //!   not restarts it.
 //! - A certificate that already ends with its authority is not renewed: its lifetime would only become shorter.
+//! - Nothing is minted while Hangar's clock and the management cluster's disagree: one of them would date it wrongly.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -32,6 +33,9 @@ use crate::flow::{Identified as _, Read, Unknown, Wake};
 const MENDED_AFTER: Duration = Duration::from_secs(1);
 /// A leaf that ends this close to its authority's end was cut by it.
 const SAME_END: SignedDuration = SignedDuration::from_mins(5);
+
+/// A clock that is set right shows with the next call; this is for the next plan.
+const CLOCKS_AGAIN: Duration = Duration::from_mins(5);
 
 /// Which of these materials are not there yet, for people. Of authorities their bundles are mounted as well.
 pub(super) fn missing(observed: &Observed, materials: &[Material]) -> Vec<String> {
@@ -75,12 +79,20 @@ struct Judgement {
     /// With the field.
     edited: Vec<String>,
     minting: Vec<String>,
+    /// What would be minted if the clocks agreed.
+    withheld: Vec<String>,
     /// What went wrong when it was minted.
     troubles: Vec<String>,
     ending: Vec<String>,
 }
 
 impl Judgement {
+    /// What is wrong with the clocks, where something depends on them now.
+    fn disagreement(&self, observed: &Observed) -> Option<String> {
+        let depends = !self.withheld.is_empty() || !self.expired.is_empty();
+        observed.clocks.disagreement().filter(|_| depends)
+    }
+
     fn conclude(self, draft: &mut Draft<'_>) {
         let listed = |names: &[String]| names.join(", ");
         let finding = if !self.foreign.is_empty() {
@@ -91,6 +103,9 @@ impl Judgement {
             certificates_valid::UNUSABLE
                 .waits("Secrets that can be used, or none: then they are made")
                 .because(self.unusable.join("; "))
+        } else if let Some(disagreement) = self.disagreement(draft.observed) {
+            draft.wake_at(Wake::after(draft.observed.now, CLOCKS_AGAIN));
+            certificates_valid::CLOCKS_DISAGREE.waits("clocks that agree").because(disagreement)
         } else if !self.expired.is_empty() {
             let ended = listed(&self.expired);
             certificates_valid::EXPIRED
@@ -154,6 +169,9 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
         }
         return;
     };
+    if observed.clocks.disagreement().is_some() {
+        return judged.withheld.push(name);
+    }
     if let (MintReason::Edited, Some(field)) = (why, facts.and_then(|facts| edited(facts, &content))) {
         judged.edited.push(format!("{name}: {field}"));
         let said = draft.condition(certificates_valid::TYPE).map(|condition| condition.reason);

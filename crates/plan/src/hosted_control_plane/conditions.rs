@@ -40,6 +40,7 @@ conditions! {
         bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created cannot be used; the message names it and the error.";
         bad EXPIRED = "Expired" [OPERATOR]: "A certificate authority has expired, and with it every certificate that it signed.";
         bad EDITED = "Edited" [HANGAR]: "A kubeconfig that Hangar minted was changed afterwards; the message names the Secret and the field. Hangar does not use it, and mints it again.";
+        bad CLOCKS_DISAGREE = "ClocksDisagree" [OPERATOR]: "Keys or certificates are missing or due, and the clock of Hangar's host differs from that of the management cluster's API server by more than 5 minutes. Nothing is minted or renewed.";
         bad MINTING = "Minting" [HANGAR]: "Hangar is creating keys. The message includes the last failure, if any.";
         ..shared::reads;
     }

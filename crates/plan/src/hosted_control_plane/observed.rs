@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::{Names, names};
-use crate::flow::{Read, StepId};
+use crate::flow::{Clocks, Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
 use crate::limits::Limits;
 use crate::referred;
@@ -34,6 +34,8 @@ pub struct Observed {
     pub now: Timestamp,
     /// What it may ask for beyond its namespace.
     pub limits: Arc<Limits>,
+    /// That moment by our clock and by the management cluster's.
+    pub clocks: Clocks,
     /// The object itself, as the watch shows it.
     pub control_plane: HostedControlPlane,
     /// The Cluster that owns it. Absent: nobody owns it yet.

@@ -16,7 +16,7 @@ use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
 use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
-use crate::admission::FieldError;
+use crate::admission::{FieldError, elsewhere_refusal};
 use crate::quantity::Quantity;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -103,6 +103,7 @@ pub fn validate<'observed>(
     let volume = volume(&etcd).map_err(&mut keep).ok();
     let members = members(&etcd).map_err(&mut keep).ok();
     let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
+    elsewhere(settings, metadata.namespace.as_deref().unwrap_or_default()).into_iter().for_each(&mut keep);
     let exposure = exposure(settings);
     let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
     match (names, version, pods, services, addresses, volume, members, port) {
@@ -138,6 +139,24 @@ pub fn validate<'observed>(
         }),
         _ => Err(errors),
     }
+}
+
+/// Secrets of other namespaces are not read.
+fn elsewhere(settings: &HostedControlPlaneSettings, own: &str) -> Vec<FieldError> {
+    let backup = settings.etcd.as_ref().and_then(|etcd| etcd.backup.as_ref());
+    let backup = backup.and_then(|backup| backup.secret.namespace.as_deref());
+    let api_server = settings.deployment.as_ref().and_then(|deployment| deployment.api_server.as_ref());
+    let webhook = api_server.and_then(|api_server| api_server.audit.as_ref()?.webhook.as_ref());
+    let targets = webhook.map(|webhook| webhook.targets.as_slice()).unwrap_or_default();
+    let audit = targets.iter().enumerate().map(|(index, target)| {
+        let namespace = target.authentication.as_ref().and_then(|token| token.secret_namespace.as_deref());
+        let field = "spec.deployment.apiServer.audit.webhook.targets";
+        (format!("{field}[{index}].authentication.secretNamespace"), namespace)
+    });
+    let all = std::iter::once(("spec.etcd.backup.secret.namespace".to_owned(), backup)).chain(audit);
+    all.filter(|(_, namespace)| namespace.is_some_and(|namespace| !namespace.is_empty() && namespace != own))
+        .map(|(field, _)| elsewhere_refusal(field, own))
+        .collect()
 }
 
 fn version(text: &str) -> Result<KubernetesVersion, FieldError> {

@@ -4,6 +4,7 @@
 //! order. They include only the CRDs, rights and webhooks of the chosen controllers.
 
 mod custom_resources;
+mod paths;
 mod rights;
 mod webhooks;
 mod workload;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use crate::controllers::Selection;
 
 pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL};
+pub use paths::keeping_paths;
 pub use rights::LEASE;
 pub use webhooks::{MUTATING_PATH, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
 

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hangar_api::cluster::v1beta2::Machine;
+use hangar_api::conditions::shortened;
 use hangar_api::names;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeSystemInfo, Taint};
@@ -31,6 +32,8 @@ const TEXT_BYTES: usize = 256;
 const ENTRIES: usize = 16;
 /// Taints. All of them are written again when one is removed, so that no real Node may have more.
 const TAINTS: usize = 64;
+/// Bytes of a name: what Kubernetes allows.
+const NAME_BYTES: usize = 253;
 /// How domains of Cluster API end.
 const OUR_DOMAIN: &str = "cluster.x-k8s.io";
 
@@ -64,28 +67,28 @@ impl From<Node> for NodeFacts {
         let status = node.status.unwrap_or_default();
         let (mut conditions, mut transitions) = (BTreeMap::new(), BTreeMap::new());
         for condition in status.conditions.into_iter().flatten().take(ENTRIES) {
-            let type_ = cut(condition.type_, TEXT_BYTES);
-            let reason = cut(condition.reason.unwrap_or_default(), TEXT_BYTES);
-            let message = cut(condition.message.unwrap_or_default(), MESSAGE_BYTES);
+            let type_ = shortened(condition.type_, TEXT_BYTES);
+            let reason = shortened(condition.reason.unwrap_or_default(), TEXT_BYTES);
+            let message = shortened(condition.message.unwrap_or_default(), MESSAGE_BYTES);
             transitions.extend(condition.last_transition_time.map(|time| (type_.clone(), time.0)));
-            conditions.insert(type_, (cut(condition.status, TEXT_BYTES), reason, message));
+            conditions.insert(type_, (shortened(condition.status, TEXT_BYTES), reason, message));
         }
         let addresses = status.addresses.into_iter().flatten().take(ENTRIES);
         Self {
-            name: metadata.name.unwrap_or_default(),
-            uid: metadata.uid.unwrap_or_default(),
-            resource_version: metadata.resource_version.unwrap_or_default(),
-            provider_id: cut(spec.provider_id.unwrap_or_default(), MESSAGE_BYTES),
+            name: plain(metadata.name, NAME_BYTES),
+            uid: plain(metadata.uid, TEXT_BYTES),
+            resource_version: plain(metadata.resource_version, TEXT_BYTES),
+            provider_id: plain(spec.provider_id, MESSAGE_BYTES),
             labels: bounded(metadata.labels.unwrap_or_default()),
             annotations: bounded(metadata.annotations.unwrap_or_default()),
-            taints: spec.taints.into_iter().flatten().take(TAINTS).collect(),
+            taints: spec.taints.into_iter().flatten().filter(is_real).take(TAINTS).collect(),
             is_cordoned: spec.unschedulable.unwrap_or_default(),
             conditions,
             transitions,
             addresses: addresses
                 .map(|address| NodeAddress {
-                    address: cut(address.address, TEXT_BYTES),
-                    type_: cut(address.type_, TEXT_BYTES),
+                    address: shortened(address.address, TEXT_BYTES),
+                    type_: shortened(address.type_, TEXT_BYTES),
                 })
                 .collect(),
             info: status.node_info.map(short),
@@ -94,13 +97,15 @@ impl From<Node> for NodeFacts {
     }
 }
 
-/// The text, cut at a character at or before the limit.
-fn cut(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit));
-        text.shrink_to_fit();
-    }
-    text
+/// An identity. One that is too long is none: a part of it could be another's.
+fn plain(text: Option<String>, limit: usize) -> String {
+    text.filter(|text| text.len() <= limit).unwrap_or_default()
+}
+
+/// A taint that an API server would let pass; only a server that is none sends others.
+fn is_real(taint: &Taint) -> bool {
+    let texts = [Some(&taint.key), taint.value.as_ref(), Some(&taint.effect)];
+    texts.into_iter().flatten().all(|text| text.len() <= NAME_BYTES + TEXT_BYTES)
 }
 
 /// As many entries as there is room for, those of Cluster API first. None is cut: half a value is another value.
@@ -121,7 +126,7 @@ fn bounded(entries: BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 fn short(info: NodeSystemInfo) -> NodeSystemInfo {
-    let cut = |text| cut(text, TEXT_BYTES);
+    let cut = |text| shortened(text, TEXT_BYTES);
     NodeSystemInfo {
         architecture: cut(info.architecture),
         boot_id: cut(info.boot_id),

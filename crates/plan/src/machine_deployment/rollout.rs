@@ -51,7 +51,7 @@ impl Limits {
 
     /// How many must stay available.
     pub fn min_available(&self) -> i32 {
-        (self.desired - self.max_unavailable).max(0)
+        self.desired.saturating_sub(self.max_unavailable).max(0)
     }
 }
 
@@ -63,8 +63,8 @@ fn resolved(value: Option<&IntOrString>, default: i32, desired: i32, is_rounded_
             let Some(percent) = text.strip_suffix('%').and_then(|number| number.parse::<i64>().ok()) else {
                 return default;
             };
-            let product = i64::from(desired) * percent.max(0);
-            let share = if is_rounded_up { (product + 99) / 100 } else { product / 100 };
+            let product = i64::from(desired).saturating_mul(percent.max(0));
+            let share = if is_rounded_up { product.saturating_add(99) / 100 } else { product / 100 };
             i32::try_from(share).unwrap_or(i32::MAX)
         }
     }
@@ -93,33 +93,33 @@ impl Counts {
 
     /// Machines that go already.
     fn going(self) -> i32 {
-        (self.existing - self.wanted).max(0)
+        self.existing.saturating_sub(self.wanted).max(0)
     }
 
     /// Available Machines that certainly stay.
     fn staying(self) -> i32 {
-        (self.available - self.going()).clamp(0, self.wanted.max(0))
+        self.available.saturating_sub(self.going()).clamp(0, self.wanted.max(0))
     }
 
     /// Machines that may not be available once those that go are gone: at most.
     fn doubtful(self) -> i32 {
-        (self.wanted - self.staying()).max(0)
+        self.wanted.saturating_sub(self.staying()).max(0)
     }
 
     /// Machines that are not available, whichever of the set's go: at least. To take more for broken would take ones
     /// that work.
     fn broken(self) -> i32 {
-        (self.wanted - self.available).max(0)
+        self.wanted.saturating_sub(self.available).max(0)
     }
 }
 
 /// What to ask of each set now. The others come oldest first.
 pub fn intents(limits: &Limits, current: Option<Counts>, others: &[Counts]) -> Intents {
     let new = current.unwrap_or_default();
-    let total: i32 = others.iter().map(|counts| counts.total()).sum::<i32>() + new.total();
-    let room = (limits.desired + limits.max_surge - total).max(0);
+    let total = sum(others.iter().map(|counts| counts.total()).chain([new.total()]));
+    let room = limits.desired.saturating_add(limits.max_surge).saturating_sub(total).max(0);
     let grown =
-        if new.wanted > limits.desired { limits.desired } else { limits.desired.min(new.wanted + room) };
+        new.wanted.saturating_add(if new.wanted > limits.desired { 0 } else { room }).min(limits.desired);
     let mut intents = Intents { current: grown, others: others.iter().map(|counts| counts.wanted).collect() };
     shrink(limits, new, others, &mut intents);
     if is_stuck(new, others, &intents) && new.wanted < limits.desired {
@@ -131,19 +131,24 @@ pub fn intents(limits: &Limits, current: Option<Counts>, others: &[Counts]) -> I
     intents
 }
 
+/// Numbers of replicas are people's, up to the largest there is: their sum is cut there.
+fn sum(counts: impl Iterator<Item = i32>) -> i32 {
+    counts.fold(0, i32::saturating_add)
+}
+
 fn shrink(limits: &Limits, new: Counts, others: &[Counts], intents: &mut Intents) {
-    let staying: i32 =
-        others.iter().map(|counts| counts.staying()).sum::<i32>() + new.staying().min(intents.current);
-    let wanted: i32 =
-        others.iter().map(|counts| counts.wanted).sum::<i32>() + new.wanted.min(intents.current);
+    let staying =
+        sum(others.iter().map(|counts| counts.staying()).chain([new.staying().min(intents.current)]));
+    let wanted = sum(others.iter().map(|counts| counts.wanted).chain([new.wanted.min(intents.current)]));
     // What is asked for and not there yet in the current set may still come: it is not to be replaced twice.
-    let mut budget = wanted - limits.min_available() - new.doubtful().min(intents.current);
+    let kept = limits.min_available().saturating_add(new.doubtful().min(intents.current));
+    let mut budget = wanted.saturating_sub(kept);
     for (counts, intent) in others.iter().zip(&mut intents.others) {
         let removed = counts.broken().min(budget).max(0);
         *intent -= removed;
         budget -= removed;
     }
-    let mut spare = (staying - limits.min_available()).min(budget);
+    let mut spare = staying.saturating_sub(limits.min_available()).min(budget);
     for intent in &mut intents.others {
         let removed = (*intent).min(spare).max(0);
         *intent -= removed;

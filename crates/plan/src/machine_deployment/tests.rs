@@ -43,6 +43,19 @@ fn limits_are_resolved_as_everywhere() {
 }
 
 #[test]
+fn the_largest_numbers_are_numbers_too() {
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+    let most = i32::MAX;
+    let share = |text: &str| Some(IntOrString::String(text.to_owned()));
+    let limits = Limits::new(most, share("9223372036854775807%").as_ref(), share("99%").as_ref());
+    assert_eq!((limits.max_surge, limits.desired), (most, most));
+    let many = counts(most, most, most);
+    let found = intents(&limits, Some(counts(most, 0, 0)), &[many, many, counts(i32::MIN, most, i32::MIN)]);
+    assert_eq!(found.current, most);
+    assert!(found.others.iter().all(|intent| *intent <= most));
+}
+
+#[test]
 fn one_pass_of_a_rollout() {
     // Limits, current, others; what is asked of the current one and of the others.
     let table = [

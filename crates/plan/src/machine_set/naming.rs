@@ -61,7 +61,7 @@ pub(super) fn slot_of(machine: &Machine) -> Option<u32> {
 }
 
 pub(super) fn next_slot(members: &[&Machine]) -> u32 {
-    members.iter().filter_map(|machine| slot(machine)).max().map_or(0, |highest| highest.saturating_add(1))
+    members.iter().filter_map(|machine| slot(machine)).max().map_or(0, |highest| highest.wrapping_add(1))
 }
 
 /// The first free slot from one on, with its name.
@@ -70,7 +70,9 @@ pub(super) fn free(
     first: u32,
     taken: &BTreeSet<String>,
 ) -> Result<Option<(u32, String)>, NamingError> {
-    for slot in first..first.saturating_add(ATTEMPTS) {
+    // Slots are annotations, which anybody can write: after the last one comes the first.
+    let attempts = u32::try_from(taken.len()).unwrap_or(u32::MAX).saturating_add(ATTEMPTS);
+    for slot in (0..attempts).map(|number| first.wrapping_add(number)) {
         let name = machine_name(set, slot)?;
         if !taken.contains(&name) {
             return Ok(Some((slot, name)));
@@ -168,5 +170,23 @@ mod tests {
         let taken = BTreeSet::from([machine_name(&set, 3).unwrap(), machine_name(&set, 4).unwrap()]);
         let slot = |first| free(&set, first, &taken).unwrap().unwrap().0;
         assert_eq!((slot(2), slot(3), slot(5)), (2, 5, 5));
+    }
+
+    #[test]
+    fn after_the_last_slot_comes_the_first_free_one() {
+        let set = set("workers", None);
+        let mut machine: Machine = serde_json::from_value(serde_json::json!({
+            "metadata": { "annotations": { SLOT_ANNOTATION: u32::MAX.to_string() } },
+            "spec": {
+                "clusterName": "demo", "bootstrap": { "dataSecretName": "a" },
+                "infrastructureRef": { "apiGroup": "a", "kind": "b", "name": "c" },
+            },
+        }))
+        .unwrap();
+        let first = next_slot(&[&machine]);
+        let taken = (0..100).map(|slot| machine_name(&set, slot).unwrap()).collect();
+        assert_eq!(free(&set, first, &taken).unwrap().unwrap().0, 100);
+        machine.metadata.annotations = None;
+        assert_eq!(next_slot(&[&machine]), 0);
     }
 }

@@ -58,7 +58,7 @@ pub struct AuditAuthentication {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: String,
-    /// Namespace of the Secret; the control plane's when empty. Another one needs a grant there.
+    /// Namespace of the Secret: empty, or the control plane's own. Others are refused.
     pub secret_namespace: Option<String>,
     /// Key in the Secret; `token` when empty.
     pub token_key: Option<String>,

@@ -22,7 +22,7 @@ pub struct EtcdBackupSecret {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Namespace of the Secret; the control plane's when empty. Another one needs a grant there.
+    /// Namespace of the Secret: empty, or the control plane's own. Others are refused.
     pub namespace: Option<String>,
     /// Key of the access key's id; `accessKeyID` when empty.
     #[serde(rename = "accessKeyIDKey")]

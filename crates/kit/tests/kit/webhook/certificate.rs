@@ -197,7 +197,8 @@ async fn an_address_or_authority_that_somebody_breaks_is_repaired() {
             .await
             .expect("broken");
         let wanted = json!({
-            "caBundle": fixture.bundle().await, "url": format!("https://{}/convert", fixture.address),
+            "caBundle": fixture.bundle().await,
+            "url": format!("https://{}{}", fixture.address, fixture.path("convert").await),
         });
         eventually("a repair", async || {
             let definition = fixture.definitions().get(&fixture.definition_name()).await.ok()?;

@@ -1,6 +1,6 @@
 //! Certificates from files.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,27 +16,36 @@ use super::fixture::eventually;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The certificate a client gets that trusts `bundle`, or why it hung up.
-pub(super) async fn served(address: SocketAddr, bundle: &str) -> Result<Certificate, String> {
+/// A connection of a client that trusts `bundle`, after the handshake.
+pub(super) fn connect(
+    address: SocketAddr,
+    bundle: &str,
+) -> Result<rustls::StreamOwned<rustls::ClientConnection, TcpStream>, String> {
     let mut roots = RootCertStore::empty();
     for authority in Certificate::parse_bundle(bundle).map_err(|error| error.to_string())? {
         roots.add(CertificateDer::from(authority.der().to_vec())).map_err(|error| error.to_string())?;
     }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut connection = rustls::ClientConnection::new(Arc::new(config), address.ip().into())
+        .map_err(|error| error.to_string())?;
+    let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| error.to_string())?;
+    }
+    Ok(rustls::StreamOwned::new(connection, stream))
+}
+
+/// The certificate a client gets that trusts `bundle`, or why it hung up.
+pub(super) async fn served(address: SocketAddr, bundle: &str) -> Result<Certificate, String> {
+    let bundle = bundle.to_owned();
     let handshake = move || {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = address.ip().into();
-        let mut connection =
-            rustls::ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())?;
-        let mut stream = std::net::TcpStream::connect(address).map_err(|error| error.to_string())?;
-        while connection.is_handshaking() {
-            connection.complete_io(&mut stream).map_err(|error| error.to_string())?;
-        }
-        let chain = connection.peer_certificates().ok_or("no certificate")?;
+        let stream = connect(address, &bundle)?;
+        let chain = stream.conn.peer_certificates().ok_or("no certificate")?;
         Certificate::from_der(&chain[0]).map_err(|error| error.to_string())
     };
     tokio::task::spawn_blocking(handshake).await.expect("no panic")

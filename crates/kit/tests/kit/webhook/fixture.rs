@@ -131,6 +131,12 @@ impl Fixture {
         base64::engine::general_purpose::STANDARD.encode(self.secret("ca.crt").await)
     }
 
+    /// The path that API servers are told to call for a handler.
+    pub(super) async fn path(&self, handler: &str) -> String {
+        let tokens = self.secret("path-tokens").await;
+        format!("/{}/{handler}", tokens.lines().next().expect("a token"))
+    }
+
     pub(super) fn group(&self) -> String {
         format!("{}.test", self.namespace)
     }
@@ -200,27 +206,21 @@ impl Fixture {
 }
 
 /// `v1` says `size: "3"`, `v2` says `amount: 3`.
-fn convert(objects: Vec<Value>, wanted: &str) -> Result<Vec<Value>, String> {
-    objects
-        .into_iter()
-        .map(|mut object| {
-            match object["metadata"]["name"].as_str() {
-                Some("poison") => return Err("the poison widget has no other version".to_owned()),
-                Some("bomb") => panic!("the bomb widget went off"),
-                _ => {}
-            }
-            object["apiVersion"] = json!(wanted);
-            let spec = object["spec"].clone();
-            if wanted.ends_with("/v2") && spec.get("size").is_some() {
-                let size =
-                    spec["size"].as_str().and_then(|size| size.parse::<i64>().ok()).ok_or("no number")?;
-                object["spec"] = json!({ "amount": size });
-            } else if wanted.ends_with("/v1") && spec.get("amount").is_some() {
-                object["spec"] = json!({ "size": spec["amount"].to_string() });
-            }
-            Ok(object)
-        })
-        .collect()
+fn convert(mut object: Value, wanted: &str) -> Result<Value, String> {
+    match object["metadata"]["name"].as_str() {
+        Some("poison") => return Err("the poison widget has no other version".to_owned()),
+        Some("bomb") => panic!("the bomb widget went off"),
+        _ => {}
+    }
+    object["apiVersion"] = json!(wanted);
+    let spec = object["spec"].clone();
+    if wanted.ends_with("/v2") && spec.get("size").is_some() {
+        let size = spec["size"].as_str().and_then(|size| size.parse::<i64>().ok()).ok_or("no number")?;
+        object["spec"] = json!({ "amount": size });
+    } else if wanted.ends_with("/v1") && spec.get("amount").is_some() {
+        object["spec"] = json!({ "size": spec["amount"].to_string() });
+    }
+    Ok(object)
 }
 
 /// Gives widgets a colour.

@@ -7,3 +7,4 @@ mod certificate;
 mod conversion;
 mod directory;
 mod fixture;
+mod limits;

@@ -228,6 +228,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         client,
         leadership: Arc::new(Always),
         metrics: metrics.clone(),
+        clock: hangar_kit::call::ServerClock::default(),
         concurrency: 2,
         instance: "test".to_owned(),
         tenant_gates: tenant_gates.into_iter().collect(),

@@ -36,6 +36,7 @@ impl Manager {
                 client: client(config, &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: kept,
+                clock: hangar_kit::call::ServerClock::default(),
                 concurrency: 4,
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],

@@ -266,6 +266,7 @@ impl Running {
                 client: client(BED.config(), &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: seen.metrics,
+                clock: hangar_kit::call::ServerClock::default(),
                 concurrency: 4,
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(seen.tenants)],

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::checker;
-use crate::flow::{Outcome, Read};
+use crate::flow::{Clocks, Outcome, Read};
 use crate::limits::Limits;
 
 pub(super) const ADDRESS: &str = "192.0.2.10";
@@ -62,6 +62,7 @@ pub(super) fn created(spec: &Value) -> Observed {
     Observed {
         now: now(),
         limits: Arc::new(Limits::parse(LIMITS).unwrap()),
+        clocks: Clocks::alone(now()),
         control_plane: control_plane(spec),
         cluster: Read::One(ClusterFacts {
             name: "demo".to_owned(),

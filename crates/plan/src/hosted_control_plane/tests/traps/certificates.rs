@@ -1,5 +1,7 @@
 //! Traps about certificates and keys.
 
+use jiff::Timestamp;
+
 use super::*;
 
 #[test]
@@ -67,6 +69,39 @@ fn a_leaf_that_ends_with_its_authority_is_not_renewed_for_ever() {
     assert!(plan.report.waits.iter().any(|wait| wait.on.contains("demo-ca")), "{:?}", plan.report);
     observed.now = end;
     assert_eq!(condition_status(&checked(&observed), conditions::certificates_valid::TYPE), "False Expired");
+}
+
+/// Trap: a leader whose clock is years ahead would renew all certificates of all tenants, with a beginning that none of
+/// their programs has reached.
+#[test]
+fn nothing_is_minted_or_renewed_while_the_clocks_disagree() {
+    let type_ = conditions::certificates_valid::TYPE;
+    let mut observed = all_ready(&json!({}));
+    let servers = observed.now;
+    let set = |observed: &mut Observed, ours| {
+        observed.now = ours;
+        observed.clocks = Clocks { ours, servers: Some(servers) };
+    };
+    let renewal = secret(&mut observed, Material::ApiServer).renew_at().unwrap();
+    for ours in [renewal, servers.checked_add(days(20 * 365)).unwrap()] {
+        set(&mut observed, ours);
+        let plan = checked(&observed);
+        assert_eq!(mints(&plan), []);
+        assert_eq!(condition_status(&plan, type_), "False ClocksDisagree");
+        let message = &plan.status.conditions.iter().find(|one| one.type_ == type_).unwrap().message;
+        let minute = |time: Timestamp| time.to_string()[..16].to_owned();
+        for part in [&minute(ours), &minute(servers), "operator of the management cluster must act"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        assert!(plan.wake.remaining(ours).is_some_and(|wait| wait <= std::time::Duration::from_mins(5)));
+    }
+    // Where nothing is due, nothing depends on a clock.
+    set(&mut observed, servers.checked_add(days(1)).unwrap());
+    assert_eq!(condition_status(&checked(&observed), type_), "True Valid");
+    let mut observed = created(&json!({}));
+    set(&mut observed, servers.checked_sub(days(1)).unwrap());
+    settle(&mut observed);
+    assert!(observed.secrets.values().all(Read::is_absent));
 }
 
 #[test]

@@ -24,7 +24,7 @@ use super::fixture::{
     secret, settle, workload,
 };
 use super::golden;
-use crate::flow::{Outcome, Read, Wake};
+use crate::flow::{Clocks, Outcome, Read, Wake};
 use crate::hosted_control_plane::material::Content;
 use crate::hosted_control_plane::*;
 
