@@ -89,7 +89,7 @@ impl Others {
     /// To be called in the runtime that the calls are to run in.
     pub(crate) fn new(context: &Context) -> Self {
         let (watches, foreign) = (Arc::clone(&context.watches), Arc::clone(&context.foreign));
-        let limits = Arc::clone(&context.parts.limits);
+        let limits = Arc::clone(&context.handles.limits);
         Self { client: context.client(), watches, foreign, limits, runtime: Handle::current() }
     }
 }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use super::ControlPlanes;
 use super::run::APPLIER;
 use crate::context::Context;
-use crate::reconcile::{Subject, WRITE_LIMIT};
+use crate::reconcile::{Case, WRITE_LIMIT};
 
 /// A look that found something new is followed by another after this time, and by each further one after twice as long.
 const LOOK_SOON: Duration = Duration::from_secs(20);
@@ -119,15 +119,15 @@ impl ControlPlanes {
     /// Fills in what is known of the tenant.
     pub(super) async fn look_at_tenant(
         &self,
-        subject: &Subject<'_, Self>,
+        case: &Case<'_, Self>,
         observed: &mut Observed,
         cluster: &ObjectKey,
     ) {
-        let control_plane = subject.key();
+        let control_plane = case.key();
         let unknown = |why: &str| Read::Unknown(Unknown::new(why));
         let revision = self.tenants.source().revision(cluster);
         if !self.looks.is_recent(control_plane, revision.as_deref()) {
-            let lacking = self.lacking(subject.context, observed, cluster).await;
+            let lacking = self.lacking(case.context, observed, cluster).await;
             if let Some(tenant) = lacking.map_or_else(|why| Some(unknown(&why)), |facts| facts.map(Read::One))
             {
                 self.looks.forget(control_plane);

@@ -24,8 +24,8 @@ mod template;
 use serde_json::Value;
 
 use crate::flow::Read;
-pub(crate) use elsewhere::refusal as elsewhere_refusal;
 use crate::limits::Limits;
+pub(crate) use elsewhere::refusal as elsewhere_refusal;
 pub use field::FieldError;
 pub use rules::{RULES, Rules};
 
