@@ -96,7 +96,7 @@ fn nothing_is_minted_or_renewed_while_the_clocks_disagree() {
         assert!(plan.wake.remaining(ours).is_some_and(|wait| wait <= std::time::Duration::from_mins(5)));
     }
     // Where nothing is due, nothing depends on a clock.
-    set(&mut observed, servers.checked_add(days(1)).unwrap());
+    set(&mut observed, servers.checked_add(SignedDuration::from_hours(1)).unwrap());
     assert_eq!(condition_status(&checked(&observed), type_), "True Valid");
     let mut observed = created(&json!({}));
     set(&mut observed, servers.checked_sub(days(1)).unwrap());
