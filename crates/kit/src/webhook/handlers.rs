@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -17,6 +17,7 @@ use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview
 use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionReview};
 use kube::core::{DynamicObject, Status};
 use serde_json::Value;
+use tower::ServiceExt;
 
 use super::Verdict;
 use crate::metrics::WebhookMetrics;
@@ -80,6 +81,18 @@ impl Webhooks {
             .layer(DefaultBodyLimit::max(CONVERSION_BODY_LIMIT));
         self.router = self.router.route(path, route);
         self
+    }
+
+    /// Answers one POST as the server does, without a connection: status and body.
+    pub async fn answer(&self, path: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+        let Ok(request) = Request::post(path).body(Body::from(body)) else {
+            return (StatusCode::BAD_REQUEST.as_u16(), Vec::new());
+        };
+        let Ok(answer) = self.router.clone().oneshot(request).await;
+        let status = answer.status().as_u16();
+        // Our own answers are whole.
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap_or_default();
+        (status, body.to_vec())
     }
 
     pub(super) fn into_router(self) -> Router {
