@@ -30,6 +30,10 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("hangar-wire", &[]),
     ("hangar-bench", &["hangar-parts", "hangar-pki"]),
+    (
+        "hangar-fuzz",
+        &["hangar-api", "hangar-cloud", "hangar-kit", "hangar-openstack", "hangar-operator", "hangar-plan"],
+    ),
     ("xtask", &["hangar-bench", "hangar-parts"]),
 ];
 
@@ -40,6 +44,7 @@ const EXTERNAL: &[(&str, &[&str])] = &[
         &[
             "hangar",
             "hangar-cloud",
+            "hangar-fuzz",
             "hangar-host",
             "hangar-kit",
             "hangar-openstack",

@@ -2,6 +2,7 @@
 
 mod book;
 mod edges;
+mod fuzz;
 mod installed;
 mod sweep;
 mod tiers;
@@ -34,6 +35,7 @@ enum Command {
     /// Build the book and check its links
     Book,
     Edges(edges::Edges),
+    Fuzz(fuzz::Fuzz),
     Sweep(sweep::Sweep),
     Bench(hangar_bench::Bench),
 }
@@ -58,6 +60,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::All => tiers::run(&Tier::ALL),
         Command::Book => book::run(),
         Command::Edges(edges::Edges {}) => edges::Edges::run(),
+        Command::Fuzz(fuzz) => fuzz.run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Bench(bench) => bench.run(),
     }

@@ -12,6 +12,7 @@ use hangar_parts::{Parts, Set};
 
 use crate::book;
 use crate::edges::{self, Edges};
+use crate::fuzz::Fuzz;
 use crate::installed::Installed;
 
 /// What tests need.
@@ -26,9 +27,10 @@ pub(crate) enum Tier {
 }
 
 /// The integration tests. Unit tests are in [`Tier::Check`].
-const TARGETS: [(&str, Tier); 16] = [
+const TARGETS: [(&str, Tier); 17] = [
     ("conversion", Tier::Check),
     ("cloud", Tier::Check),
+    ("corpus", Tier::Check),
     ("openstack", Tier::Check),
     ("pki", Tier::Check),
     ("plan", Tier::Check),
@@ -85,6 +87,7 @@ impl Tier {
         }
         cargo("tests", &arguments, &[])?;
         if self == Self::Test {
+            step("odd inputs", Fuzz::sample)?;
             let arguments = ["test", "--workspace", "--locked", "--test", WAITING, "--", "--test-threads=64"];
             cargo("tests of controllers", &arguments, &[])?;
         }

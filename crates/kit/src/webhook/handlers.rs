@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use kube::core::DynamicObject;
@@ -23,6 +24,7 @@ use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use super::Verdict;
 use super::room::{Place, Room, held};
@@ -103,6 +105,19 @@ impl Webhooks {
         let route = post(move |request| review(path, room, metrics, request, answer));
         self.router = self.router.route(path, route);
         self
+    }
+
+    /// Answers one POST as the server does, without a connection: status and body.
+    pub async fn answer(&self, path: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+        let request = axum::http::Request::post(path).header(CONTENT_LENGTH, body.len());
+        let Ok(request) = request.body(Body::from(body)) else {
+            return (StatusCode::BAD_REQUEST.as_u16(), Vec::new());
+        };
+        let Ok(answer) = self.router.clone().oneshot(request).await;
+        let status = answer.status().as_u16();
+        // Our own answers are whole.
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap_or_default();
+        (status, body.to_vec())
     }
 
     pub(super) fn into_router(self) -> Router {

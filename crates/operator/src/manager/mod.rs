@@ -13,6 +13,8 @@
 mod leading;
 mod webhooks;
 
+pub use webhooks::handlers;
+
 use std::sync::Arc;
 use std::time::Duration;
 

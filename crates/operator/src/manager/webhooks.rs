@@ -1,16 +1,16 @@
 //! The webhook server of a manager, and the certificate that it serves with.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use hangar_api::conversion;
+use hangar_api::conversion::{self, VersionLookup};
 use hangar_api::crd::CONVERSION_PATH;
 use hangar_kit::call::ServerClock;
-use hangar_kit::metrics::Metrics;
+use hangar_kit::metrics::{Metrics, WebhookMetrics};
 use hangar_kit::settings::WebhookCertificateSource;
 use hangar_kit::webhook::{
     CertificateDirectory, CertificateSlot, IssuedCertificate, WebhookServer, Webhooks,
 };
+use hangar_plan::admission::Lookup;
 use hangar_plan::install::{MUTATING_PATH, VALIDATING_PATH};
 use kube::Client;
 use tokio::task::JoinHandle;
@@ -19,6 +19,20 @@ use tokio_util::sync::CancellationToken;
 use super::Options;
 use crate::contracts::Contracts;
 use crate::{Error, admission};
+
+/// Everything that is answered, and what it is answered from.
+pub fn handlers(
+    metrics: WebhookMetrics,
+    versions: impl VersionLookup + Send + Sync + 'static,
+    others: impl Lookup + Send + Sync + 'static,
+) -> Webhooks {
+    Webhooks::new(metrics)
+        .admission(MUTATING_PATH, admission::mutate)
+        .admission(VALIDATING_PATH, move |review| admission::validate(review, &others))
+        .conversion(CONVERSION_PATH, move |object, version| {
+            conversion::convert(object, version, &versions).map_err(|error| error.to_string())
+        })
+}
 
 /// The running server.
 pub(super) struct Serving {
@@ -39,13 +53,7 @@ impl Serving {
         others: admission::Others,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
-        let contracts = Arc::new(contracts);
-        let handlers = Webhooks::new(metrics.webhook.clone())
-            .admission(MUTATING_PATH, admission::mutate)
-            .admission(VALIDATING_PATH, move |review| admission::validate(review, &others))
-            .conversion(CONVERSION_PATH, move |object, version| {
-                conversion::convert(object, version, contracts.as_ref()).map_err(|error| error.to_string())
-            });
+        let handlers = handlers(metrics.webhook.clone(), contracts, others);
         let slot = CertificateSlot::new();
         let server = WebhookServer::start(options.settings.webhook_address, handlers, &slot, stop.clone())?;
         let (issued, follower) = match &options.settings.webhook_certificate {

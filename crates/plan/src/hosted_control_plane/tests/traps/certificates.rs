@@ -1,6 +1,6 @@
 //! Traps about certificates and keys.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 
