@@ -32,7 +32,15 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar-bench", &["hangar-parts", "hangar-pki"]),
     (
         "hangar-fuzz",
-        &["hangar-api", "hangar-cloud", "hangar-kit", "hangar-openstack", "hangar-operator", "hangar-plan"],
+        &[
+            "hangar-api",
+            "hangar-cloud",
+            "hangar-kit",
+            "hangar-openstack",
+            "hangar-operator",
+            "hangar-pki",
+            "hangar-plan",
+        ],
     ),
     ("xtask", &["hangar-bench", "hangar-parts"]),
 ];

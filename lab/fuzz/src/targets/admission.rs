@@ -1,13 +1,22 @@
 //! Objects in front of the rules of admission, as a request to create or to change them.
 
+use std::sync::LazyLock;
+
 use hangar_plan::admission::{Lookup, Operation, Request, defaulted, validate};
 use hangar_plan::flow::Read;
+use hangar_plan::limits::Limits;
 use serde_json::Value;
+
+static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
 /// Nothing else is there.
 pub(super) struct Nothing;
 
 impl Lookup for Nothing {
+    fn limits(&self) -> &Limits {
+        &LIMITS
+    }
+
     fn seen(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
         Read::Absent
     }

@@ -6,7 +6,8 @@ use serde_json::Value;
 pub(super) fn run(input: &[u8]) {
     let Ok(object) = serde_json::from_slice::<Value>(input) else { return };
     for version in ["v1beta1", "v1beta2", "v1alpha1"] {
-        let Some((group, _)) = object["apiVersion"].as_str().and_then(|version| version.split_once('/')) else {
+        let Some((group, _)) = object["apiVersion"].as_str().and_then(|version| version.split_once('/'))
+        else {
             return;
         };
         let Ok(there) = convert(object.clone(), &format!("{group}/{version}"), &NoVersions) else { continue };

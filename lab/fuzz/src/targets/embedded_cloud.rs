@@ -58,7 +58,8 @@ fn start() -> Running {
     let login = r#"POST /identity/v3/auth/tokens
 {"auth": {"identity": {"methods": ["password"], "password": {"user": {"name": "demo", "password": "secret",
 "domain": {"id": "default"}}}}, "scope": {"project": {"name": "demo", "domain": {"id": "default"}}}}}"#;
-    let answer = request(login.as_bytes(), "").map(|login| exchange(&cloud, &login, false)).unwrap_or_default();
+    let answer =
+        request(login.as_bytes(), "").map(|login| exchange(&cloud, &login, false)).unwrap_or_default();
     let header = answer.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
         name.eq_ignore_ascii_case("x-subject-token").then(|| value.to_owned())

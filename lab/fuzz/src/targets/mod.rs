@@ -4,6 +4,7 @@ mod admission;
 mod clouds_yaml;
 mod conversion;
 mod embedded_cloud;
+mod kubeconfigs;
 mod manifests;
 mod provider_ids;
 mod user_data;
@@ -17,6 +18,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "clouds-yaml", run: clouds_yaml::run },
     Target { name: "conversion", run: conversion::run },
     Target { name: "embedded-cloud", run: embedded_cloud::run },
+    Target { name: "kubeconfigs", run: kubeconfigs::run },
     Target { name: "manifests", run: manifests::run },
     Target { name: "provider-ids", run: provider_ids::run },
     Target { name: "user-data", run: user_data::run },
