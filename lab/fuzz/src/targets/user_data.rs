@@ -23,7 +23,7 @@ pub(super) fn run(input: &[u8]) {
         return;
     };
     let files = config.spec.files.clone().unwrap_or_default();
-    for step in observed(config).plan().steps.iter() {
+    for step in &observed(config).plan().steps {
         let Step::Write(write) = step else { continue };
         let Action::Create { object, .. } = &write.action else { continue };
         let data = object.data.pointer("/data/value").and_then(Value::as_str).unwrap_or_default();
