@@ -1,4 +1,4 @@
-//! Starts the chosen controllers and waits for them.
+//! Starts the chosen controllers and waits for them; previews get theirs from the same table.
 //!
 //! All of them run in every replica: they fill their stores and collect keys, and reconcile only while this replica
 //! leads. So a new leader can start at once.
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Handles};
 use crate::contracts::Contracts;
+use crate::reconcile::Rehearse;
 use crate::{
     Error, cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
     openstack_cluster, openstack_machine,
@@ -36,7 +37,9 @@ pub(crate) async fn run_with(
     }
     let mut running = JoinSet::new();
     for controller in selection.iter() {
-        spawn(controller, &context, &mut running);
+        if let Some(ways) = ways(controller) {
+            (ways.spawn)(&context, &mut running);
+        }
     }
     all_ended(running, &context.stop).await
 }
@@ -55,18 +58,31 @@ async fn all_ended(mut running: JoinSet<()>, stop: &CancellationToken) -> Result
     result
 }
 
-fn spawn(controller: Controller, context: &Context, running: &mut JoinSet<()>) {
+/// The two ways in which a controller runs. They stand together, so that none runs which previews leave out.
+pub(crate) struct Ways {
+    /// In a manager.
+    spawn: fn(&Context, &mut JoinSet<()>),
+    /// In a preview.
+    pub(crate) rehearsed: fn(&Context) -> Box<dyn Rehearse>,
+}
+
+/// How a controller runs; nothing where its kinds are installed and kept, but nothing acts on them yet.
+pub(crate) fn ways(controller: Controller) -> Option<Ways> {
+    macro_rules! of {
+        ($module:ident) => {
+            Some(Ways { spawn: $module::spawn, rehearsed: $module::rehearsed })
+        };
+    }
     match controller {
-        Controller::HostedControlPlane => hosted_control_plane::spawn(context, running),
-        Controller::Cluster => cluster::spawn(context, running),
-        Controller::Machine => machine::spawn(context, running),
-        Controller::MachineSet => machine_set::spawn(context, running),
-        Controller::MachineDeployment => machine_deployment::spawn(context, running),
-        Controller::KubeadmBootstrap => kubeadm_bootstrap::spawn(context, running),
-        Controller::OpenStackCluster => openstack_cluster::spawn(context, running),
-        Controller::OpenStackMachine => openstack_machine::spawn(context, running),
-        // Their kinds are installed and kept; nothing acts on them yet.
-        Controller::MachineHealthCheck | Controller::ClusterResourceSet => {}
+        Controller::HostedControlPlane => of!(hosted_control_plane),
+        Controller::Cluster => of!(cluster),
+        Controller::Machine => of!(machine),
+        Controller::MachineSet => of!(machine_set),
+        Controller::MachineDeployment => of!(machine_deployment),
+        Controller::KubeadmBootstrap => of!(kubeadm_bootstrap),
+        Controller::OpenStackCluster => of!(openstack_cluster),
+        Controller::OpenStackMachine => of!(openstack_machine),
+        Controller::MachineHealthCheck | Controller::ClusterResourceSet => None,
     }
 }
 

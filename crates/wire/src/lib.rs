@@ -4,6 +4,8 @@
 //! - Its fields are named in camelCase.
 //! - An optional field that is not set is left out. The API server would refuse a `null`, and with server-side apply we
 //!   would own the field. The attribute does that for all fields, because it would be easy to forget for one.
+//! - A field's own doc comment describes it in the schema, not that of its type. For an optional enum schemars keeps
+//!   both, and the derive macro of custom resources would prefer the type's.
 //!
 //! `#[wire(lenient)]` also reads a missing required field as its default. The schema still demands the field: a
 //! conversion has to read what an older schema allowed, but the API server need not admit it.
@@ -35,6 +37,16 @@ pub fn wire(arguments: TokenStream, item: TokenStream) -> TokenStream {
     quote! {
         #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         #[serde(rename_all = "camelCase")]
+        #[schemars(transform = |schema: &mut ::schemars::Schema| {
+            let fields = schema.get_mut("properties").and_then(|fields| fields.as_object_mut());
+            for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+                if field.get("description").is_some()
+                    && let Some(inner) = field.pointer_mut("/anyOf/0").and_then(|inner| inner.as_object_mut())
+                {
+                    inner.remove("description");
+                }
+            }
+        })]
         #variant
         #item
     }

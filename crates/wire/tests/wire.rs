@@ -17,6 +17,35 @@ struct Lenient {
     provider_id: Option<String>,
 }
 
+/// The ways there are.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+enum Way {
+    /// Over land.
+    Road,
+    /// Over water.
+    Ferry,
+}
+
+#[wire]
+struct Described {
+    /// How it gets there.
+    way: Option<Way>,
+    other: Option<Way>,
+}
+
+#[test]
+fn a_field_is_described_by_its_own_comment_or_by_that_of_its_type() {
+    let settings =
+        schemars::generate::SchemaSettings::openapi3().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<Described>();
+    let descriptions = |field: &str| {
+        let outer = schema.pointer(&format!("/properties/{field}/description")).cloned();
+        (outer, schema.pointer(&format!("/properties/{field}/anyOf/0/description")).cloned())
+    };
+    assert_eq!(descriptions("way"), (Some(json!("How it gets there.")), None));
+    assert_eq!(descriptions("other"), (None, Some(json!("The ways there are."))));
+}
+
 #[test]
 fn an_optional_field_that_is_not_set_is_left_out() {
     assert_eq!(serde_json::to_value(Strict::default()).unwrap(), json!({ "nodeName": "" }));

@@ -76,6 +76,21 @@ fn every_field_is_described() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Also where the type of the field, an enum, has a comment of its own, which says nothing about this use of it.
+#[test]
+fn a_field_is_described_by_its_own_comment() {
+    let mut found = BTreeSet::new();
+    every_schema(|path, schema| {
+        if path.ends_with(".spec.exposure.type") {
+            found.insert(
+                schema["description"].as_str().unwrap_or_default().split(". ").nth(1).map(str::to_owned),
+            );
+        }
+    });
+    let expected = "When empty, it is `Gateway` if `gateway` is given, else `LoadBalancer`";
+    assert_eq!(found, BTreeSet::from([Some(expected.to_owned())]));
+}
+
 /// A default is written into every object and then owned by nobody: only values that change nothing are allowed.
 #[test]
 fn defaults_are_values_not_shapes() {

@@ -6,7 +6,7 @@ use hangar_openstack::{
 };
 use hangar_plan::flow::Outcome;
 use hangar_plan::openstack::{GroupRule, SecurityGroupId, mark};
-use hangar_plan::openstack_cluster::{NetworkStep, ObjectId};
+use hangar_plan::openstack_cluster::{NetworkStep, NewSubnet, ObjectId};
 
 use crate::clouds::CloudId;
 use crate::reconcile::RunInCloud;
@@ -32,12 +32,13 @@ async fn run(session: &Session, owner_id: &str, step: &NetworkStep) -> Outcome {
             made(client.create(&body).await, |made| made.id.to_string())
         }
         NetworkStep::CreateSubnet { name, network_id, subnet } => {
-            let pools = subnet.allocation_pools.iter();
+            let NewSubnet { cidr, dns_nameservers, allocation_pools } = subnet;
+            let pools = allocation_pools.iter().map(|&(start, end)| AllocationPool { start, end });
             let body = SubnetCreate {
                 description,
-                dns_nameservers: subnet.dns_nameservers.clone(),
-                allocation_pools: pools.map(|&(start, end)| AllocationPool { start, end }).collect(),
-                ..SubnetCreate::new(name, network_id.to_cloud(), subnet.cidr)
+                dns_nameservers: dns_nameservers.clone(),
+                allocation_pools: pools.collect(),
+                ..SubnetCreate::new(name, network_id.to_cloud(), *cidr)
             };
             made(client.create(&body).await, |made| made.id.to_string())
         }

@@ -6,8 +6,8 @@
 //!
 //! The controllers that run are the real ones (`reconcile::rehearse`), so a preview observes and plans as the manager
 //! does. Offline the time is fixed, tenants and clouds are assumed ([`hangar_plan::flow::Planner::assume`]) and no
-//! connection is opened. Against a live cluster its stores, Secrets, tenants and clouds are read, and gates stop every
-//! write before it is sent.
+//! connection is opened. Otherwise the live cluster's objects, Secrets, tenants and clouds are read, and gates stop
+//! every write before it is sent.
 
 mod admit;
 
@@ -23,6 +23,7 @@ use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::overlay::{Overlay, Place, Written};
+use hangar_plan::controllers::Controller;
 use hangar_plan::limits::Limits;
 use hangar_plan::openstack::server::SETTLING;
 use hangar_plan::preview::{Change, Planned, Sides};
@@ -37,13 +38,22 @@ pub use hangar_plan::preview::{Preview, render, to_yaml};
 use crate::context::{Ambient, Context, Handles};
 use crate::contracts::Contracts;
 use crate::reconcile::{Rehearse, Scene, Taken, Told};
-use crate::{
-    Error, cluster, hosted_control_plane, kubeadm_bootstrap, machine, machine_deployment, machine_set,
-    openstack_cluster, openstack_machine,
-};
+use crate::{Error, controllers};
 
 /// No chain of objects is this long: each sweep settles at least one link.
 const SWEEPS: usize = 32;
+/// The order in which a cluster comes to life, so that few sweeps are needed and plans are shown in it. Controllers that
+/// are not in it follow.
+const ORDER: [Controller; 8] = [
+    Controller::Cluster,
+    Controller::OpenStackCluster,
+    Controller::HostedControlPlane,
+    Controller::MachineDeployment,
+    Controller::MachineSet,
+    Controller::Machine,
+    Controller::KubeadmBootstrap,
+    Controller::OpenStackMachine,
+];
 /// When offline previews happen.
 const MOMENT: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
@@ -128,7 +138,7 @@ async fn context(
 
 /// Runs the controllers in turn until none writes any more.
 async fn planned(scene: &Scene<'_>) -> Result<Vec<Planned>, Error> {
-    let mut controllers = controllers(scene.context);
+    let mut controllers = rehearsed(scene.context);
     for _ in 0..SWEEPS {
         let before = scene.overlay.count();
         for controller in &mut controllers {
@@ -156,18 +166,11 @@ fn planned_of(overlay: &Overlay, told: Told) -> Planned {
     }
 }
 
-/// The controllers in the order in which a cluster comes to life.
-fn controllers(context: &Context) -> Vec<Box<dyn Rehearse>> {
-    vec![
-        cluster::rehearsed(context),
-        openstack_cluster::rehearsed(context),
-        hosted_control_plane::rehearsed(context),
-        machine_deployment::rehearsed(context),
-        machine_set::rehearsed(context),
-        machine::rehearsed(context),
-        kubeadm_bootstrap::rehearsed(context),
-        openstack_machine::rehearsed(context),
-    ]
+/// All controllers that a manager runs.
+fn rehearsed(context: &Context) -> Vec<Box<dyn Rehearse>> {
+    let mut all = Controller::ALL;
+    all.sort_by_key(|controller| ORDER.iter().position(|placed| placed == controller).unwrap_or(ORDER.len()));
+    all.into_iter().filter_map(controllers::ways).map(|ways| (ways.rehearsed)(context)).collect()
 }
 
 /// What writes mean, by object, in the order of the first write to each.

@@ -1,5 +1,4 @@
-//! One object during one pass: its latest version after our own writes, and its project in the cloud once that was
-//! read.
+//! One object during one pass: its latest version after our own writes and, once it was read, its project in the cloud.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -23,7 +23,7 @@ use crate::{
 /// /// Whether etcd has a quorum.
 /// etcd_cluster_healthy = "EtcdClusterHealthy", Positive, Own {
 ///     good ALL_READY = "AllReady": "All members are ready.";
-///     bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer members are ready than half plus one.";
+///     bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
 ///     ..shared::reads;
 /// }
 /// ```

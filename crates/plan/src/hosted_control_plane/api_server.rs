@@ -1,7 +1,7 @@
 //! Plans the API server, with the tunnel's server beside it in the same pod.
 //!
-//! The Deployment is created once etcd's first pod may start its containers: an API server that starts long before etcd
-//! gives up after twenty seconds, and its restart makes it later. Once created, the Deployment stays in the plan
+//! The Deployment is created once etcd's first pod may start its containers. If the API server starts long before etcd,
+//! it exits after twenty seconds, and the restart delays it further. Once created, the Deployment stays in the plan
 //! whatever becomes of that pod.
 //!
 //! No flag depends on the endpoint's address; the API server does not write the endpoints of the `kubernetes` Service,

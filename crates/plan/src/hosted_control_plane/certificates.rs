@@ -2,9 +2,9 @@
 //!
 //! - Authorities, token keys and the encryption key are minted if there is none. They are never replaced by Hangar,
 //!   because what depends on them would be lost. Users may provide their own.
-//! - Every other certificate follows its intent: it is minted again when its intent changes, when its authority is
-//!   another, and after two thirds of its validity. Programs reread changed files; the concern of a program that does
-//!   not restarts it.
+//! - Every other certificate follows its intent: it is minted again when its intent changes, when another authority
+//!   signs it, and after two thirds of its validity. Programs reread changed files. A program that does not reread them
+//!   is restarted by its concern.
 //! - A certificate that already ends with its authority is not renewed: its lifetime would only become shorter.
 //! - Nothing is minted while Hangar's clock and the management cluster's disagree: one of them would date it wrongly.
 

@@ -7,7 +7,7 @@ conditions! {
     available = "Available", Positive, Own {
         good AVAILABLE = "Available": "An API server is ready, etcd has a quorum, and the endpoint is known.";
         bad NO_API_SERVER = "NoAPIServer" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
-        bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer etcd members are ready than half plus one.";
+        bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         bad NO_ENDPOINT = "NoEndpoint" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "API servers are ready, but no endpoint is known.";
         ..nothing_done;
         ..not_rendered;
@@ -50,7 +50,7 @@ conditions! {
         good ALL_READY = "AllReady": "All members are ready.";
         good QUORUM = "Quorum": "etcd has a quorum, but a member is not ready.";
         bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet.";
-        bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer members are ready than half plus one.";
+        bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         ..shared::reads;
     }
 

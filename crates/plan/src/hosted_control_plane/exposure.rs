@@ -1,8 +1,9 @@
 //! Plans how the API server and the tunnel's server are reached: a Service for each, and what follows from their
 //! addresses.
 //!
-//! [`reach`] and [`manager`] alone decide where users, nodes, agents of the tunnel, the tenant's own pods and the
-//! manager connect to; a new kind of exposure changes only them.
+//! [`reach`] and [`manager`] are the only places that say where users, nodes, agents of the tunnel, the tenant's own
+//! pods and the manager connect to. A new kind of exposure changes `address`, `targets` and `service` here, and the
+//! places that `docs/contributing.md` lists.
 //!
 //! The tunnel has a Service of its own because agents must reach a new pod before it is ready: otherwise every request
 //! through a new API server fails until they have found it. Readiness never depends on agents, because agents need

@@ -1,9 +1,9 @@
 //! Plans the tunnel: agents on the tenant's nodes connect to the server beside each API server, and requests to nodes
 //! and pods go back through these connections. The management cluster needs no route to any node.
 //!
-//! Server and agents count the servers by leases in the tenant, so no flag contains the number of API servers. The
-//! server may review tokens and keep its lease, and nothing else. Neither end rereads certificates, so each is
-//! restarted when its certificate changes.
+//! Server and agents learn the number of servers from Lease objects in the tenant, so no flag contains the number of
+//! API servers. The server may review tokens and keep its Lease, and nothing else. Neither end rereads certificates, so
+//! each is restarted when its certificate changes.
 
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::Container as Settings;

@@ -1,7 +1,7 @@
 //! Validates a specification before it is rendered: everything is checked once, here, and every error names its field.
 //!
-//! [`Validated`] carries the proof: versions have rows in the tables, ranges parse and contain the addresses that are
-//! taken from them, names fit. Nothing after this can fail.
+//! [`Validated`] carries the proof: versions have rows in the tables of `version.rs`, ranges parse and contain the
+//! addresses that are taken from them, names fit. Nothing after this can fail.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -21,13 +21,13 @@ pub mod cloud {
         bad RATE_LIMITED = "RateLimited" [CLOUD]: "The service asks for fewer calls.";
         bad UNEXPECTED_ANSWER = "UnexpectedAnswer" [CLOUD, OWNER]: "The answer is not one that the service gives; perhaps another program answers.";
         bad UNEXPECTED_STATUS = "UnexpectedStatus" [CLOUD, OWNER]: "The service answers with a status that Hangar does not expect for this call.";
-        bad NO_SUCH_PATH = "NoSuchPath" [OWNER, CLOUD]: "The service does not know the path: the endpoint is wrong.";
+        bad NO_SUCH_PATH = "NoSuchPath" [OWNER, CLOUD]: "The service does not know the path: the service's URL in the cloud's catalogue, or `auth_url`, is wrong.";
         bad OPENSTACK_REFUSED = "OpenStackRefused" [OWNER]: "The cloud refused a call because of a quota or a policy, or because the object is in use. The condition repeats its message.";
         bad INVALID_SPECIFICATION = "InvalidSpecification" [OWNER]: "An address or a range in the specification is not valid; the message names the field.";
         bad ANSWER_LOST = "AnswerLost" [HANGAR]: "No answer came to a call. Everything is read again before the next call.";
-        bad OUTDATED = "Outdated" [HANGAR]: "What a call was planned from has changed. Everything is read again before the next call.";
-        bad STOPPED = "Stopped" [HANGAR]: "A call was not sent: the lease would have ended before the call did.";
-        bad NOT_SENT = "NotSent" [HANGAR]: "A call was not sent: this manager is no longer the leader, or the lease would have ended before the call did.";
+        bad OUTDATED = "Outdated" [HANGAR]: "The state that a call was planned from has changed. Everything is read again before the next call.";
+        bad STOPPED = "Stopped" [HANGAR]: "A call to the cloud was not sent: this manager is no longer the leader, or the lease would have ended before the call did.";
+        bad NOT_SENT = "NotSent" [HANGAR]: "A call to the management cluster was not sent, for one of the causes of `Stopped`.";
         bad CALL_FAILED = "CallFailed" [CLOUD, HANGAR, OWNER]: "A call failed in another way; the message says how.";
     }
 

@@ -1,5 +1,5 @@
 //! The objects of the cloud: a project with its user, an image for each Kubernetes version, flavors, and the private
-//! network as the external one. It is pure: random values are kept from the previous configuration.
+//! network as the external one. Pure: random values are taken over from the previous configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,13 +1,13 @@
-//! Images that machines share.
+//! Image stores: images that machines share.
 //!
-//! A *store* is containerd's directory after it has imported a list of images, made once in a temporary machine and
-//! kept in the cache under the list's fingerprint. A machine gets a copy: files that containerd never changes (blobs,
-//! unpacked files) are hard links, its databases are copied. So a further machine costs milliseconds and megabytes, and
-//! deleting images in one leaves the others alone.
+//! An *image store* is containerd's directory after it has imported a list of images, made once in a temporary machine
+//! and kept in the cache under the list's fingerprint. A machine gets a copy: files that containerd never changes
+//! (blobs, unpacked files) are hard links, its databases are copied. So a further machine costs milliseconds and
+//! megabytes, and deleting images in one leaves the others alone.
 //!
-//! There are two kinds. A base store has upstream's images alone; it takes long to make and rarely changes. Another
-//! store starts as a copy of a base and has further images, such as one of our own program: it is made in a few seconds
-//! whenever the program changes.
+//! There are two kinds. A base image store has upstream's images alone; it takes long to make and rarely changes. Any
+//! other image store starts as a copy of a base and has further images, such as one of our own program: it is made in a
+//! few seconds whenever the program changes.
 //!
 //! ```text
 //! <cache>/images/<fingerprint>/content/           containerd's directory
@@ -33,9 +33,9 @@ use super::shelf::{self, COMPLETE, NEEDED_MEBIBYTES, WORK};
 use super::{directory, import, wait_for_runtime};
 use crate::error::{At, Error, Result};
 
-/// Raised when stores are made differently.
+/// Raised when image stores are made differently.
 const LAYOUT: &str = "1";
-/// Room for own images while a store gets them.
+/// Room for own images while an image store gets them.
 const NEEDED_FOR_OWN_MEBIBYTES: u64 = 1024;
 /// The throw-away machine's containerd starts once this is there.
 const FILLED: &str = "/etc/hangar-filled";
@@ -87,7 +87,7 @@ impl ImageStore {
     }
 }
 
-/// What stores are made with.
+/// What image stores are made with.
 #[derive(Debug, Clone)]
 pub struct Maker {
     /// Where programs come from, and the cache.
@@ -99,7 +99,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Finds the store of these images, or makes it. `detail` hears what takes time.
+    /// Finds the image store of these images, or makes it. `detail` hears what takes time.
     pub fn ensure(
         &self,
         upstream: &[Upstream],
@@ -141,7 +141,7 @@ impl Maker {
         ImageStore { directory: shelf::directory(self.parts.cache()).join(name) }
     }
 
-    /// Makes a store, unless another process just did.
+    /// Makes an image store, unless another process just did.
     fn make(
         &self,
         store: &ImageStore,
@@ -204,8 +204,8 @@ impl Maker {
     }
 }
 
-/// Everything below a directory is on the disk afterwards. What it shares with another store is already; to write out the
-/// whole file system instead would wait for whatever else this host writes.
+/// Everything below a directory is on the disk afterwards. What it shares with another image store is already; to write
+/// out the whole file system instead would wait for whatever else this host writes.
 fn write_through(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory).at("read", directory)? {
         let path = entry.at("read", directory)?.path();

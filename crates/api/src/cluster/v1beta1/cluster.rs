@@ -120,7 +120,7 @@ pub struct ClusterStatus {
     pub infrastructure_ready: Option<bool>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the Cluster, a summary for people.
     pub phase: Option<ClusterPhase>,
     /// Status fields of v1beta2.
     pub v1beta2: Option<ClusterStatusV1Beta2>,

@@ -132,7 +132,7 @@ pub struct MachineStatus {
     pub node_ref: Option<ObjectReference>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the Machine, a summary for people.
     pub phase: Option<MachinePhase>,
     /// Status fields of v1beta2.
     pub v1beta2: Option<MachineStatusV1Beta2>,

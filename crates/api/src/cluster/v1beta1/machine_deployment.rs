@@ -119,7 +119,7 @@ pub struct MachineDeploymentStrategy {
     pub remediation: Option<RemediationStrategy>,
     /// Limits of a rolling update.
     pub rolling_update: Option<RollingUpdate>,
-    /// `RollingUpdate` if not given.
+    /// How Machines of an old template are replaced; `RollingUpdate` when empty.
     pub r#type: Option<RolloutStrategyType>,
 }
 
@@ -133,7 +133,7 @@ pub struct RemediationStrategy {
 /// Limits of a rolling update.
 #[wire(lenient)]
 pub struct RollingUpdate {
-    /// Which Machines are deleted first.
+    /// Which Machines are deleted first when there are too many; `Random` when empty.
     pub delete_policy: Option<DeletionOrder>,
     /// Maximum number of Machines above the wanted number, as a number or a percentage; 1 when empty.
     pub max_surge: Option<IntOrString>,
@@ -150,7 +150,7 @@ pub struct MachineDeploymentStatus {
     pub conditions: Option<Vec<LegacyCondition>>,
     /// Generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the MachineDeployment, a summary for people.
     pub phase: Option<MachineDeploymentPhase>,
     /// Machines that are ready.
     pub ready_replicas: Option<i32>,

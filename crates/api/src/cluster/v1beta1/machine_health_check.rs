@@ -94,10 +94,10 @@ pub struct UnhealthyCondition {
 pub struct MachineHealthCheckStatus {
     /// Conditions of v1beta1.
     pub conditions: Option<Vec<LegacyCondition>>,
-    /// Machines that are healthy.
+    /// Number of checked Machines that are healthy.
     #[schemars(range(min = 0))]
     pub current_healthy: Option<i32>,
-    /// Machines that are checked.
+    /// Number of Machines that are checked.
     #[schemars(range(min = 0))]
     pub expected_machines: Option<i32>,
     /// Generation of the spec that this status is about.

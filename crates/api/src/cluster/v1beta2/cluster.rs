@@ -202,7 +202,7 @@ pub struct ClusterStatus {
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the Cluster, a summary for people.
     pub phase: Option<ClusterPhase>,
     /// Counts of worker Machines.
     pub workers: Option<ReplicaCounts>,

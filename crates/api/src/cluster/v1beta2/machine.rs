@@ -232,7 +232,7 @@ pub struct MachineStatus {
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the Machine, a summary for people.
     pub phase: Option<MachinePhase>,
 }
 

@@ -173,7 +173,7 @@ pub struct MachineDeploymentStatus {
     /// Generation of the spec that this status is about.
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Summary for users.
+    /// Phase of the MachineDeployment, a summary for people.
     pub phase: Option<MachineDeploymentPhase>,
     /// Machines that are ready.
     pub ready_replicas: Option<i32>,

@@ -72,12 +72,12 @@ pub struct MachineHealthCheckStatus {
     /// Conditions.
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
-    /// Machines that are healthy.
+    /// Number of checked Machines that are healthy.
     #[schemars(range(min = 0))]
     pub current_healthy: Option<i32>,
     /// Status fields of earlier versions.
     pub deprecated: Option<MachineHealthCheckDeprecatedStatus>,
-    /// Machines that are checked.
+    /// Number of Machines that are checked.
     #[schemars(range(min = 0))]
     pub expected_machines: Option<i32>,
     /// Generation of the spec that this status is about.

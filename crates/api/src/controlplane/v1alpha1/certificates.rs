@@ -33,11 +33,11 @@ pub struct GoDuration(pub Duration);
     },
 ]))]
 pub struct Certificates {
-    /// Lifetime of the kubernetes authority.
+    /// Lifetime of the kubernetes authority; ten years when empty.
     #[serde(rename = "rootCaCertificateDuration")]
     pub root_ca_certificate_duration: Option<GoDuration>,
-    /// Lifetime of the etcd and front proxy authorities.
+    /// Lifetime of the etcd and front proxy authorities; ten years when empty.
     pub ca_certificate_duration: Option<GoDuration>,
-    /// Lifetime of the certificates that servers and clients use.
+    /// Lifetime of the certificates that servers and clients use; one year when empty.
     pub leaf_certificate_duration: Option<GoDuration>,
 }

@@ -1,4 +1,4 @@
-//! The metadata service's answers by path. It is pure: a client is known by its address.
+//! The metadata service's answers. Pure: topology, the client's address and the path decide the answer.
 
 use std::net::IpAddr;
 
