@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Verdict, objects::text};
+use crate::conditions::shared::readable;
 use crate::conditions::{polarity, reason as declared};
 
 /// Conditions that summarise an object, the first that it has.
@@ -53,6 +54,11 @@ pub(super) fn verdict(object: &Value) -> (Verdict, Option<Timestamp>) {
     let deleted = text(object, "/metadata/deletionTimestamp");
     if !deleted.is_empty() {
         return (Verdict::Deleting, deleted.parse().ok());
+    }
+    // What its other conditions say is from before.
+    let unread = conditions(object).find(|one| one["type"] == readable::TYPE && one["status"] != "True");
+    if let Some(unread) = unread {
+        return (Verdict::Unknown, since(unread));
     }
     let summary =
         SUMMARIES.iter().find_map(|type_| conditions(object).find(|condition| condition["type"] == *type_));
