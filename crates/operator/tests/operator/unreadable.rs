@@ -273,7 +273,7 @@ async fn cluster(server: &Server, namespace: &str) {
         server.create(path, namespace, &object).await;
     }
     let templates = [
-        ("bootstrap", "v1beta2", "KubeadmConfigTemplate", json!({})),
+        ("bootstrap", "v1beta2", "KubeadmConfigTemplate", json!({"verbosity": 1})),
         ("infrastructure", "v1beta1", "OpenStackMachineTemplate", spec("OpenStackMachine")),
     ];
     for (group, version, kind, spec) in templates {
