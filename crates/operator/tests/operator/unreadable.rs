@@ -114,14 +114,15 @@ fn odd_time(api_version: &str) -> Value {
         "time": "9999-12-31T23:59:59Z", "fieldsV1": {"f:metadata": {"f:annotations": {"f:mark": {}}}}}])
 }
 
-fn odd(path: &str, kind: &str, field: &str) -> Value {
+fn api_version(path: &str) -> String {
     let mut parts = path.split('/').skip(1);
-    let api_version = match (path.starts_with("api/"), parts.next(), parts.next()) {
-        (true, Some(version), _) => version.to_owned(),
-        (_, group, version) => format!("{}/{}", group.unwrap(), version.unwrap()),
-    };
+    let (group, version) = (parts.next().unwrap(), parts.next().unwrap());
+    if path.starts_with("api/") { group.to_owned() } else { format!("{group}/{version}") }
+}
+
+fn odd(path: &str, kind: &str) -> Value {
     let mut object = json!({
-        "apiVersion": api_version, "kind": kind,
+        "apiVersion": api_version(path), "kind": kind,
         "metadata": {"name": "odd", "labels": {"cluster.x-k8s.io/cluster-name": "demo"}, "annotations": {"mark": MARK}},
         "spec": spec(kind),
     });
@@ -130,9 +131,6 @@ fn odd(path: &str, kind: &str, field: &str) -> Value {
     }
     if kind == "Machine" {
         object["metadata"]["finalizers"] = json!(["machine.cluster.x-k8s.io"]);
-    }
-    if field == "metadata.managedFields" {
-        object["metadata"]["managedFields"] = odd_time(&api_version);
     }
     object
 }
@@ -153,6 +151,13 @@ impl Server {
     async fn create(&self, path: &str, namespace: &str, object: &Value) {
         let path = path.replace("{}", namespace);
         self.send("POST", &path, &text(object)).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// Lets somebody own its annotation since a time that no timestamp holds.
+    async fn spoil(&self, path: &str, namespace: &str, name: &str) {
+        let fields = json!({"metadata": {"managedFields": odd_time(&api_version(path))}});
+        let path = format!("{}/{name}", path.replace("{}", namespace));
+        self.send("PATCH", &path, &text(&fields)).await.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
     /// A condition of an object: status, reason and message, of which whatever is missing is empty.
@@ -253,7 +258,7 @@ impl Manager {
 
 /// A Cluster with everything but a cloud.
 async fn cluster(server: &Server, namespace: &str) {
-    let mut cluster = odd(ROOTS[0].0, "Cluster", "");
+    let mut cluster = odd(ROOTS[0].0, "Cluster");
     cluster["metadata"] = json!({"name": "demo"});
     cluster["spec"] = json!({
         "controlPlaneRef": {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "HostedControlPlane", "name": "demo"},
@@ -261,7 +266,7 @@ async fn cluster(server: &Server, namespace: &str) {
     });
     server.create(ROOTS[0].0, namespace, &cluster).await;
     for (path, kind, _) in [ROOTS[4], ROOTS[6], ROOTS[3]] {
-        let mut object = odd(path, kind, "");
+        let mut object = odd(path, kind);
         object["metadata"] = json!({"name": "demo"});
         if kind == "HostedControlPlane" {
             object["spec"] = json!({"version": "v1.34.10"});
@@ -296,10 +301,14 @@ async fn an_object_that_cannot_be_read_is_told_and_disturbs_no_other() {
     let (bed, (evil, good)) = bed.await.unwrap();
     let (server, evil, good) = (Server { client: bed.client() }, evil.as_str(), good.as_str());
     for (path, kind, field) in ROOTS {
-        server.create(path, evil, &odd(path, kind, field)).await;
+        server.create(path, evil, &odd(path, kind)).await;
+        if field == "metadata.managedFields" {
+            server.spoil(path, evil, "odd").await;
+        }
     }
     for (path, kind) in OTHERS {
-        server.create(path, evil, &odd(path, kind, "metadata.managedFields")).await;
+        server.create(path, evil, &odd(path, kind)).await;
+        server.spoil(path, evil, "odd").await;
     }
     refuse_from_now_on(&server, evil).await;
 
@@ -346,8 +355,9 @@ async fn an_object_that_cannot_be_read_is_told_and_disturbs_no_other() {
     // A member that cannot be read is neither absent nor replaced.
     let name = server.names(MACHINES, good).await.remove(0);
     let machine = format!("{}/{name}", MACHINES.replace("{}", good));
-    let mark = json!({"annotations": {"mark": MARK}, "managedFields": odd_time("cluster.x-k8s.io/v1beta2")});
-    server.send("PATCH", &machine, &text(&json!({ "metadata": mark }))).await.unwrap();
+    let mark = json!({"metadata": {"annotations": {"mark": MARK}}});
+    server.send("PATCH", &machine, &text(&mark)).await.unwrap();
+    server.spoil(MACHINES, good, &name).await;
     eventually("it is told", async || {
         server.condition(MACHINES, good, &name, "Readable").await[0] == "False"
     })
@@ -395,7 +405,7 @@ async fn refuse_from_now_on(server: &Server, namespace: &str) {
         let spec = Patch::Merge(json!({ "spec": definition.spec }));
         api.patch(&name, &PatchParams::default(), &spec).await.unwrap();
     }
-    let mut another = odd(MACHINES, "Machine", "");
+    let mut another = odd(MACHINES, "Machine");
     another["metadata"]["name"] = json!("another");
     let path = format!("{}?dryRun=All", MACHINES.replace("{}", namespace));
     eventually("a number beyond 32 bits is refused", async || {
