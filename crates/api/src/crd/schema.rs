@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// How the API server reads a quantity; the pattern that Go types carry.
 pub const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 /// Times whose offset is one that exists, and that stay within four digits of the year wherever they are shown.
-const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-](0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])$";
+pub const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-](0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])$";
 /// Programmatic identifiers of conditions.
 const REASON_PATTERN: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 /// Condition types, optionally prefixed by a domain.
