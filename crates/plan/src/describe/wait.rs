@@ -45,6 +45,11 @@ fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
     beside.or(newest).into_iter().flatten()
 }
 
+/// The condition of an object that cannot be read. Its other conditions are from before.
+fn unreadable(object: &Value) -> Option<&Value> {
+    conditions(object).find(|condition| condition["type"] == readable::TYPE && condition["status"] != "True")
+}
+
 fn since(condition: &Value) -> Option<Timestamp> {
     text(condition, "/lastTransitionTime").parse().ok()
 }
@@ -55,10 +60,8 @@ pub(super) fn verdict(object: &Value) -> (Verdict, Option<Timestamp>) {
     if !deleted.is_empty() {
         return (Verdict::Deleting, deleted.parse().ok());
     }
-    // What its other conditions say is from before.
-    let unread = conditions(object).find(|one| one["type"] == readable::TYPE && one["status"] != "True");
-    if let Some(unread) = unread {
-        return (Verdict::Unknown, since(unread));
+    if let Some(unreadable) = unreadable(object) {
+        return (Verdict::Unknown, since(unreadable));
     }
     let summary =
         SUMMARIES.iter().find_map(|type_| conditions(object).find(|condition| condition["type"] == *type_));
@@ -93,6 +96,9 @@ fn unsummarised(object: &Value) -> Verdict {
 pub(super) fn waits(object: &Value, verdict: Verdict, has_waiting_children: bool) -> Vec<Waited> {
     let is_summary = |condition: &&Value| SUMMARIES.contains(&text(condition, "/type"));
     let kind = text(object, "/kind");
+    if let Some(unreadable) = unreadable(object) {
+        return vec![waited(kind, unreadable)];
+    }
     let is_raised = |condition: &&Value| polarity(text(condition, "/type")) == Polarity::Negative;
     let raised = conditions(object)
         .filter(is_raised)
