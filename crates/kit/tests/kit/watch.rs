@@ -31,7 +31,7 @@ fn value(map: ConfigMap) -> String {
 }
 
 /// The name and value of everything seen; panics when unknown.
-fn contents<K: kube::Resource>(watch: &Watch<K, String>) -> Vec<(String, String)> {
+fn contents<K: kube::Resource + 'static>(watch: &Watch<K, String>) -> Vec<(String, String)> {
     let all = watch.all().known().unwrap();
     all.iter().map(|kept| (kept.key.name.clone(), kept.value.clone())).collect()
 }

@@ -321,11 +321,14 @@ async fn an_object_that_cannot_be_read_is_told_and_disturbs_no_other() {
     let manager = Manager::start(&server.client);
     cluster(&server, good).await;
     for (path, kind, field) in ROOTS {
-        eventually(&format!("{kind} is told"), async || {
-            let [status, reason, message] = server.condition(path, evil, "odd", "Readable").await;
-            (status.as_str(), reason.as_str()) == ("False", "FieldNotReadable") && message.starts_with(field)
-        })
-        .await;
+        let is_told = async || server.condition(path, evil, "odd", "Readable").await[0] == "False";
+        if tokio::time::timeout(Duration::from_secs(60), eventually(kind, is_told)).await.is_err() {
+            let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            let about: Vec<&str> = log.lines().filter(|line| line.contains("odd")).collect();
+            panic!("{kind} is not told: {}", about.join("\n"));
+        }
+        let [_, reason, message] = server.condition(path, evil, "odd", "Readable").await;
+        assert!(reason == "FieldNotReadable" && message.starts_with(field), "{kind}: {message}");
     }
     for (path, kind, _) in ROOTS {
         eventually(&format!("{kind} of another namespace is looked after"), async || {
