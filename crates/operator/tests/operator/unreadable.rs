@@ -39,7 +39,7 @@ const ROOTS: [(&str, &str, &str); 8] = [
     (
         "apis/controlplane.cluster.x-k8s.io/v1alpha1/namespaces/{}/hostedcontrolplanes",
         "HostedControlPlane",
-        "spec.audit.policy.metadata",
+        "spec.deployment.apiServer.audit.policy.metadata",
     ),
     (
         "apis/bootstrap.cluster.x-k8s.io/v1beta2/namespaces/{}/kubeadmconfigs",
@@ -93,7 +93,8 @@ fn spec(kind: &str) -> Value {
         "MachineDeployment" => workers(3_000_000_000),
         "HostedControlPlane" => {
             let deep = (0..400).fold(json!({}), |inner, _| json!({ "a": inner }));
-            json!({"version": "v1.34.10", "audit": {"policy": {"metadata": deep, "rules": [{"level": "None"}]}}})
+            let audit = json!({"policy": {"metadata": deep, "rules": [{"level": "None"}]}});
+            json!({"version": "v1.34.10", "deployment": {"apiServer": {"audit": audit}}})
         }
         "KubeadmConfig" => json!({"verbosity": 3_000_000_000_i64}),
         "OpenStackCluster" => json!({"identityRef": {"name": "none", "cloudName": "none"}}),
