@@ -1,7 +1,5 @@
 //! Finds the objects that belong together: by reference, by label, by name.
 
-use std::sync::Arc;
-
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::ContractVersionedObjectReference;
@@ -42,12 +40,7 @@ pub(crate) fn labelled<K>(watch: &Watch<K>, clusters: &[ObjectKey]) -> Vec<Objec
 where
     K: Resource + Send + Sync + 'static,
 {
-    let of = |cluster: &ObjectKey| {
-        let found = watch.by_label(CLUSTER_NAME_LABEL, &cluster.name);
-        let own = found.iter().filter(|kept| kept.key.namespace == cluster.namespace);
-        own.map(|kept| kept.key.clone()).collect::<Vec<_>>()
-    };
-    clusters.iter().flat_map(of).collect()
+    clusters.iter().flat_map(|cluster| watch.keys_by_label(CLUSTER_NAME_LABEL, cluster)).collect()
 }
 
 /// Those whose spec names this Cluster: a walk over the store, for changes of Clusters only.
@@ -78,8 +71,7 @@ where
 
 /// The owners of a kind that a changed object has or had.
 pub(crate) fn owners<K: Resource<DynamicType = ()>>(change: &Change<DynamicObject>) -> Vec<ObjectKey> {
-    let sides = change.before.iter().chain(&change.after);
-    let owners = sides.flat_map(|kept| &kept.owners).filter(|owner| owner.is::<K>());
+    let owners = change.owners().filter(|owner| owner.is::<K>());
     let namespace = &change.key.namespace;
     owners.map(|owner| ObjectKey { namespace: namespace.clone(), name: owner.name.clone() }).collect()
 }
@@ -114,9 +106,12 @@ pub(crate) fn is_cluster_news(change: &Change<Cluster>) -> bool {
     }
 }
 
-/// The items of a read that are in the namespace of a key.
-pub(crate) fn in_namespace<K: Clone>(read: Read<Arc<Kept<K>>>, key: &ObjectKey) -> Read<K> {
-    read.filter(|kept| kept.key.namespace == key.namespace).map(|kept| kept.value.clone())
+/// The objects of a Cluster, by their label.
+pub(crate) fn of_cluster<K>(watch: &Watch<K>, cluster: &ObjectKey) -> Read<K>
+where
+    K: Resource + Clone + Send + Sync + 'static,
+{
+    watch.by_label(CLUSTER_NAME_LABEL, cluster).map(|kept| kept.value.clone())
 }
 
 /// Whether a store behind one of the references has only just been started. What it will show in a moment is no reason

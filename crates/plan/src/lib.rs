@@ -25,6 +25,7 @@ pub mod pieces;
 pub mod preview;
 pub mod quantity;
 pub mod referred;
+pub mod unreadable;
 
 #[cfg(test)]
 mod checks;

@@ -2,6 +2,8 @@
 //!
 //! - `nullable` is removed: an optional field may be absent, and `null` is not a third state.
 //! - Unsigned and 64 bit formats that the API server does not know are removed.
+//! - Numbers and times that the Rust types cannot hold are refused, by bounds and a pattern: the API server itself knows
+//!   integers of 64 bits only, and accepts times with any offset.
 //! - Defaults are kept only where a type asks for a value: an empty default would be written into every object.
 //! - Descriptions are unwrapped; titles (Rust type names) are removed.
 //! - Types that k8s-openapi describes without markers and bounds get those of their Go types: conditions are a map by
@@ -14,6 +16,8 @@ use serde_json::{Value, json};
 
 /// How the API server reads a quantity; the pattern that Go types carry.
 pub const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+/// Times whose offset is one that exists, and that stay within four digits of the year wherever they are shown.
+pub const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-](0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])$";
 /// Programmatic identifiers of conditions.
 const REASON_PATTERN: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 /// Condition types, optionally prefixed by a domain.
@@ -35,6 +39,7 @@ pub fn normalise(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.title = None;
     schema.description = schema.description.as_deref().map(unwrapped).filter(|text| !text.is_empty());
+    bound(schema);
     if schema.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
         schema.format = None;
     }
@@ -54,6 +59,23 @@ pub fn normalise(schema: &mut JSONSchemaProps) {
     give_shape(schema);
     for child in children(schema) {
         normalise(child);
+    }
+}
+
+/// Refuses what the types cannot hold.
+fn bound(schema: &mut JSONSchemaProps) {
+    match schema.format.as_deref() {
+        Some("int32") => {
+            schema.minimum.get_or_insert(i32::MIN.into());
+            schema.maximum.get_or_insert(i32::MAX.into());
+        }
+        Some("uint32") => {
+            schema.maximum.get_or_insert(u32::MAX.into());
+        }
+        Some("date-time") => {
+            schema.pattern.get_or_insert_with(|| TIME_PATTERN.to_owned());
+        }
+        _ => {}
     }
 }
 

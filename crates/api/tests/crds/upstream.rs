@@ -11,8 +11,9 @@ use std::{
 };
 
 use hangar_api::crd;
+use hangar_api::crd::schema::TIME_PATTERN;
 use hangar_parts::{Parts, Set};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     DEFINITIONS,
@@ -76,7 +77,9 @@ fn differences(ours: &Value, upstream: &Value) -> BTreeMap<String, String> {
         }
         let mut found = Vec::new();
         let schema = |version: &Value| without_type_fields(version["schema"]["openAPIV3Schema"].clone());
-        compare(&schema(ours), &schema(upstream), "", &mut found);
+        let mut ours = schema(ours);
+        forget_bounds_of_types(&mut ours);
+        compare(&ours, &schema(upstream), "", &mut found);
         for difference in found {
             add(version, difference);
         }
@@ -97,6 +100,26 @@ fn without_type_fields(mut schema: Value) -> Value {
         }
     }
     schema
+}
+
+/// What a number of 32 bits and a time cannot be is refused by us and not by upstream, in every field alike.
+fn forget_bounds_of_types(schema: &mut Value) {
+    if let Some(fields) = schema.as_object_mut() {
+        let is = |name: &str, value: &Value| fields.get(name) == Some(value);
+        let bounds = [
+            ("minimum", is("format", &json!("int32")), json!(i32::MIN)),
+            ("maximum", is("format", &json!("int32")), json!(i32::MAX)),
+            ("pattern", is("format", &json!("date-time")), json!(TIME_PATTERN)),
+        ];
+        for (name, _, value) in bounds.into_iter().filter(|(_, is_typed, _)| *is_typed) {
+            if fields.get(name) == Some(&value) {
+                fields.remove(name);
+            }
+        }
+        fields.values_mut().for_each(forget_bounds_of_types);
+    } else if let Some(items) = schema.as_array_mut() {
+        items.iter_mut().for_each(forget_bounds_of_types);
+    }
 }
 
 /// The table: what differs, and why.

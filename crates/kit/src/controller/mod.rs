@@ -149,7 +149,11 @@ impl ControllerBuilder {
         let all = watch.clone();
         self.roots.push(Box::new(move || match all.all() {
             Read::Unknown(_) => None,
-            read => Some(read.iter().map(|kept| kept.key.clone()).collect()),
+            read => {
+                let unreadable = all.unreadable();
+                let keys = read.iter().map(|kept| &kept.key).chain(unreadable.iter().map(|kept| &kept.key));
+                Some(keys.cloned().collect())
+            }
         }));
         self.watches(watch, move |change| {
             let exists_on_both_sides = change.before.is_some() && change.after.is_some();

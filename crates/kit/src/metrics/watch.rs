@@ -68,6 +68,10 @@ impl Collector for WatchMetrics {
         family("watch_objects", "Objects in the store", MetricType::Gauge, |stats| {
             Value::Level(i64::try_from(stats.objects).unwrap_or(i64::MAX))
         })?;
+        let unreadable = "Objects in the store that cannot be read";
+        family("watch_unreadable", unreadable, MetricType::Gauge, |stats| {
+            Value::Level(i64::try_from(stats.unreadable).unwrap_or(i64::MAX))
+        })?;
         family("watch_events", "Events taken from the watch", MetricType::Counter, |stats| {
             Value::Count(stats.events)
         })?;

@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::{Layer, Registry};
 
-use super::Error;
+use super::{CLIENT, Error};
 
 /// How we call ourselves unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` says otherwise.
 const SERVICE_NAME: &str = "hangar";
@@ -30,7 +30,8 @@ pub(super) fn traces(endpoint: &str) -> Result<(SdkTracerProvider, ExportLayer),
         SdkTracerProvider::builder().with_resource(resource()).with_batch_exporter(exporter).build();
     let filter = Targets::new()
         .with_default(LevelFilter::INFO)
-        .with_targets(TRANSPORT.map(|target| (target, LevelFilter::OFF)));
+        .with_targets(TRANSPORT.map(|target| (target, LevelFilter::OFF)))
+        .with_target(CLIENT, LevelFilter::OFF);
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(SERVICE_NAME)).with_filter(filter);
     Ok((provider, layer.boxed()))
 }

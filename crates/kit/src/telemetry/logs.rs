@@ -1,9 +1,10 @@
 //! Log lines.
 
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::fmt::{MakeWriter, layer as lines};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use super::{LogFormat, LogLevel};
+use super::{CLIENT, LogFormat, LogLevel};
 
 /// The layer that writes log lines.
 pub(super) fn layer<W>(
@@ -15,12 +16,8 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     // The directives were parsed when the level was: what is lossy here is not lost.
-    let mut filter = EnvFilter::builder().parse_lossy(level.directives());
-    // The client calls every failed call an error. Whether it is one its caller knows, and says: a tenant that is not
-    // up yet is none.
-    if let Ok(quiet) = "kube_client::client::builder=off".parse() {
-        filter = filter.add_directive(quiet);
-    }
+    let filter = EnvFilter::builder().parse_lossy(level.directives());
+    let filter = filter.and(filter_fn(|metadata| !metadata.target().starts_with(CLIENT)));
     match format {
         LogFormat::Json => lines()
             .json()

@@ -24,6 +24,10 @@ pub use settings::{Error, LogFormat, LogLevel, OtlpSettings, TelemetrySettings};
 
 use crate::metrics::Metrics;
 
+/// What kube's client says is neither logged nor exported, at any level. It shows the whole body of an answer that it
+/// cannot read, Secrets included, and calls every failed call an error: whether it is one its caller knows, and says.
+const CLIENT: &str = "kube_client::client";
+
 /// Exporters that must be shut down, or their last batch is lost.
 #[derive(Debug, Default)]
 #[must_use = "without a shutdown the last traces and metrics are lost"]

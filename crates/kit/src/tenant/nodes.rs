@@ -176,7 +176,7 @@ impl Lease {
     }
 
     pub fn all(&self) -> Read<Arc<Kept<NodeFacts>>> {
-        self.0.watch.all()
+        self.0.watch.in_namespace(&None, |_| true)
     }
 
     pub fn get(&self, name: &str) -> Read<Arc<Kept<NodeFacts>>> {
@@ -245,7 +245,8 @@ mod tests {
             node.spec.get_or_insert_default().unschedulable = Some(is_cordoned);
             Some(Arc::new(Kept::new(node, &[], NodeFacts::from)))
         };
-        let change = |before, after| Change { key: ObjectKey::cluster("a"), before, after };
+        let change =
+            |before, after| Change { key: ObjectKey::cluster("a"), before, after, unreadable: Vec::new() };
         assert!(!is_news(&change(facts("1", false), facts("2", false))));
         assert!(is_news(&change(facts("1", false), facts("2", true))));
         assert!(is_news(&change(None, facts("1", false))));

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Watch;
+use super::item::{self, Item};
 use crate::backoff::Backoff;
 
 /// A list that takes longer has no end: pages may follow one another without end.
@@ -74,7 +75,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     F: Send + Sync + 'static,
 {
-    let mut stream = pin!(watcher(api.clone(), config.clone()));
+    let mut stream = pin!(watcher(item::apart(api.clone()), config.clone()));
     let mut listed_at: Option<Instant> = None;
     let mut list_ends = Some(Instant::now() + LIST_LIMIT);
     let mut listed = 0;
@@ -109,18 +110,18 @@ where
 
 impl<K, F> Watch<K, F>
 where
-    K: Resource,
+    K: Resource + 'static,
     F: Send + Sync + 'static,
 {
-    pub(super) fn handle(&self, event: Event<K>) {
+    pub(super) fn handle(&self, event: Event<Item<K>>) {
         let changes = {
             // Projection may be the caller's code: it runs outside the lock.
             let event = match event {
                 Event::Init => Event::Init,
                 Event::InitDone => Event::InitDone,
-                Event::InitApply(object) => Event::InitApply(self.keep(object)),
-                Event::Apply(object) => Event::Apply(self.keep(object)),
-                Event::Delete(object) => Event::Delete(self.keep(object)),
+                Event::InitApply(item) => Event::InitApply(self.keep(item)),
+                Event::Apply(item) => Event::Apply(self.keep(item)),
+                Event::Delete(item) => Event::Delete(self.keep(item)),
             };
             let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
             match event {
@@ -128,13 +129,13 @@ where
                     store.begin_list();
                     Vec::new()
                 }
-                Event::InitApply(kept) => {
-                    store.listed(kept);
+                Event::InitApply(entry) => {
+                    store.listed(entry);
                     Vec::new()
                 }
                 Event::InitDone => store.end_list(),
-                Event::Apply(kept) => store.applied(kept).into_iter().collect(),
-                Event::Delete(kept) => store.deleted(&kept).into_iter().collect(),
+                Event::Apply(entry) => store.applied(entry).into_iter().collect(),
+                Event::Delete(entry) => store.deleted(&entry).into_iter().collect(),
             }
         };
         self.shared.announce(changes);
@@ -153,7 +154,7 @@ where
     }
 
     /// What makes an event more than this watch may keep.
-    pub(super) fn excess(&self, event: &Event<K>, listed: usize) -> Option<String> {
+    pub(super) fn excess(&self, event: &Event<Item<K>>, listed: usize) -> Option<String> {
         let limit = self.shared.limit?;
         let (Event::InitApply(object) | Event::Apply(object)) = event else {
             return None;
@@ -165,7 +166,7 @@ where
         }
         let is_full = || {
             let store = self.shared.read();
-            store.stats().objects >= limit && store.get(&crate::ObjectKey::of(object)).is_none()
+            store.stats().objects >= limit && !store.has(&crate::ObjectKey::of(object))
         };
         let is_more = listed > limit || (matches!(event, Event::Apply(_)) && is_full());
         is_more.then(|| format!("the watch has more than {limit} objects"))

@@ -10,15 +10,17 @@
 //!   reconcile never plans from before the first one's writes,
 //! - projection: the object is turned into something small before it is kept; managedFields are always dropped,
 //! - unknown reads: a read is `Unknown` before the first list and while the connection has been broken for longer than
-//!   [`WatchBuilder::stale_after`].
+//!   [`WatchBuilder::stale_after`],
+//! - unreadable objects: an object that its type cannot read ([`Unreadable`]) fails alone. It is not absent: reads of it,
+//!   and of lists that it belongs to, are `Unknown`; all others go on.
 //!
-//! Any kind works: typed, `DynamicObject` with its `ApiResource`, `PartialObjectMeta<K>` for metadata alone (Secrets),
-//! `DeserializeGuard<K>` where one malformed object must not fail the list.
+//! Any kind works: typed, `DynamicObject` with its `ApiResource`, `PartialObjectMeta<K>` for metadata alone (Secrets).
 //!
 //! After an error the watch starts over with a list instead of resuming. The watcher reports nothing when a resumed
 //! watch succeeds, so it would not be known when the store is fresh again; a list shows that, and errors are rare.
 
 mod drive;
+mod item;
 mod store;
 
 use std::{
@@ -37,10 +39,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use hangar_plan::unreadable::Unreadable;
 pub use store::{Change, Kept, Owner, WatchStats};
 
 use crate::{Error, ObjectKey, Result, backoff::Backoff, queue::WorkQueue};
-use store::Store;
+use item::Item;
+use store::{Entry, Store};
 
 /// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
 /// is back within it, and answering Unknown meanwhile would only make conditions flicker.
@@ -180,7 +184,7 @@ where
 
 impl<K, F> Watch<K, F>
 where
-    K: Resource,
+    K: Resource + 'static,
     F: Send + Sync + 'static,
 {
     /// The name given when it was built.
@@ -222,28 +226,54 @@ where
         self.shared.freshness(&self.shared.read())
     }
 
-    /// One object by name.
+    /// One object by name. One that cannot be read is unknown.
     pub fn get(&self, key: &ObjectKey) -> Read<Arc<Kept<F>>> {
-        self.select(|store| store.get(key).into_iter().collect())
+        self.select(|store| Ok(store.get(key)?.into_iter().collect()))
     }
 
-    /// Everything, in key order.
+    /// Everything that can be read, in key order: for whom to wake, and for reports. Who decides from what is not there
+    /// asks for a namespace or a label.
     pub fn all(&self) -> Read<Arc<Kept<F>>> {
-        self.select(Store::all)
+        self.select(|store| Ok(store.all()))
     }
 
-    /// Everything whose indexed label has this value, in key order. A label that was not indexed is unknown.
-    pub fn by_label(&self, label: &str, value: &str) -> Read<Arc<Kept<F>>> {
+    /// Everything in a namespace, in key order. Unknown if one cannot be read and matters.
+    pub fn in_namespace(
+        &self,
+        namespace: &Option<String>,
+        matters: impl Fn(&Kept<Unreadable>) -> bool,
+    ) -> Read<Arc<Kept<F>>> {
+        self.select(|store| store.in_namespace(namespace, matters))
+    }
+
+    /// Everything in the namespace of a key whose indexed label has its name as value, in key order. Unknown if one of
+    /// them cannot be read, or the label was not indexed.
+    pub fn by_label(&self, label: &str, named: &ObjectKey) -> Read<Arc<Kept<F>>> {
         if !self.shared.indexed_labels.iter().any(|indexed| indexed == label) {
             return Read::unknown(format!("{} is not indexed by {label}", self.name()));
         }
-        self.select(|store| store.by_label(label, value))
+        self.select(|store| store.by_label(&named.namespace, label, &named.name))
+    }
+
+    /// The same, of those that cannot be read as well: whom to wake.
+    pub fn keys_by_label(&self, label: &str, named: &ObjectKey) -> Vec<ObjectKey> {
+        self.shared.read().keys_by_label(&named.namespace, label, &named.name).cloned().collect()
+    }
+
+    /// Everything that cannot be read, in key order.
+    pub fn unreadable(&self) -> Vec<Arc<Kept<Unreadable>>> {
+        self.shared.read().unreadable()
+    }
+
+    /// An object that cannot be read; none if it can be, or does not exist.
+    pub fn unreadable_one(&self, key: &ObjectKey) -> Option<Arc<Kept<Unreadable>>> {
+        self.shared.read().unreadable_one(key)
     }
 
     /// Makes the returned object of a write visible now. Replaced as soon as the watch has it or something newer.
     pub fn written(&self, object: K) {
-        let kept = self.keep(object);
-        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).written(kept);
+        let entry = self.keep(Item::Readable(object));
+        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).written(entry);
         self.shared.announce(change);
     }
 
@@ -286,9 +316,9 @@ where
         // twice, one that is stored later waits for the lock and finds the sink. None is lost.
         let present = {
             let mut sinks = self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-            let present = self.shared.read().all();
-            for kept in &present {
-                sink(&Change { key: kept.key.clone(), before: None, after: Some(Arc::clone(kept)) });
+            let present: Vec<Entry<F>> = self.shared.read().entries().cloned().collect();
+            for entry in &present {
+                sink(&Change::new(entry.key().clone(), None, Some(entry)));
             }
             sinks.push(sink);
             present.len()
@@ -296,21 +326,32 @@ where
         tracing::trace!(watch = self.name(), present, "subscribed");
     }
 
-    fn select(&self, choose: impl FnOnce(&Store<F>) -> Vec<Arc<Kept<F>>>) -> Read<Arc<Kept<F>>> {
+    fn select(
+        &self,
+        choose: impl FnOnce(&Store<F>) -> Result<Vec<Arc<Kept<F>>>, Unknown>,
+    ) -> Read<Arc<Kept<F>>> {
         let store = self.shared.read();
-        match self.shared.freshness(&store) {
-            Ok(()) => Read::found(choose(&store)),
+        match self.shared.freshness(&store).and_then(|()| choose(&store)) {
+            Ok(found) => Read::found(found),
             Err(unknown) => Read::Unknown(unknown),
         }
     }
 
-    fn keep(&self, mut object: K) -> Kept<F> {
-        let metadata = object.meta_mut();
+    fn keep(&self, mut item: Item<K>) -> Entry<F> {
+        let metadata = item.meta_mut();
         metadata.managed_fields = None;
         if self.shared.limit.is_some() {
             metadata.owner_references = None;
         }
-        Kept::new(object, &self.shared.indexed_labels, &*self.project)
+        let indexed = &self.shared.indexed_labels;
+        match item {
+            Item::Readable(object) => Entry::readable(object, indexed, &*self.project),
+            Item::Unreadable(object) => {
+                // Not what is wrong: that may quote the object. Its condition says it.
+                tracing::warn!(watch = self.name(), name = object.metadata.name, "an object cannot be read");
+                Entry::unreadable(*object, indexed)
+            }
+        }
     }
 }
 

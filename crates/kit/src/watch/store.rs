@@ -20,7 +20,8 @@ use std::{
 };
 
 use hangar_api::reference::is_kind;
-use kube::Resource;
+use hangar_plan::{flow::Unknown, unreadable::Unreadable};
+use kube::{Resource, core::ObjectMeta};
 use tokio::time::Instant;
 
 use crate::ObjectKey;
@@ -71,8 +72,23 @@ impl<F> Deref for Kept<F> {
 
 impl<F> Kept<F> {
     pub(crate) fn new<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
-        let key = ObjectKey::of(&object);
-        let meta = object.meta();
+        Kept::about(object.meta(), indexed).holding(project(object))
+    }
+
+    fn holding<G>(self, value: G) -> Kept<G> {
+        let Self { key, uid, resource_version, owners, labels, is_terminating, .. } = self;
+        Kept { key, uid, resource_version, owners, labels, is_terminating, value }
+    }
+
+    /// The key of the owner that manages this object, if that is of the given kind.
+    pub fn controller<K: Resource<DynamicType = ()>>(&self) -> Option<ObjectKey> {
+        let owner = self.owners.iter().find(|owner| owner.is_controller && owner.is::<K>())?;
+        Some(ObjectKey { namespace: self.key.namespace.clone(), name: owner.name.clone() })
+    }
+}
+
+impl Kept<()> {
+    fn about(meta: &ObjectMeta, indexed: &[String]) -> Self {
         let labels = meta.labels.as_ref();
         let labels = indexed.iter().filter_map(|name| {
             labels.and_then(|labels| labels.get(name)).map(|value| (name.clone(), value.clone()))
@@ -85,20 +101,68 @@ impl<F> Kept<F> {
             is_controller: owner.controller.unwrap_or_default(),
         });
         Self {
-            key,
+            key: ObjectKey { namespace: meta.namespace.clone(), name: meta.name.clone().unwrap_or_default() },
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             owners: owners.collect(),
             labels: labels.collect(),
             is_terminating: meta.deletion_timestamp.is_some(),
-            value: project(object),
+            value: (),
+        }
+    }
+}
+
+/// An object of the store, whether it can be read or not.
+#[derive(Debug)]
+pub(super) enum Entry<F> {
+    Readable(Arc<Kept<F>>),
+    Unreadable(Arc<Kept<Unreadable>>),
+}
+
+impl<F> Clone for Entry<F> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Readable(kept) => Self::Readable(Arc::clone(kept)),
+            Self::Unreadable(kept) => Self::Unreadable(Arc::clone(kept)),
+        }
+    }
+}
+
+impl<F> Entry<F> {
+    pub(super) fn readable<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
+        Self::Readable(Arc::new(Kept::new(object, indexed, project)))
+    }
+
+    pub(super) fn unreadable(object: Unreadable, indexed: &[String]) -> Self {
+        Self::Unreadable(Arc::new(Kept::about(&object.metadata, indexed).holding(object)))
+    }
+
+    pub(super) fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Readable(kept) => &kept.key,
+            Self::Unreadable(kept) => &kept.key,
         }
     }
 
-    /// The key of the owner that manages this object, if that is of the given kind.
-    pub fn controller<K: Resource<DynamicType = ()>>(&self) -> Option<ObjectKey> {
-        let owner = self.owners.iter().find(|owner| owner.is_controller && owner.is::<K>())?;
-        Some(ObjectKey { namespace: self.key.namespace.clone(), name: owner.name.clone() })
+    fn uid(&self) -> &str {
+        match self {
+            Self::Readable(kept) => &kept.uid,
+            Self::Unreadable(kept) => &kept.uid,
+        }
+    }
+
+    fn resource_version(&self) -> &str {
+        match self {
+            Self::Readable(kept) => &kept.resource_version,
+            Self::Unreadable(kept) => &kept.resource_version,
+        }
+    }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        match self {
+            Self::Readable(kept) => &kept.labels,
+            Self::Unreadable(kept) => &kept.labels,
+        }
     }
 
     fn version(&self) -> u64 {
@@ -106,7 +170,15 @@ impl<F> Kept<F> {
     }
 
     fn number(&self) -> Option<u64> {
-        self.resource_version.parse().ok()
+        self.resource_version().parse().ok()
+    }
+
+    /// The object, if it can be read.
+    fn read(&self) -> Result<Arc<Kept<F>>, Unknown> {
+        match self {
+            Self::Readable(kept) => Ok(Arc::clone(kept)),
+            Self::Unreadable(kept) => Err(Unknown::new(format!("{}: {}", kept.key, kept.why))),
+        }
     }
 }
 
@@ -118,15 +190,37 @@ pub struct Change<F> {
     pub before: Option<Arc<Kept<F>>>,
     /// How it is now, none if it is gone.
     pub after: Option<Arc<Kept<F>>>,
+    /// What is known of it on a side, before or after, on which it cannot be read: that side is none.
+    pub unreadable: Vec<Arc<Kept<Unreadable>>>,
 }
 
 impl<F> Clone for Change<F> {
     fn clone(&self) -> Self {
-        Self { key: self.key.clone(), before: self.before.clone(), after: self.after.clone() }
+        Self {
+            key: self.key.clone(),
+            before: self.before.clone(),
+            after: self.after.clone(),
+            unreadable: self.unreadable.clone(),
+        }
     }
 }
 
 impl<F> Change<F> {
+    pub(super) fn new(key: ObjectKey, before: Option<&Entry<F>>, after: Option<&Entry<F>>) -> Self {
+        let readable = |side: Option<&Entry<F>>| side.and_then(|entry| entry.read().ok());
+        let unreadable = before.into_iter().chain(after).filter_map(|entry| match entry {
+            Entry::Readable(_) => None,
+            Entry::Unreadable(kept) => Some(Arc::clone(kept)),
+        });
+        Self { key, before: readable(before), after: readable(after), unreadable: unreadable.collect() }
+    }
+
+    /// Whom it belongs to, before and after, whether it can be read or not.
+    pub fn owners(&self) -> impl Iterator<Item = &Owner> {
+        let readable = self.before.iter().chain(&self.after).flat_map(|kept| &kept.owners);
+        readable.chain(self.unreadable.iter().flat_map(|kept| &kept.owners))
+    }
+
     /// The changed object's own key: the mapper for a controller's root kind.
     pub fn itself(&self) -> Vec<ObjectKey> {
         vec![self.key.clone()]
@@ -134,15 +228,20 @@ impl<F> Change<F> {
 
     /// The managing owners of that kind, before and after: the mapper for children.
     pub fn controllers<K: Resource<DynamicType = ()>>(&self) -> Vec<ObjectKey> {
-        let sides = self.before.iter().chain(&self.after);
-        let keys: BTreeSet<ObjectKey> = sides.filter_map(|kept| kept.controller::<K>()).collect();
-        keys.into_iter().collect()
+        let managing = self.owners().filter(|owner| owner.is_controller && owner.is::<K>());
+        let names: BTreeSet<&String> = managing.map(|owner| &owner.name).collect();
+        self.beside(names)
     }
 
     /// Objects in the same namespace that an indexed label names, before and after.
     pub fn named_by(&self, label: &str) -> Vec<ObjectKey> {
-        let sides = self.before.iter().chain(&self.after);
-        let names: BTreeSet<&String> = sides.filter_map(|kept| kept.labels.get(label)).collect();
+        let readable = self.before.iter().chain(&self.after).map(|kept| &kept.labels);
+        let labels = readable.chain(self.unreadable.iter().map(|kept| &kept.labels));
+        let names: BTreeSet<&String> = labels.filter_map(|labels| labels.get(label)).collect();
+        self.beside(names)
+    }
+
+    fn beside(&self, names: BTreeSet<&String>) -> Vec<ObjectKey> {
         let namespace = &self.key.namespace;
         names.into_iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() }).collect()
     }
@@ -152,6 +251,8 @@ impl<F> Change<F> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchStats {
     pub objects: usize,
+    /// Those of them that cannot be read.
+    pub unreadable: usize,
     /// Events taken from the watch.
     pub events: u64,
     pub lists: u64,
@@ -164,12 +265,14 @@ pub struct WatchStats {
 }
 
 pub(super) struct Store<F> {
-    objects: BTreeMap<ObjectKey, Arc<Kept<F>>>,
+    objects: BTreeMap<ObjectKey, Entry<F>>,
+    /// The keys of those that cannot be read: few, and asked for in every list.
+    unreadable: BTreeSet<ObjectKey>,
     labels: BTreeMap<(String, String), BTreeSet<ObjectKey>>,
     /// The round in which our own write put the visible version there.
     written: BTreeMap<ObjectKey, u64>,
     tombstones: BTreeMap<ObjectKey, (String, u64)>,
-    list: Option<BTreeMap<ObjectKey, Kept<F>>>,
+    list: Option<BTreeMap<ObjectKey, Entry<F>>>,
     round: u64,
     /// The highest version that the watch, or the list it began with, has shown.
     reached: u64,
@@ -182,6 +285,7 @@ impl<F> Default for Store<F> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
             labels: BTreeMap::new(),
             written: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -196,17 +300,67 @@ impl<F> Default for Store<F> {
 }
 
 impl<F> Store<F> {
-    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Kept<F>>> {
-        self.objects.get(key).cloned()
+    pub(super) fn has(&self, key: &ObjectKey) -> bool {
+        self.objects.contains_key(key)
     }
 
+    pub(super) fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Kept<F>>>, Unknown> {
+        self.objects.get(key).map(Entry::read).transpose()
+    }
+
+    /// All that can be read.
     pub(super) fn all(&self) -> Vec<Arc<Kept<F>>> {
-        self.objects.values().cloned().collect()
+        self.objects.values().filter_map(|entry| entry.read().ok()).collect()
     }
 
-    pub(super) fn by_label(&self, label: &str, value: &str) -> Vec<Arc<Kept<F>>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<F>> {
+        self.objects.values()
+    }
+
+    /// All in a namespace, if none of those that cannot be read matters.
+    pub(super) fn in_namespace(
+        &self,
+        namespace: &Option<String>,
+        matters: impl Fn(&Kept<Unreadable>) -> bool,
+    ) -> Result<Vec<Arc<Kept<F>>>, Unknown> {
+        let first = ObjectKey { namespace: namespace.clone(), name: String::new() };
+        let here = self.objects.range(first..).take_while(|(key, _)| key.namespace == *namespace);
+        let relevant = here.map(|(_, entry)| entry).filter(|entry| match entry {
+            Entry::Readable(_) => true,
+            Entry::Unreadable(kept) => matters(kept),
+        });
+        relevant.map(Entry::read).collect()
+    }
+
+    pub(super) fn by_label(
+        &self,
+        namespace: &Option<String>,
+        label: &str,
+        value: &str,
+    ) -> Result<Vec<Arc<Kept<F>>>, Unknown> {
+        let keys = self.keys_by_label(namespace, label, value);
+        keys.filter_map(|key| self.objects.get(key)).map(Entry::read).collect()
+    }
+
+    pub(super) fn keys_by_label(
+        &self,
+        namespace: &Option<String>,
+        label: &str,
+        value: &str,
+    ) -> impl Iterator<Item = &ObjectKey> {
         let keys = self.labels.get(&(label.to_owned(), value.to_owned()));
-        keys.into_iter().flatten().filter_map(|key| self.get(key)).collect()
+        keys.into_iter().flatten().filter(move |key| key.namespace == *namespace)
+    }
+
+    pub(super) fn unreadable(&self) -> Vec<Arc<Kept<Unreadable>>> {
+        self.unreadable.iter().filter_map(|key| self.unreadable_one(key)).collect()
+    }
+
+    pub(super) fn unreadable_one(&self, key: &ObjectKey) -> Option<Arc<Kept<Unreadable>>> {
+        match self.objects.get(key)? {
+            Entry::Readable(_) => None,
+            Entry::Unreadable(kept) => Some(Arc::clone(kept)),
+        }
     }
 
     pub(super) fn is_synced(&self) -> bool {
@@ -218,7 +372,8 @@ impl<F> Store<F> {
     }
 
     pub(super) fn stats(&self) -> WatchStats {
-        WatchStats { objects: self.objects.len(), ..self.stats.clone() }
+        let (objects, unreadable) = (self.objects.len(), self.unreadable.len());
+        WatchStats { objects, unreadable, ..self.stats.clone() }
     }
 
     /// The connection failed. The first failure starts the clock, the last one gives the reason.
@@ -235,9 +390,9 @@ impl<F> Store<F> {
         self.list = Some(BTreeMap::new());
     }
 
-    pub(super) fn listed(&mut self, kept: Kept<F>) {
+    pub(super) fn listed(&mut self, entry: Entry<F>) {
         if let Some(list) = &mut self.list {
-            list.insert(kept.key.clone(), kept);
+            list.insert(entry.key().clone(), entry);
         }
     }
 
@@ -248,7 +403,7 @@ impl<F> Store<F> {
         };
         let round = self.round;
         // Not the higher of both: after a restore of the API server's data versions begin lower again.
-        self.reached = list.values().filter_map(Kept::number).max().unwrap_or_default();
+        self.reached = list.values().filter_map(Entry::number).max().unwrap_or_default();
         let (objects, reached) = (&self.objects, self.reached);
         let is_ahead = |key: &ObjectKey| objects.get(key).is_some_and(|kept| kept.version() > reached);
         self.written.retain(|key, made| *made >= round && is_ahead(key));
@@ -259,7 +414,7 @@ impl<F> Store<F> {
             .filter(|key| !list.contains_key(key) && !self.written.contains_key(key))
             .cloned()
             .collect();
-        let mut changes: Vec<Change<F>> = list.into_values().filter_map(|kept| self.take(kept)).collect();
+        let mut changes: Vec<Change<F>> = list.into_values().filter_map(|entry| self.take(entry)).collect();
         for key in missing {
             self.stats.vanished += 1;
             changes.extend(self.show(&key, None));
@@ -270,40 +425,42 @@ impl<F> Store<F> {
         changes
     }
 
-    pub(super) fn applied(&mut self, kept: Kept<F>) -> Option<Change<F>> {
+    pub(super) fn applied(&mut self, entry: Entry<F>) -> Option<Change<F>> {
         self.stats.events += 1;
-        self.reached = self.reached.max(kept.number().unwrap_or_default());
-        self.take(kept)
+        self.reached = self.reached.max(entry.number().unwrap_or_default());
+        self.take(entry)
     }
 
-    pub(super) fn deleted(&mut self, kept: &Kept<F>) -> Option<Change<F>> {
+    pub(super) fn deleted(&mut self, entry: &Entry<F>) -> Option<Change<F>> {
         self.stats.events += 1;
-        self.reached = self.reached.max(kept.number().unwrap_or_default());
-        if self.tombstones.get(&kept.key).is_some_and(|(uid, _)| *uid == kept.uid) {
-            self.tombstones.remove(&kept.key);
+        self.reached = self.reached.max(entry.number().unwrap_or_default());
+        let key = entry.key();
+        if self.tombstones.get(key).is_some_and(|(uid, _)| uid == entry.uid()) {
+            self.tombstones.remove(key);
         }
         // An older incarnation's deletion says nothing about the one we wrote since.
-        let visible = self.objects.get(&kept.key)?;
-        if visible.uid != kept.uid && visible.version() > kept.version() {
+        let visible = self.objects.get(key)?;
+        if visible.uid() != entry.uid() && visible.version() > entry.version() {
             return None;
         }
-        self.written.remove(&kept.key);
-        self.show(&kept.key, None)
+        self.written.remove(key);
+        self.show(key, None)
     }
 
-    pub(super) fn written(&mut self, kept: Kept<F>) -> Option<Change<F>> {
-        let visible = self.objects.get(&kept.key);
-        let is_old_news = kept.number().is_some_and(|version| version <= self.reached);
-        if is_old_news || visible.is_some_and(|visible| visible.version() >= kept.version()) {
+    pub(super) fn written(&mut self, entry: Entry<F>) -> Option<Change<F>> {
+        let key = entry.key().clone();
+        let visible = self.objects.get(&key);
+        let is_old_news = entry.number().is_some_and(|version| version <= self.reached);
+        if is_old_news || visible.is_some_and(|visible| visible.version() >= entry.version()) {
             return None;
         }
-        self.written.insert(kept.key.clone(), self.round);
-        self.tombstones.remove(&kept.key);
-        self.show(&kept.key.clone(), Some(kept))
+        self.written.insert(key.clone(), self.round);
+        self.tombstones.remove(&key);
+        self.show(&key, Some(entry))
     }
 
     pub(super) fn removed(&mut self, key: &ObjectKey, uid: &str) -> Option<Change<F>> {
-        if self.objects.get(key).is_none_or(|visible| visible.uid != uid) {
+        if self.objects.get(key).is_none_or(|visible| visible.uid() != uid) {
             return None;
         }
         self.tombstones.insert(key.clone(), (uid.to_owned(), self.round));
@@ -312,39 +469,44 @@ impl<F> Store<F> {
     }
 
     /// Something the watch or a list says about an existing object.
-    fn take(&mut self, kept: Kept<F>) -> Option<Change<F>> {
-        if self.tombstones.get(&kept.key).is_some_and(|(uid, _)| *uid == kept.uid) {
+    fn take(&mut self, entry: Entry<F>) -> Option<Change<F>> {
+        let key = entry.key().clone();
+        if self.tombstones.get(&key).is_some_and(|(uid, _)| uid == entry.uid()) {
             return None;
         }
-        self.tombstones.remove(&kept.key);
-        if let Some(visible) = self.objects.get(&kept.key) {
-            if self.written.contains_key(&kept.key) && visible.version() > kept.version() {
+        self.tombstones.remove(&key);
+        if let Some(visible) = self.objects.get(&key) {
+            if self.written.contains_key(&key) && visible.version() > entry.version() {
                 return None;
             }
-            self.written.remove(&kept.key);
-            if visible.uid == kept.uid && visible.resource_version == kept.resource_version {
+            self.written.remove(&key);
+            if visible.uid() == entry.uid() && visible.resource_version() == entry.resource_version() {
                 return None;
             }
         }
-        self.show(&kept.key.clone(), Some(kept))
+        self.show(&key, Some(entry))
     }
 
     /// Replaces what is visible under a key, and its index entries.
-    fn show(&mut self, key: &ObjectKey, after: Option<Kept<F>>) -> Option<Change<F>> {
+    fn show(&mut self, key: &ObjectKey, after: Option<Entry<F>>) -> Option<Change<F>> {
         let before = self.objects.remove(key);
+        self.unreadable.remove(key);
         if let Some(before) = &before {
-            for (label, value) in &before.labels {
+            for (label, value) in before.labels() {
                 forget(&mut self.labels, &(label.clone(), value.clone()), key);
             }
         }
-        let after = after.map(Arc::new);
         if let Some(after) = &after {
-            for (label, value) in &after.labels {
+            for (label, value) in after.labels() {
                 self.labels.entry((label.clone(), value.clone())).or_default().insert(key.clone());
             }
-            self.objects.insert(key.clone(), Arc::clone(after));
+            if matches!(after, Entry::Unreadable(_)) {
+                self.unreadable.insert(key.clone());
+            }
+            self.objects.insert(key.clone(), after.clone());
         }
-        (before.is_some() || after.is_some()).then(|| Change { key: key.clone(), before, after })
+        (before.is_some() || after.is_some())
+            .then(|| Change::new(key.clone(), before.as_ref(), after.as_ref()))
     }
 }
 

@@ -51,7 +51,7 @@ fn key(name: &str) -> ObjectKey {
 fn list(watch: &Watch<ConfigMap, String>, objects: impl IntoIterator<Item = ConfigMap>) {
     watch.handle(Event::Init);
     for object in objects {
-        watch.handle(Event::InitApply(object));
+        watch.handle(Event::InitApply(Item::Readable(object)));
     }
     watch.handle(Event::InitDone);
 }
@@ -86,7 +86,7 @@ async fn reads_are_unknown_until_the_first_list_is_complete() {
     let watch = watch();
     let seen = changes(&watch);
     watch.handle(Event::Init);
-    watch.handle(Event::InitApply(map("a", "1", 1)));
+    watch.handle(Event::InitApply(Item::Readable(map("a", "1", 1))));
     assert!(watch.get(&key("a")).is_unknown() && watch.all().is_unknown() && !watch.is_synced());
     watch.handle(Event::InitDone);
     assert_eq!(value(&watch, "a"), Some("1".to_owned()));
@@ -113,14 +113,14 @@ async fn indexes_follow_every_change() {
     let names = |read: Read<Arc<Kept<String>>>| {
         read.known().unwrap().iter().map(|kept| kept.key.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(names(watch.by_label(LABEL, "blue")), ["a", "b"]);
+    assert_eq!(names(watch.by_label(LABEL, &key("blue"))), ["a", "b"]);
     let mut moved = map("a", "1", 5);
     moved.metadata.labels = Some([(LABEL.to_owned(), "green".to_owned())].into());
-    watch.handle(Event::Apply(moved));
-    watch.handle(Event::Delete(map("b", "2", 6)));
-    assert!(watch.by_label(LABEL, "blue").is_absent());
-    assert_eq!(names(watch.by_label(LABEL, "green")), ["a"]);
-    assert!(watch.by_label("other", "x").is_unknown());
+    watch.handle(Event::Apply(Item::Readable(moved)));
+    watch.handle(Event::Delete(Item::Readable(map("b", "2", 6))));
+    assert!(watch.by_label(LABEL, &key("blue")).is_absent());
+    assert_eq!(names(watch.by_label(LABEL, &key("green"))), ["a"]);
+    assert!(watch.by_label("other", &key("x")).is_unknown());
 }
 
 #[tokio::test]
@@ -128,13 +128,13 @@ async fn a_write_is_visible_at_once_and_older_events_do_not_undo_it() {
     let watch = watch();
     list(&watch, [map("a", "1", 1)]);
     watch.written(map("a", "1", 7));
-    watch.handle(Event::Apply(map("a", "1", 5)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 5))));
     assert_eq!(value(&watch, "a"), Some("7".to_owned()));
     let seen = changes(&watch);
     drained(&seen);
-    watch.handle(Event::Apply(map("a", "1", 7)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 7))));
     assert_eq!(drained(&seen), Vec::<String>::new());
-    watch.handle(Event::Apply(map("a", "1", 8)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 8))));
     assert_eq!(value(&watch, "a"), Some("8".to_owned()));
     watch.written(map("a", "1", 7));
     assert_eq!(value(&watch, "a"), Some("8".to_owned()));
@@ -157,10 +157,10 @@ async fn a_removed_object_stays_hidden_and_its_successor_does_not() {
     let watch = watch();
     list(&watch, [map("a", "1", 1)]);
     watch.removed(&key("a"), "1");
-    watch.handle(Event::Apply(map("a", "1", 2)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 2))));
     assert_eq!(value(&watch, "a"), None);
-    watch.handle(Event::Apply(map("a", "2", 9)));
-    watch.handle(Event::Delete(map("a", "1", 8)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "2", 9))));
+    watch.handle(Event::Delete(Item::Readable(map("a", "1", 8))));
     assert_eq!(value(&watch, "a"), Some("9".to_owned()));
 }
 
@@ -190,7 +190,7 @@ async fn a_change_names_the_owners_of_both_sides() {
     queue.done(&key("blue"));
     let mut adopted = map("a", "1", 2);
     adopted.metadata.owner_references.as_mut().unwrap()[0].name = "green".to_owned();
-    watch.handle(Event::Apply(adopted));
+    watch.handle(Event::Apply(Item::Readable(adopted)));
     assert_eq!((queue.next().await, queue.next().await), (key("blue"), key("green")));
 }
 
@@ -200,7 +200,7 @@ async fn a_subscriber_that_never_looks_costs_its_distinct_keys() {
     let slow = changes(&watch);
     list(&watch, []);
     for version in 1..=1000 {
-        watch.handle(Event::Apply(map("a", "1", version)));
+        watch.handle(Event::Apply(Item::Readable(map("a", "1", version))));
     }
     assert_eq!(slow.depth(), 1);
 }
@@ -210,8 +210,8 @@ async fn an_answer_that_comes_after_the_deletion_leaves_no_ghost() {
     let watch = watch();
     list(&watch, [map("b", "9", 1)]);
     // Its last finalizer was removed: the watch has told the end before the answer is handed in.
-    watch.handle(Event::Apply(map("a", "1", 5)));
-    watch.handle(Event::Delete(map("a", "1", 7)));
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 5))));
+    watch.handle(Event::Delete(Item::Readable(map("a", "1", 7))));
     watch.written(map("a", "1", 6));
     assert_eq!(value(&watch, "a"), None);
     // What is newer than all that was seen is still shown at once.
@@ -226,7 +226,7 @@ async fn a_list_that_is_newer_than_a_write_ends_it() {
     watch.handle(Event::Init);
     // Written at 5, deleted by somebody at 6, and the list is from 7 or later.
     watch.written(map("a", "1", 5));
-    watch.handle(Event::InitApply(map("b", "2", 7)));
+    watch.handle(Event::InitApply(Item::Readable(map("b", "2", 7))));
     watch.handle(Event::InitDone);
     assert_eq!(value(&watch, "a"), None);
 }
@@ -260,12 +260,72 @@ async fn a_bounded_watch_says_what_is_too_much() {
     let mut watch = watch();
     Arc::get_mut(&mut watch.shared).unwrap().limit = Some(2);
     list(&watch, [map("a", "1", 1), map("b", "2", 2)]);
-    assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 2), None);
-    assert_eq!(watch.excess(&Event::Apply(map("a", "1", 3)), 2), None);
+    assert_eq!(watch.excess(&Event::InitApply(Item::Readable(map("b", "2", 2))), 2), None);
+    assert_eq!(watch.excess(&Event::Apply(Item::Readable(map("a", "1", 3))), 2), None);
     let too_many = Some("the watch has more than 2 objects".to_owned());
-    assert_eq!(watch.excess(&Event::InitApply(map("b", "2", 2)), 3), too_many);
-    assert_eq!(watch.excess(&Event::Apply(map("c", "3", 3)), 2), too_many);
-    assert!(watch.excess(&Event::Apply(map("a", &"u".repeat(300), 3)), 2).is_some());
+    assert_eq!(watch.excess(&Event::InitApply(Item::Readable(map("b", "2", 2))), 3), too_many);
+    assert_eq!(watch.excess(&Event::Apply(Item::Readable(map("c", "3", 3))), 2), too_many);
+    assert!(watch.excess(&Event::Apply(Item::Readable(map("a", &"u".repeat(300), 3))), 2).is_some());
     // Owners are not kept: there may be any number of them.
     assert!(watch.all().iter().all(|kept| kept.owners.is_empty()));
+}
+
+fn odd(name: &str, uid: &str, version: u64) -> Item<ConfigMap> {
+    let why = "data: invalid".to_owned();
+    Item::Unreadable(Box::new(Unreadable {
+        metadata: map(name, uid, version).metadata,
+        why,
+        ..Unreadable::default()
+    }))
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_unknown_and_matters_to_its_own_alone() {
+    let watch = watch();
+    watch.handle(Event::Init);
+    watch.handle(Event::InitApply(odd("odd", "1", 1)));
+    let mut other = map("other", "2", 2);
+    other.metadata.labels = Some([(LABEL.to_owned(), "green".to_owned())].into());
+    watch.handle(Event::InitApply(Item::Readable(other)));
+    let mut far = map("far", "3", 3);
+    far.metadata.namespace = Some("far".to_owned());
+    watch.handle(Event::InitApply(Item::Readable(far)));
+    watch.handle(Event::InitDone);
+
+    assert!(watch.is_synced());
+    assert!(
+        matches!(watch.get(&key("odd")), Read::Unknown(unknown) if unknown.why == "ns/odd: data: invalid")
+    );
+    assert!(watch.by_label(LABEL, &key("blue")).is_unknown());
+    assert_eq!(watch.keys_by_label(LABEL, &key("blue")), [key("odd")]);
+    assert_eq!(value(&watch, "other"), Some("2".to_owned()));
+    assert!(matches!(watch.by_label(LABEL, &key("green")), Read::One(_)));
+    assert!(matches!(watch.by_label(LABEL, &ObjectKey::namespaced("far", "blue")), Read::One(_)));
+    let near = Some("ns".to_owned());
+    assert!(watch.in_namespace(&near, |_| true).is_unknown());
+    assert!(matches!(watch.in_namespace(&near, |odd| odd.labels[LABEL] == "green"), Read::One(_)));
+    assert!(matches!(watch.in_namespace(&Some("far".to_owned()), |_| true), Read::One(_)));
+    assert_eq!((watch.all().iter().count(), watch.unreadable().len()), (2, 1));
+    assert_eq!((watch.stats().objects, watch.stats().unreadable), (3, 1));
+}
+
+#[tokio::test]
+async fn becoming_unreadable_readable_and_gone_wakes_itself_and_its_owner() {
+    let watch = watch();
+    list(&watch, [map("a", "1", 1)]);
+    let (own, owners) = (changes(&watch), WorkQueue::default());
+    watch.feed(&owners, Change::controllers::<Cluster>);
+    let woken = || (drained(&own), drained(&owners));
+    let both = (vec!["a".to_owned()], vec!["blue".to_owned()]);
+    assert_eq!(woken(), both);
+    watch.handle(Event::Apply(odd("a", "1", 2)));
+    assert_eq!((woken(), watch.get(&key("a")).is_unknown()), (both.clone(), true));
+    watch.handle(Event::Apply(odd("a", "1", 3)));
+    assert_eq!(woken(), both);
+    watch.handle(Event::Apply(Item::Readable(map("a", "1", 4))));
+    assert_eq!((woken(), value(&watch, "a")), (both.clone(), Some("4".to_owned())));
+    watch.handle(Event::Apply(odd("a", "1", 5)));
+    woken();
+    watch.handle(Event::Delete(odd("a", "1", 6)));
+    assert_eq!((woken(), watch.get(&key("a")).is_absent(), watch.unreadable().len()), (both, true, 0));
 }

@@ -80,7 +80,8 @@ impl Toy {
             }
             wanted.insert(key);
         }
-        for kept in self.maps.by_label("toy", "child").known().map_err(undecidable)? {
+        let children = ObjectKey { namespace: root.key.namespace.clone(), name: "child".to_owned() };
+        for kept in self.maps.by_label("toy", &children).known().map_err(undecidable)? {
             let is_ours = kept.owners.iter().any(|owner| owner.uid == root.uid);
             if is_ours && !kept.is_terminating && !wanted.contains(&kept.key) {
                 let failed = |source| Error::api("delete a child", source);

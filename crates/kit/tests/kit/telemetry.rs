@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use hangar_kit::metrics::Metrics;
 use hangar_kit::telemetry::{LogFormat, OtlpSettings, Telemetry, TelemetrySettings};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };
@@ -82,6 +84,34 @@ fn text_lines_and_other_levels_are_a_choice() {
     });
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("DEBUG") && text.contains("waiting attempt=3"), "{text}");
+}
+
+#[test]
+fn no_level_shows_what_an_api_server_answered() {
+    let settings = TelemetrySettings {
+        level: "trace,kube_client=trace,kube_client::client=trace".parse().expect("a level"),
+        ..TelemetrySettings::default()
+    };
+    // A Secret whose metadata cannot be read, and an error that is none of Kubernetes.
+    let answers =
+        [(200, r#"{"metadata": {"generation": "odd"}, "data": {"key": "aHVzaA=="}}"#), (500, "aHVzaA==")];
+    for (status, body) in answers {
+        let service = tower::service_fn(move |_: http::Request<kube::client::Body>| async move {
+            let body = kube::client::Body::from(body.as_bytes().to_vec());
+            Ok::<_, std::convert::Infallible>(
+                http::Response::builder().status(status).body(body).expect("an answer"),
+            )
+        });
+        let text = logged(&settings, || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(async {
+                let api: Api<Secret> = Api::namespaced(Client::new(service, "default"), "default");
+                let error = api.get("keys").await.expect_err("an answer that cannot be read");
+                tracing::warn!(is_answered = matches!(error, kube::Error::Api(_)), "not read");
+            });
+        });
+        assert!(text.contains("not read") && !text.contains("aHVzaA=="), "{text}");
+    }
 }
 
 #[derive(Clone, Default)]

@@ -31,7 +31,7 @@ fn value(map: ConfigMap) -> String {
 }
 
 /// The name and value of everything seen; panics when unknown.
-fn contents<K: kube::Resource>(watch: &Watch<K, String>) -> Vec<(String, String)> {
+fn contents<K: kube::Resource + 'static>(watch: &Watch<K, String>) -> Vec<(String, String)> {
     let all = watch.all().known().unwrap();
     all.iter().map(|kept| (kept.key.name.clone(), kept.value.clone())).collect()
 }
@@ -74,7 +74,8 @@ async fn applies_and_deletes_are_seen_by_label_and_name() {
     create(&api, &owned(labelled(config_map("a", "1"), &[(LABEL, "blue")]), &root)).await;
     create(&api, &labelled(config_map("b", "2"), &[(LABEL, "green")])).await;
     eventually("both are seen", async || contents(&watch) == pairs(&[("a", "1"), ("b", "2")])).await;
-    assert!(matches!(watch.by_label(LABEL, "blue"), Read::One(kept) if kept.key.name == "a"));
+    let blue = ObjectKey::namespaced(&namespace, "blue");
+    assert!(matches!(watch.by_label(LABEL, &blue), Read::One(kept) if kept.key.name == "a"));
     while !next(&changes).await.contains("b") {}
 
     api.delete("b", &DeleteParams::default()).await.unwrap();

@@ -9,7 +9,7 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::client::Health;
 use hangar_kit::error::Error;
-use hangar_kit::watch::{Kept, Watch};
+use hangar_kit::watch::{Kept, Unreadable, Watch};
 use hangar_plan::cluster::{Connection, Observed};
 use hangar_plan::flow::Read;
 use kube::Resource;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::Clusters;
 use crate::context::Context;
-use crate::referring::{Member, in_namespace};
+use crate::referring::{self, Member};
 
 /// Changes come in bursts; the answer does not change with them.
 const BELIEVED_FOR: Duration = Duration::from_secs(20);
@@ -92,7 +92,12 @@ where
 {
     let key = &cluster.key;
     if cluster.is_terminating {
-        return in_namespace(watch.all().filter(|kept| kept.value.cluster_name() == key.name), key);
+        // What one that cannot be read names is not known; its label is.
+        let may_be_its = |kept: &Kept<Unreadable>| {
+            kept.labels.get(CLUSTER_NAME_LABEL).is_none_or(|labelled| *labelled == key.name)
+        };
+        let all = watch.in_namespace(&key.namespace, may_be_its);
+        return all.filter(|kept| kept.value.cluster_name() == key.name).map(|kept| kept.value.clone());
     }
-    in_namespace(watch.by_label(CLUSTER_NAME_LABEL, &key.name), key)
+    referring::of_cluster(watch, key)
 }

@@ -74,7 +74,8 @@ fn owner(context: &Context, root: &Kept<HostedControlPlane>) -> Read<KeptCluster
     if let Some(owner) = root.owners.iter().find(|owner| owner.is::<Cluster>()) {
         return get(&owner.name);
     }
-    let naming = clusters.all().filter(|kept| watch::named(kept).as_ref() == Some(&root.key));
+    let near = clusters.in_namespace(&root.key.namespace, |_| true);
+    let naming = near.filter(|kept| watch::named(kept).as_ref() == Some(&root.key));
     match (&naming, root.labels.get(CLUSTER_NAME_LABEL)) {
         (Read::Absent, Some(name)) => get(name),
         _ => naming,
@@ -106,11 +107,9 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
 }
 
 fn pods(context: &Context, names: &Names, component: Component) -> Read<PodFacts> {
-    let pods = context.watches.pods().by_label(CLUSTER_NAME_LABEL, names.cluster());
-    let pods = pods.filter(|kept| {
-        kept.key.namespace_or_empty() == names.namespace() && workload::is_of(kept, component)
-    });
-    pods.map(|kept| workload::pod(&kept))
+    let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
+    let pods = context.watches.pods().by_label(CLUSTER_NAME_LABEL, &cluster);
+    pods.filter(|kept| workload::is_of(kept, component)).map(|kept| workload::pod(&kept))
 }
 
 /// Whether an object is managed by the owner with this uid.

@@ -69,9 +69,7 @@ fn control_planes(watches: &Watches, cluster: &ObjectKey) -> BTreeSet<ObjectKey>
     if let Read::One(kept) = watches.clusters().get(cluster) {
         keys.extend(named(&kept));
     }
-    let labelled = watches.control_planes().by_label(CLUSTER_NAME_LABEL, &cluster.name);
-    let labelled = labelled.iter().filter(|kept| kept.key.namespace == cluster.namespace);
-    keys.extend(labelled.map(|kept| kept.key.clone()));
+    keys.extend(watches.control_planes().keys_by_label(CLUSTER_NAME_LABEL, cluster));
     keys
 }
 

@@ -51,7 +51,7 @@ pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
         bootstrap: machine.spec.bootstrap.config_ref.as_ref().map(look),
         infrastructure: look(&machine.spec.infrastructure_ref),
         control_plane,
-        has_control_plane_machines: has_control_plane_machines(context, key, &machine.spec.cluster_name),
+        has_control_plane_machines: has_control_plane_machines(context, &cluster_of(machine)),
         deployment: set.as_ref().and_then(|set| deployment(context, set)),
         set,
         cluster,
@@ -63,14 +63,14 @@ pub(super) fn observe(context: &Context, root: &Kept<Machine>) -> Observed {
     }
 }
 
-fn has_control_plane_machines(context: &Context, key: &ObjectKey, cluster: &str) -> bool {
+/// One that cannot be read may be one: a Node is emptied rather than not.
+fn has_control_plane_machines(context: &Context, cluster: &ObjectKey) -> bool {
     let machines = context.watches.machines().by_label(CLUSTER_NAME_LABEL, cluster);
-    machines.iter().any(|machine| {
-        let labels = machine.metadata.labels.iter().flatten();
-        machine.key.namespace == key.namespace
-            && !machine.is_terminating
-            && labels.into_iter().any(|(name, _)| name == CONTROL_PLANE_LABEL)
-    })
+    machines.is_unknown()
+        || machines.iter().any(|machine| {
+            let mut labels = machine.metadata.labels.iter().flatten();
+            !machine.is_terminating && labels.any(|(name, _)| name == CONTROL_PLANE_LABEL)
+        })
 }
 
 fn set(context: &Context, machine: &Machine) -> Option<MachineSet> {

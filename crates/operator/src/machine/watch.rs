@@ -80,7 +80,7 @@ fn of_node(
         reference.is_some_and(|reference| reference.name == node)
             || provider_id.is_some_and(|provider_id| is_same_server(own, provider_id))
     };
-    let all = machines.by_label(CLUSTER_NAME_LABEL, &cluster.name);
-    let own = all.iter().filter(|kept| kept.key.namespace == cluster.namespace && is_its(&kept.value));
-    own.map(|kept| kept.key.clone()).collect()
+    let mut keys = machines.keys_by_label(CLUSTER_NAME_LABEL, cluster);
+    keys.retain(|key| machines.get(key).iter().any(|kept| is_its(&kept.value)));
+    keys
 }

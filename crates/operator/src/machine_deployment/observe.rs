@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::MachineDeployment;
-use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_plan::machine_deployment::Observed;
 
 use crate::context::Context;
-use crate::referring::in_namespace;
+use crate::referring::of_cluster;
 
 /// What the stores show now.
 pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Observed {
@@ -18,8 +17,8 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Obse
     let cluster = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
     Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
-        sets: in_namespace(watches.machine_sets().by_label(CLUSTER_NAME_LABEL, name), key),
-        machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, name), key),
+        sets: of_cluster(watches.machine_sets(), &cluster),
+        machines: of_cluster(watches.machines(), &cluster),
         refusals: BTreeMap::new(),
         now: context.ambient.now(),
         deployment: root.value.clone(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use hangar_api::cluster::v1beta2::{Machine, MachineDeployment, MachineSet};
-use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
@@ -12,7 +11,7 @@ use hangar_plan::machine_set::{Clones, Observed, Template, clone_kind};
 use hangar_plan::referred;
 
 use crate::context::Context;
-use crate::referring::{self, in_namespace};
+use crate::referring::{self, of_cluster};
 
 /// Whether the store of a template, or of what is made from it, has only just been started.
 pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
@@ -37,7 +36,7 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
     let mut observed = Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
         deployment: deployment(context, set),
-        machines: in_namespace(watches.machines().by_label(CLUSTER_NAME_LABEL, &cluster.name), key),
+        machines: of_cluster(watches.machines(), &cluster),
         bootstrap_template: spec.bootstrap.config_ref.as_ref().map(template),
         infrastructure_template: template(&spec.infrastructure_ref),
         clones: BTreeMap::new(),

@@ -33,17 +33,16 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Obs
     let mut observed = Observed {
         now: context.ambient.now(),
         fresh_owner_id: context.ambient.owner_id(&object.key.name),
-        copied_from: clouds::copied_from(&watches.openstack_clusters().all(), object),
+        copied_from: clouds::copied_from(watches.openstack_clusters(), object),
         cluster: cluster.map(|cluster| cluster_facts(context, &cluster)),
         machines: Read::Absent,
         cloud: Access::NotAsked,
         troubles: BTreeMap::new(),
         object: object.value.clone(),
     };
-    let machines = watches.openstack_machines().by_label(CLUSTER_NAME_LABEL, &observed.cluster_name());
-    observed.machines = machines
-        .filter(|machine| machine.key.namespace == object.key.namespace)
-        .map(|machine| machine.key.name.clone());
+    let cluster = ObjectKey { namespace: object.key.namespace.clone(), name: observed.cluster_name() };
+    let machines = watches.openstack_machines().by_label(CLUSTER_NAME_LABEL, &cluster);
+    observed.machines = machines.map(|machine| machine.key.name.clone());
     observed
 }
 

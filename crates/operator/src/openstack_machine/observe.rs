@@ -48,7 +48,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
         now: context.ambient.now(),
         fresh_owner_id: context.ambient.owner_id(&object.key.name),
         settling: context.handles.settling,
-        copied_from: clouds::copied_from(&watches.openstack_machines().all(), object),
+        copied_from: clouds::copied_from(watches.openstack_machines(), object),
         machine: machine.map(|machine| MachineFacts {
             failure_domain: machine.spec.failure_domain.clone(),
             data_secret_name: machine.spec.bootstrap.data_secret_name.clone(),

@@ -13,12 +13,14 @@
 //! - Every answer becomes an outcome in one place ([`answer`]), every status is written in one place ([`Case`]).
 //! - A failed step, object or status stops no other: the failure is folded, reported, and tried again later.
 //! - A step that did not work is remembered per object until it works or the specification changes ([`Memory`]).
+//! - An object that its type cannot read gets a condition ([`mod@unreadable`]), and nothing else is done with it.
 
 pub(crate) mod answer;
 mod case;
 mod events;
 mod rehearse;
 mod settle;
+mod unreadable;
 mod write;
 
 use std::fmt::Debug;
@@ -26,6 +28,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_api::conditions::Conditioned;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::apply::Applier;
 use hangar_kit::controller::{ControllerBuilder, Reconcile, Settled};
@@ -96,7 +99,7 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
             Own: RunOwn<Self>,
             Tenant: RunInTenant,
             Cloud: RunInCloud,
-            Status: Serialize + PartialEq,
+            Status: Conditioned + Serialize + DeserializeOwned + PartialEq,
             Object: Serialize,
         >;
     /// What is kept for one pass and no longer.
@@ -230,8 +233,9 @@ pub(crate) fn spawn<E: Edge>(
 /// Objects of one Cluster share a tenant and, as a rule, a cloud: one that hangs takes its share of the workers, and no
 /// more.
 fn share<K: Root>(watch: &Watch<K>, key: &ObjectKey) -> String {
-    let found = watch.get(key);
-    let cluster = found.iter().find_map(|kept| kept.labels.get(CLUSTER_NAME_LABEL));
+    let (found, unreadable) = (watch.get(key), watch.unreadable_one(key));
+    let labels = found.iter().map(|kept| &kept.labels).chain(unreadable.iter().map(|kept| &kept.labels));
+    let cluster = labels.into_iter().find_map(|labels| labels.get(CLUSTER_NAME_LABEL));
     format!("{}/{}", key.namespace_or_empty(), cluster.unwrap_or(&key.name))
 }
 
@@ -239,9 +243,13 @@ impl<E: Edge> Reconcile for Reconciler<E> {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Settled, Error> {
-        let root = match E::watch(&self.context.watches).get(key) {
+        let watch = E::watch(&self.context.watches);
+        let root = match watch.get(key) {
             Read::One(root) => root,
             Read::Unknown(unknown) => {
+                if let Some(object) = watch.unreadable_one(key) {
+                    return unreadable::report::<E>(&self.context, &object).await;
+                }
                 let what = format!("{} {key}", E::Root::kind(&()));
                 return Err(Error::Undecidable { what, unknown });
             }

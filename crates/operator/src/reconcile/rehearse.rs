@@ -171,6 +171,11 @@ impl<E: Edge> Rehearse for Rehearsal<E> {
         Box::pin(async move {
             let watch = E::watch(&scene.context.watches);
             scene.context.listed().await?;
+            let unreadable = watch.unreadable();
+            if let Some(object) = unreadable.iter().find(|one| (scene.concerns)(&share(watch, &one.key))) {
+                let what = format!("{} {}", E::Root::kind(&()), object.key);
+                return Err(Error::Malformed { what, problem: object.why.clone() });
+            }
             let keys: Vec<ObjectKey> = watch.all().iter().map(|kept| kept.key.clone()).collect();
             for key in keys.into_iter().filter(|key| (scene.concerns)(&share(watch, key))) {
                 self.pass(scene, &key).await?;

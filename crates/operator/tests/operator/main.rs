@@ -11,5 +11,6 @@ mod hosted_control_plane;
 mod load;
 mod machines;
 mod stubs;
+mod unreadable;
 mod whole;
 mod workers;

@@ -109,7 +109,7 @@ pub struct KindConditions {
 }
 
 impl KindConditions {
-    /// All of them, with the one that every kind has.
+    /// All of them, with those that every kind has.
     pub fn all(&self) -> impl Iterator<Item = &'static ConditionType> {
         self.types.iter().copied().flatten().chain(shared::ALL)
     }

@@ -1,5 +1,5 @@
-//! Findings that several controllers share: about a pause, a read that failed, an object behind a reference, and the
-//! same condition of several objects.
+//! Findings that several controllers share: about a pause, an object that cannot be read, a read that failed, an object
+//! behind a reference, and the same condition of several objects.
 
 use hangar_api::cluster::condition_gate::{ConditionGate, ConditionPolarity};
 use hangar_api::conditions::{
@@ -22,6 +22,11 @@ conditions! {
     paused = "Paused", Negative, Own {
         good NOT_PAUSED = "NotPaused": "The object is reconciled.";
         bad PAUSED = "Paused" [OWNER]: "The Cluster or the object is paused: nothing is changed or deleted.";
+    }
+
+    /// Whether Hangar can read the object. Exists only if it cannot.
+    readable = "Readable", Positive, Own {
+        bad FIELD_NOT_READABLE = "FieldNotReadable" [OWNER]: "A field has a value that Hangar cannot read, such as a number of more than 32 bits; the message names it. Until it is corrected, Hangar does nothing with the object, and does not release it either.";
     }
 }
 

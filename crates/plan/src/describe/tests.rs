@@ -153,3 +153,17 @@ fn ages_are_short() {
         |later: i64| render::age(Timestamp::from_second(0).unwrap(), Timestamp::from_second(later).unwrap());
     assert_eq!([age(-5), age(59), age(61), age(3_660), age(90_000)], ["0s", "59s", "1m1s", "1h1m", "1d1h"]);
 }
+
+#[test]
+fn an_object_that_cannot_be_read_is_not_as_its_summary_says() {
+    let mut objects = starting();
+    let machine = objects.others.iter_mut().find(|object| object["kind"] == "Machine").unwrap();
+    machine["status"]["conditions"] = json!([
+        condition("Ready", "True", "Ready", ""),
+        condition("Readable", "False", "FieldNotReadable", "spec.minReadySeconds: no number"),
+    ]);
+    let tree = tree(&objects);
+    let waits = tree.all_waits();
+    let (node, _) = waits.iter().find(|(_, wait)| wait.condition == "Readable").unwrap();
+    assert_eq!(node.verdict, Verdict::Unknown);
+}

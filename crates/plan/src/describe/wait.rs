@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Verdict, objects::text};
+use crate::conditions::shared::readable;
 use crate::conditions::{polarity, reason as declared};
 
 /// Conditions that summarise an object, the first that it has.
@@ -44,6 +45,11 @@ fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
     beside.or(newest).into_iter().flatten()
 }
 
+/// The condition of an object that cannot be read. Its other conditions are from before.
+fn unreadable(object: &Value) -> Option<&Value> {
+    conditions(object).find(|condition| condition["type"] == readable::TYPE && condition["status"] != "True")
+}
+
 fn since(condition: &Value) -> Option<Timestamp> {
     text(condition, "/lastTransitionTime").parse().ok()
 }
@@ -53,6 +59,9 @@ pub(super) fn verdict(object: &Value) -> (Verdict, Option<Timestamp>) {
     let deleted = text(object, "/metadata/deletionTimestamp");
     if !deleted.is_empty() {
         return (Verdict::Deleting, deleted.parse().ok());
+    }
+    if let Some(unreadable) = unreadable(object) {
+        return (Verdict::Unknown, since(unreadable));
     }
     let summary =
         SUMMARIES.iter().find_map(|type_| conditions(object).find(|condition| condition["type"] == *type_));
@@ -87,6 +96,9 @@ fn unsummarised(object: &Value) -> Verdict {
 pub(super) fn waits(object: &Value, verdict: Verdict, has_waiting_children: bool) -> Vec<Waited> {
     let is_summary = |condition: &&Value| SUMMARIES.contains(&text(condition, "/type"));
     let kind = text(object, "/kind");
+    if let Some(unreadable) = unreadable(object) {
+        return vec![waited(kind, unreadable)];
+    }
     let is_raised = |condition: &&Value| polarity(text(condition, "/type")) == Polarity::Negative;
     let raised = conditions(object)
         .filter(is_raised)

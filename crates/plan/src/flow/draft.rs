@@ -14,7 +14,7 @@ use kube::core::ObjectMeta;
 use kube::core::object::HasStatus;
 
 use super::{Frontier, Plan, PlanOf, Planner, Report, StepOf, Wake};
-use crate::conditions::{is_declared, shared::paused};
+use crate::conditions::{is_declared, shared::paused, shared::readable};
 
 /// What a draft has to know about the observation it is made from.
 pub(crate) trait HasRoot {
@@ -73,11 +73,14 @@ impl<P> Drafted for P where
 impl<'a, P: Drafted> Draft<'a, P> {
     /// Begins with the status that was written last.
     pub(crate) fn new(observed: &'a P) -> Self {
+        let mut status = observed.root().status().cloned().unwrap_or_default();
+        // It was read.
+        status.forget(readable::TYPE);
         Self {
             observed,
             objects: Vec::new(),
             steps: Frontier::default(),
-            status: observed.root().status().cloned().unwrap_or_default(),
+            status,
             report: Report::default(),
             wake: Wake::OnChange,
             said: Vec::new(),

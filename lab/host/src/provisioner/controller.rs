@@ -159,6 +159,9 @@ impl Provisioner {
         let volumes = self.volumes.all().known().map_err(undecidable)?;
         let mut names: BTreeSet<String> = claims.iter().map(|kept| claim::volume_name(&kept.uid)).collect();
         names.extend(volumes.iter().map(|kept| kept.key.name.clone()));
+        // What cannot be read exists.
+        names.extend(self.claims.unreadable().iter().map(|kept| claim::volume_name(&kept.uid)));
+        names.extend(self.volumes.unreadable().iter().map(|kept| kept.key.name.clone()));
         for name in self.directories.remove_leftovers(&names)? {
             tracing::info!(directory = name, "removed: its claim was deleted before its volume was recorded");
         }
