@@ -243,7 +243,7 @@ where
         namespace: &Option<String>,
         matters: impl Fn(&Kept<Unreadable>) -> bool,
     ) -> Read<Arc<Kept<F>>> {
-        self.select(|store| store.in_namespace(namespace, matters))
+        self.select(|store| store.in_namespace(namespace.as_deref(), matters))
     }
 
     /// Everything in the namespace of a key whose indexed label has its name as value, in key order. Unknown if one of
@@ -252,12 +252,12 @@ where
         if !self.shared.indexed_labels.iter().any(|indexed| indexed == label) {
             return Read::unknown(format!("{} is not indexed by {label}", self.name()));
         }
-        self.select(|store| store.by_label(&named.namespace, label, &named.name))
+        self.select(|store| store.by_label(named.namespace.as_deref(), label, &named.name))
     }
 
     /// The same, of those that cannot be read as well: whom to wake.
     pub fn keys_by_label(&self, label: &str, named: &ObjectKey) -> Vec<ObjectKey> {
-        self.shared.read().keys_by_label(&named.namespace, label, &named.name).cloned().collect()
+        self.shared.read().keys_by_label(named.namespace.as_deref(), label, &named.name).cloned().collect()
     }
 
     /// Everything that cannot be read, in key order.

@@ -320,11 +320,11 @@ impl<F> Store<F> {
     /// All in a namespace, if none of those that cannot be read matters.
     pub(super) fn in_namespace(
         &self,
-        namespace: &Option<String>,
+        namespace: Option<&str>,
         matters: impl Fn(&Kept<Unreadable>) -> bool,
     ) -> Result<Vec<Arc<Kept<F>>>, Unknown> {
-        let first = ObjectKey { namespace: namespace.clone(), name: String::new() };
-        let here = self.objects.range(first..).take_while(|(key, _)| key.namespace == *namespace);
+        let first = ObjectKey { namespace: namespace.map(str::to_owned), name: String::new() };
+        let here = self.objects.range(first..).take_while(|(key, _)| key.namespace.as_deref() == namespace);
         let relevant = here.map(|(_, entry)| entry).filter(|entry| match entry {
             Entry::Readable(_) => true,
             Entry::Unreadable(kept) => matters(kept),
@@ -334,7 +334,7 @@ impl<F> Store<F> {
 
     pub(super) fn by_label(
         &self,
-        namespace: &Option<String>,
+        namespace: Option<&str>,
         label: &str,
         value: &str,
     ) -> Result<Vec<Arc<Kept<F>>>, Unknown> {
@@ -344,12 +344,12 @@ impl<F> Store<F> {
 
     pub(super) fn keys_by_label(
         &self,
-        namespace: &Option<String>,
+        namespace: Option<&str>,
         label: &str,
         value: &str,
     ) -> impl Iterator<Item = &ObjectKey> {
         let keys = self.labels.get(&(label.to_owned(), value.to_owned()));
-        keys.into_iter().flatten().filter(move |key| key.namespace == *namespace)
+        keys.into_iter().flatten().filter(move |key| key.namespace.as_deref() == namespace)
     }
 
     pub(super) fn unreadable(&self) -> Vec<Arc<Kept<Unreadable>>> {
@@ -496,17 +496,18 @@ impl<F> Store<F> {
                 forget(&mut self.labels, &(label.clone(), value.clone()), key);
             }
         }
-        if let Some(after) = &after {
+        let is_change = before.is_some() || after.is_some();
+        let change = is_change.then(|| Change::new(key.clone(), before.as_ref(), after.as_ref()));
+        if let Some(after) = after {
             for (label, value) in after.labels() {
                 self.labels.entry((label.clone(), value.clone())).or_default().insert(key.clone());
             }
             if matches!(after, Entry::Unreadable(_)) {
                 self.unreadable.insert(key.clone());
             }
-            self.objects.insert(key.clone(), after.clone());
+            self.objects.insert(key.clone(), after);
         }
-        (before.is_some() || after.is_some())
-            .then(|| Change::new(key.clone(), before.as_ref(), after.as_ref()))
+        change
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::stubs::{eventually, parts};
+use crate::stubs::{eventually, handles};
 
 /// In every object that cannot be read, and in no log.
 const MARK: &str = "b3V0LW9mLWxvZ3M";
@@ -123,8 +123,8 @@ fn odd_time(api_version: &str) -> Value {
 }
 
 fn api_version(path: &str) -> String {
-    let mut parts = path.split('/').skip(1);
-    let (group, version) = (parts.next().unwrap(), parts.next().unwrap());
+    let mut handles = path.split('/').skip(1);
+    let (group, version) = (handles.next().unwrap(), handles.next().unwrap());
     if path.starts_with("api/") { group.to_owned() } else { format!("{group}/{version}") }
 }
 
@@ -258,9 +258,9 @@ struct Manager {
 impl Manager {
     fn start(client: &Client) -> Self {
         let (stop, metrics) = (CancellationToken::new(), Metrics::new());
-        let (parts, until) = (parts(client.clone(), &metrics), stop.clone());
+        let (handles, until) = (handles(client.clone(), &metrics), stop.clone());
         let task =
-            tokio::spawn(async move { controllers::run(parts, &Selection::all(), until).await.unwrap() });
+            tokio::spawn(async move { controllers::run(handles, &Selection::all(), until).await.unwrap() });
         Self { stop, task, metrics }
     }
 

@@ -203,7 +203,7 @@ async fn delete(api: &Api<PersistentVolume>, kept: &Kept<PersistentVolume>) -> R
 /// One object or none; an unknown read is a failure.
 fn known<K, F>(watch: &Watch<K, F>, key: &ObjectKey) -> Result<Option<Arc<Kept<F>>>, KitError>
 where
-    K: Resource,
+    K: Resource + 'static,
     F: Send + Sync + 'static,
 {
     match watch.get(key).known() {
