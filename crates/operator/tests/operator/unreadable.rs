@@ -123,8 +123,8 @@ fn odd_time(api_version: &str) -> Value {
 }
 
 fn api_version(path: &str) -> String {
-    let mut handles = path.split('/').skip(1);
-    let (group, version) = (handles.next().unwrap(), handles.next().unwrap());
+    let mut segments = path.split('/').skip(1);
+    let (group, version) = (segments.next().unwrap(), segments.next().unwrap());
     if path.starts_with("api/") { group.to_owned() } else { format!("{group}/{version}") }
 }
 
