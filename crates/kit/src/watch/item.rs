@@ -230,7 +230,11 @@ mod tests {
             expected a whole number of 32 bits";
         assert_eq!(whys[0], Err(number.to_owned()));
         assert_eq!(whys[1], Ok("fine".to_owned()));
-        assert!(whys[2].is_err(), "{whys:?}");
+        assert_eq!(
+            whys[2],
+            Ok("deep".to_owned()),
+            "what the type has no field for is passed over, however deep"
+        );
     }
 
     #[test]
