@@ -1,7 +1,7 @@
 //! Objects that the types of their kind cannot read: the schema allowed a value that they cannot hold.
 //!
 //! Such an object exists: nobody may decide as if it did not. All that is done with it is to say so, in a condition that
-//! every kind has ([`readable`]) and that goes with the first plan after the field was corrected.
+//! every kind has (`readable`) and that goes with the first plan after the field was corrected.
 
 use hangar_api::conditions::{Conditioned, Finding};
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 //!
 //! Most of a HostedControlPlane stays in its namespace, where rights and quotas of Kubernetes decide. Some of it does not:
 //! an annotation of a Service can take another tenant's address, a priority class can push another tenant's pods off a
-//! node. That is what is decided here, by one function ([`excess`]) for admission and for plans. Without a file the
+//! node. That is what is decided here, by one function ([`excess()`]) for admission and for plans. Without a file the
 //! defaults hold; they allow nothing that could touch others.
 
 mod excess;
