@@ -232,7 +232,22 @@ fn a_reference_follows_its_definition_when_that_comes_later() {
 fn with_namespace(object: &Value, namespace: &str) -> Value {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(namespace);
+    move_references(&mut object["spec"], namespace);
     object
+}
+
+/// References that name a namespace name the object's own.
+fn move_references(value: &mut Value, namespace: &str) {
+    match value {
+        Value::Object(fields) => {
+            if fields.contains_key("kind") && fields.contains_key("namespace") {
+                fields.insert("namespace".to_owned(), json!(namespace));
+            }
+            fields.values_mut().for_each(|field| move_references(field, namespace));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, namespace)),
+        _ => {}
+    }
 }
 
 /// The CRD of a provider that Hangar does not have, with the label by which providers say what they implement.
