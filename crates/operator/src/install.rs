@@ -91,7 +91,7 @@ async fn refuse_foreign_definitions(client: &Client, objects: &[Value]) -> Resul
 }
 
 async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result<Progress, Error> {
-    let mut desired: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::Malformed)?;
+    let desired: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::Malformed)?;
     let kind = object["kind"].as_str().unwrap_or_default();
     let (group, version) = match object["apiVersion"].as_str().unwrap_or_default() {
         grouped if grouped.contains('/') => grouped.split_once('/').unwrap_or_default(),
@@ -106,11 +106,14 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
         None => (Api::all_with(client.clone(), &resource), format!("{kind} {}", desired.name_any())),
     };
     let live = api.get_opt(&desired.name_any()).await.trying(|| format!("read {label}"))?;
-    if let Some(live) = &live {
-        desired.data = install::keeping_paths(desired.data, &live.data);
-    }
-    let live = live.as_ref().map_or(Read::Absent, Read::One);
-    let outcome = match applier.apply(&api, &desired, live).await? {
+    let applied = match &live {
+        Some(live) => {
+            let keep = |body| install::keeping_paths(body, &live.data);
+            applier.apply_keeping(&api, &desired, live, keep).await?
+        }
+        None => applier.apply(&api, &desired, Read::Absent).await?,
+    };
+    let outcome = match applied {
         Applied::Unchanged => "unchanged",
         Applied::Created(_) => "created",
         Applied::Changed(_) => "changed",

@@ -95,6 +95,23 @@ impl Applier {
         }
     }
 
+    /// Changes an object that is there, and leaves alone what others set in the place of ours: `keep` takes it over into
+    /// what is sent. What was kept does not count as a change of ours, now or later.
+    pub async fn apply_keeping<K>(
+        &self,
+        api: &Api<K>,
+        desired: &K,
+        live: &K,
+        keep: impl FnOnce(Value) -> Value,
+    ) -> Result<Applied<K>>
+    where
+        K: Resource + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        let mut prepared = self.prepare(desired)?;
+        prepared.body = keep(prepared.body);
+        self.change(api, prepared, live).await
+    }
+
     async fn create<K>(&self, api: &Api<K>, prepared: Prepared) -> Result<Applied<K>>
     where
         K: Resource + DeserializeOwned + Clone + Debug,
