@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: odd input for everything that reads text from outside.
 //!
-//! The corpus in `lab/fuzz/corpus` is where the engine begins. What it finds on its way stays in the build directory; an
+//! The engine is libFuzzer, and needs a C++ compiler. The corpus in `lab/fuzz/corpus` is where it begins. What it finds on its way stays in the build directory; an
 //! input that fails is named, and belongs into the corpus together with the mend.
 
 use std::path::{Path, PathBuf};
@@ -18,22 +18,13 @@ pub(crate) struct Fuzz {
     /// Inputs for each target
     #[arg(long, default_value_t = 1_300_000)]
     inputs: u64,
-
-    /// A quick build without coverage, as CI runs it: inputs are only changed by chance
-    #[arg(long)]
-    blind: bool,
 }
 
 impl Fuzz {
-    /// A sample for CI.
-    pub(crate) fn sample() -> anyhow::Result<()> {
-        Self { targets: Vec::new(), inputs: 3_000, blind: true }.run()
-    }
-
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/fuzz/corpus");
         let targets = if self.targets.is_empty() { names(&corpora)? } else { self.targets.clone() };
-        let engine = self.engine()?;
+        let engine = engine()?;
         let found = engine.with_file_name("fuzz-found");
         for target in &targets {
             let kept = found.join(target);
@@ -41,7 +32,13 @@ impl Fuzz {
             println!("fuzz: {target}, {} inputs", self.inputs);
             let status = Command::new(&engine)
                 .env("HANGAR_FUZZ_TARGET", target)
-                .args(["-rss_limit_mb=4096", "-timeout=60", "-print_final_stats=1", "-verbosity=0"])
+                .args([
+                    "-rss_limit_mb=4096",
+                    "-timeout=60",
+                    "-print_final_stats=1",
+                    "-verbosity=0",
+                    "-keep_seed=1",
+                ])
                 .arg(format!("-runs={}", self.inputs))
                 .arg(format!("-artifact_prefix={}/failed-{target}-", found.display()))
                 // The first directory receives what is new, the others are only read.
@@ -55,27 +52,27 @@ impl Fuzz {
         println!("fuzz: {} targets, {} inputs each, none failed", targets.len(), self.inputs);
         Ok(())
     }
+}
 
-    /// Builds the engine and says where it is.
-    fn engine(&self) -> anyhow::Result<PathBuf> {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--locked", "--package=hangar-fuzz", "--features=engine", "--bin=fuzz"]);
-        cargo.args(["--message-format=json-render-diagnostics"]).stderr(std::process::Stdio::inherit());
-        if !self.blind {
-            let wrapper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/fuzz/instrument");
-            cargo.arg("--release").env("RUSTC_WORKSPACE_WRAPPER", wrapper.canonicalize()?);
-        }
-        let output = cargo.output().context("cargo build")?;
-        if !output.status.success() {
-            bail!("cargo build: {}", output.status);
-        }
-        let artifacts = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<serde_json::Value>();
-        let engine = artifacts.filter_map(Result::ok).find_map(|message| {
-            let is_engine = message["target"]["name"] == "fuzz";
-            message["executable"].as_str().filter(|_| is_engine).map(PathBuf::from)
-        });
-        engine.context("cargo built no engine")
+/// Builds the engine and says where it is.
+fn engine() -> anyhow::Result<PathBuf> {
+    let wrapper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/fuzz/instrument");
+    let output = Command::new("cargo")
+        .args(["build", "--locked", "--release", "--package=hangar-fuzz", "--features=engine", "--bin=fuzz"])
+        .args(["--message-format=json-render-diagnostics"])
+        .env("RUSTC_WORKSPACE_WRAPPER", wrapper.canonicalize()?)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cargo build")?;
+    if !output.status.success() {
+        bail!("cargo build: {}", output.status);
     }
+    let artifacts = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<serde_json::Value>();
+    let engine = artifacts.filter_map(Result::ok).find_map(|message| {
+        let is_engine = message["target"]["name"] == "fuzz";
+        message["executable"].as_str().filter(|_| is_engine).map(PathBuf::from)
+    });
+    engine.context("cargo built no engine")
 }
 
 /// One target per directory.

@@ -12,7 +12,6 @@ use hangar_parts::{Parts, Set};
 
 use crate::book;
 use crate::edges::{self, Edges};
-use crate::fuzz::Fuzz;
 use crate::installed::Installed;
 
 /// What tests need.
@@ -87,7 +86,6 @@ impl Tier {
         }
         cargo("tests", &arguments, &[])?;
         if self == Self::Test {
-            step("odd inputs", Fuzz::sample)?;
             let arguments = ["test", "--workspace", "--locked", "--test", WAITING, "--", "--test-threads=64"];
             cargo("tests of controllers", &arguments, &[])?;
         }
