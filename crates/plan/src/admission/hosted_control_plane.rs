@@ -74,7 +74,10 @@ fn cluster_of(object: &Value) -> Option<&str> {
 
 /// Whether the Cluster stays, and this is the control plane it names.
 fn needs(cluster: &Value, request: &Request<'_>) -> bool {
-    let is_named = text(cluster, "/spec/controlPlaneRef/kind") == request.kind
+    // Older versions of Cluster have no group in the reference: in doubt it is this one.
+    let group = text(cluster, "/spec/controlPlaneRef/apiGroup");
+    let is_named = (group.is_empty() || group == request.group)
+        && text(cluster, "/spec/controlPlaneRef/kind") == request.kind
         && text(cluster, "/spec/controlPlaneRef/name") == text(request.object, "/metadata/name");
     is_named && !cluster.pointer("/metadata/deletionTimestamp").is_some_and(is_given)
 }
