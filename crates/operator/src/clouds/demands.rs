@@ -67,6 +67,11 @@ impl Demands {
         !std::mem::replace(&mut state.is_being_read, true)
     }
 
+    /// Held by who reads the lists.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        Reading(self)
+    }
+
     /// Lists that were begun after this moment were read. Who is to be woken, and whether somebody still waits, for whom
     /// they are read once more.
     pub(super) fn read(&self, begun_after: Instant) -> (Vec<ObjectKey>, bool) {
@@ -75,5 +80,36 @@ impl Demands {
         let woken = std::mem::replace(&mut state.waiting, later).into_keys().collect();
         state.is_being_read = !state.waiting.is_empty();
         (woken, state.is_being_read)
+    }
+}
+
+/// A reader that panics is followed by the next: otherwise all would wait for it for ever.
+pub(super) struct Reading<'a>(&'a Demands);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state().is_being_read = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_panics_is_followed_by_the_next() {
+        let (demands, key) = (std::sync::Arc::new(Demands::default()), ObjectKey::namespaced("ns", "one"));
+        assert!(demands.wait(&key), "nobody reads yet");
+        assert!(!demands.wait(&key), "somebody does");
+        let reader = std::sync::Arc::clone(&demands);
+        let read = tokio::spawn(async move {
+            let _reading = reader.reading();
+            panic!("as a reader may");
+        });
+        assert!(read.await.is_err());
+        assert!(demands.wait(&key));
+        assert_eq!(demands.read(Instant::now()), (vec![key], false));
     }
 }

@@ -77,6 +77,7 @@ impl Project {
     }
 
     async fn read_for_those_who_wait(&self) {
+        let _reading = self.demands.reading();
         loop {
             let asked = Instant::now();
             // What went wrong is found by those who are woken.
