@@ -5,6 +5,7 @@ mod bootstrap;
 pub(crate) mod cloud;
 mod crash;
 mod faults;
+mod real_cloud;
 mod rest;
 mod servers;
 mod shares;

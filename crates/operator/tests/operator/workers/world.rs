@@ -257,6 +257,16 @@ impl Running {
         cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
         seen: &Seen,
     ) -> Self {
+        Self::settling(selection, cloud_gates, seen, crate::SETTLING)
+    }
+
+    /// One that waits this long before it believes that a lost request came to nothing.
+    pub(super) fn settling(
+        selection: &str,
+        cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
+        seen: &Seen,
+        settling: Duration,
+    ) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (selection, seen) = (selection.parse().unwrap(), seen.clone());
@@ -271,7 +281,7 @@ impl Running {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(seen.tenants)],
                 cloud_gates,
-                settling: crate::SETTLING,
+                settling,
                 limits: Arc::default(),
             };
             controllers::run(handles, &selection, CancellationToken::new()).await.unwrap();
