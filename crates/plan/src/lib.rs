@@ -18,6 +18,7 @@ pub mod limits;
 pub mod machine;
 pub mod machine_deployment;
 pub mod machine_set;
+pub mod namespaces;
 pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;

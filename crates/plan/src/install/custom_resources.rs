@@ -6,29 +6,29 @@ use hangar_api::crd;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use super::{Options, WEBHOOK_LABEL};
-use crate::controllers::Controller;
+use crate::controllers::{Controller, Selection};
 
 /// Who put a CRD there: a CRD without this label belongs to somebody else and is never overwritten.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 pub const MANAGED_BY: &str = "hangar";
 
-/// The names of the CRDs that the chosen controllers own.
-fn names(options: &Options) -> BTreeSet<String> {
-    options.controllers.iter().flat_map(Controller::custom_resources).collect()
+/// The CRDs that the chosen controllers own.
+fn of(controllers: &Selection) -> impl Iterator<Item = CustomResourceDefinition> {
+    let names: BTreeSet<String> = controllers.iter().flat_map(Controller::custom_resources).collect();
+    let is_chosen = move |definition: &CustomResourceDefinition| {
+        definition.metadata.name.as_ref().is_some_and(|name| names.contains(name))
+    };
+    crd::all().into_iter().filter(is_chosen)
 }
 
 /// The names of those that have several versions.
-pub(super) fn converted(options: &Options) -> BTreeSet<String> {
-    let names = chosen(options).into_iter().filter(crd::is_converted).filter_map(|found| found.metadata.name);
-    names.collect()
+#[must_use]
+pub fn converted(controllers: &Selection) -> BTreeSet<String> {
+    of(controllers).filter(crd::is_converted).filter_map(|found| found.metadata.name).collect()
 }
 
 pub(super) fn chosen(options: &Options) -> Vec<CustomResourceDefinition> {
-    let names = names(options);
-    let is_chosen = |definition: &CustomResourceDefinition| {
-        definition.metadata.name.as_ref().is_some_and(|name| names.contains(name))
-    };
-    crd::all().into_iter().filter(is_chosen).map(|definition| labelled(definition, options)).collect()
+    of(&options.controllers).map(|definition| labelled(definition, options)).collect()
 }
 
 fn labelled(definition: CustomResourceDefinition, options: &Options) -> CustomResourceDefinition {

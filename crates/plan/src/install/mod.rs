@@ -5,6 +5,7 @@
 
 mod custom_resources;
 mod paths;
+pub mod reference;
 mod rights;
 mod webhooks;
 mod workload;
@@ -17,10 +18,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::controllers::Selection;
+use crate::namespaces::Namespaces;
 
-pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL};
+pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL, converted};
 pub use paths::keeping_paths;
-pub use rights::LEASE;
+pub use rights::{CONTROLLERS_ROLE, LEASE, is_left_over};
 pub use webhooks::{MUTATING_PATH, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
 
 /// The name of the Deployment, the ServiceAccount, the roles and the webhook configurations.
@@ -49,6 +51,8 @@ pub struct Options {
     pub replicas: u16,
     /// Which controllers they run.
     pub controllers: Selection,
+    /// Where they look after objects.
+    pub namespaces: Namespaces,
     /// Where the API server finds the webhooks.
     pub target: Target,
     /// Where the manager finds the API server, if not by its Service: then it need not wait until kube-proxy has made
@@ -78,8 +82,12 @@ pub fn objects(options: &Options) -> Result<Vec<Value>, Error> {
     objects.push(document(&workload::service_account(options))?);
     objects.push(document(&rights::cluster_role(options))?);
     objects.push(document(&rights::cluster_role_binding(options))?);
-    objects.push(document(&rights::role(options))?);
-    objects.push(document(&rights::role_binding(options))?);
+    for role in rights::roles(options) {
+        objects.push(document(&role)?);
+    }
+    for binding in rights::role_bindings(options) {
+        objects.push(document(&binding)?);
+    }
     objects.push(document(&workload::webhook_service(options))?);
     objects.push(document(&workload::metrics_service(options))?);
     if let Some(limits) = workload::limits(options) {

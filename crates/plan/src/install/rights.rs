@@ -1,151 +1,344 @@
 //! The rights of the manager: those that its chosen controllers need, and no more.
 //!
-//! Rights on the kinds themselves are cluster-wide. What only concerns the manager (its lease, its certificate) is
-//! granted in its own namespace. All rules are in this file, so that a reviewer sees the whole grant at once.
+//! - What the controllers do is granted in the namespaces that are looked after: by a Role in each of them, or by the
+//!   ClusterRole where that is all of them.
+//! - What has no namespace (CRDs, webhook configurations) is granted by the ClusterRole, by name. A list or a watch can be
+//!   limited to a name if the request selects that name, so the manager watches these objects one by one.
+//! - What concerns the manager alone (its lease, its certificate) is granted in its own namespace.
+//!
+//! All rules are in this file, each with its reason, so that a reviewer sees the whole grant at once; `reference` makes a
+//! page of them. A whole life of a Cluster under these rights shows that none is missing and none is too many.
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{NAME, Options, custom_resources, metadata, webhooks};
-use crate::admission::RULES;
+use super::{NAME, Options, custom_resources, metadata};
 use crate::controllers::Controller;
+use crate::namespaces::Namespaces;
 use crate::pieces::{only, rule};
 
 /// The Secret with the webhook certificate; `hangar-kit` issues it.
 const CERTIFICATE_SECRET: &str = "hangar-webhook-certificate";
 /// The lease that managers compete for.
 pub const LEASE: &str = "hangar-manager";
+/// The Role with the controllers' rights, and its binding, in each namespace that is looked after. Not the name of the
+/// Role in the manager's own namespace, which may be one of them.
+pub const CONTROLLERS_ROLE: &str = "hangar-controllers";
 
-pub(super) fn cluster_role(options: &Options) -> ClusterRole {
-    let definitions = |verbs: &[&str]| rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], verbs);
-    let mut rules = vec![
-        // Which versions of which kinds implement a contract stands on the labels of everybody's CRDs.
-        definitions(&["get", "list", "watch"]),
-        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
-    ];
-    // The conversion webhook's address and authority.
-    let converted = custom_resources::converted(options);
-    if !converted.is_empty() {
-        rules.push(only(definitions(&["patch"]), converted));
-    }
-    // The leader looks for configurations that carry our label, also where there can be none.
-    let configurations = |verbs: &[&str]| {
-        let kinds = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-        rule(&["admissionregistration.k8s.io"], &kinds, verbs)
-    };
-    rules.push(configurations(&["get", "list", "watch"]));
-    if RULES.iter().any(|rules| webhooks::is_chosen(rules, options)) {
-        rules.push(only(configurations(&["patch"]), [NAME.to_owned()]));
-    }
-    for controller in options.controllers.iter() {
-        rules.extend(own_kinds(controller));
-        rules.extend(beyond_own_kinds(controller));
-    }
-    ClusterRole { metadata: metadata(NAME, None), rules: Some(rules), ..ClusterRole::default() }
-}
+const CORE: &str = "cluster.x-k8s.io";
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
+/// References name kinds of any provider, so these groups are granted whole.
+const PROVIDERS: &[&str] = &[INFRASTRUCTURE, "bootstrap.cluster.x-k8s.io", CONTROL_PLANE];
 
-/// A controller reads its templates, and reads and writes what is made from them.
-fn own_kinds(controller: Controller) -> Vec<PolicyRule> {
-    let (group, plurals) = controller.kinds();
-    let (templates, kinds): (Vec<&str>, Vec<&str>) =
-        plurals.iter().partition(|plural| plural.ends_with("templates"));
-    let subresource = |name: &str, verbs: &[&str]| {
-        let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
-        rule(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs)
-    };
-    let mut rules = vec![
-        rule(&[group], &kinds, &["get", "list", "watch", "patch"]),
-        subresource("status", &["patch"]),
-        // To own objects with blockOwnerDeletion where that admission check is on.
-        subresource("finalizers", &["update"]),
-    ];
-    if !templates.is_empty() {
-        rules.push(rule(&[group], &templates, &["get", "list", "watch"]));
-    }
-    rules
-}
-
+/// What a store needs.
+const WATCH: &[&str] = &["list", "watch"];
+/// A store, and a live read where a decision must not come from an old view.
 const READ: &[&str] = &["get", "list", "watch"];
-/// Server-side apply creates with `create` and `patch`.
-const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
-/// What a controller needs of kinds that are not its own.
-fn beyond_own_kinds(controller: Controller) -> Vec<PolicyRule> {
-    let core = "cluster.x-k8s.io";
-    // References name kinds of any provider, so whole groups are granted.
-    let providers: &[&str] =
-        &["infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"];
+/// A rule with its reason.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Grant {
+    pub(super) rule: PolicyRule,
+    pub(super) why: &'static str,
+}
+
+fn grant(groups: &[&str], resources: &[&str], verbs: &[&str], why: &'static str) -> Grant {
+    Grant { rule: rule(groups, resources, verbs), why }
+}
+
+impl Grant {
+    fn only(self, names: impl IntoIterator<Item = String>) -> Self {
+        Self { rule: only(self.rule, names), ..self }
+    }
+}
+
+fn rules(grants: impl IntoIterator<Item = Grant>) -> Vec<PolicyRule> {
+    grants.into_iter().map(|grant| grant.rule).collect()
+}
+
+/// Of objects that have no namespace.
+pub(super) fn cluster_wide(options: &Options) -> Vec<Grant> {
+    let definitions =
+        |verbs, why| grant(&["apiextensions.k8s.io"], &["customresourcedefinitions"], verbs, why);
+    let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    let mut grants = Vec::new();
+    if options.namespaces == Namespaces::All {
+        grants.push(definitions(
+            WATCH,
+            "The labels of every provider's CRDs say which version of a kind implements a contract.",
+        ));
+    }
+    let converted = custom_resources::converted(&options.controllers);
+    if !converted.is_empty() {
+        let why = "The leader keeps the conversion webhook's address and authority.";
+        grants.push(definitions(&["get", "list", "watch", "patch"], why).only(converted));
+    }
+    let why = "The leader keeps the admission webhooks' address and authority.";
+    let verbs = &["get", "list", "watch", "patch"];
+    let named = grant(&["admissionregistration.k8s.io"], &configurations, verbs, why).only([NAME.to_owned()]);
+    grants.push(named);
+    grants
+}
+
+/// Of the manager itself, in its own namespace.
+pub(super) fn of_the_manager() -> Vec<Grant> {
+    let leases = |verbs, why| grant(&["coordination.k8s.io"], &["leases"], verbs, why);
+    let secrets = |verbs, why| grant(&[""], &["secrets"], verbs, why);
+    vec![
+        leases(&["create"], "The first manager creates the lease; a create cannot be limited to a name."),
+        leases(&["get", "patch"], "Managers compete for the lease.").only([LEASE.to_owned()]),
+        secrets(
+            &["create"],
+            "The first manager creates the webhook certificate; a create cannot be limited to a name.",
+        ),
+        secrets(
+            &["list", "watch", "patch"],
+            "Managers serve with the webhook certificate, the leader renews it.",
+        )
+        .only([CERTIFICATE_SECRET.to_owned()]),
+    ]
+}
+
+/// Of whatever controller there is.
+pub(super) fn of_every_controller() -> Vec<Grant> {
+    vec![grant(
+        &["events.k8s.io"],
+        &["events"],
+        &["create", "patch"],
+        "What happened to an object, for people.",
+    )]
+}
+
+/// Of one controller.
+pub(super) fn of_controller(controller: Controller) -> Vec<Grant> {
+    let mut grants = beyond_own_kinds(controller);
+    // Nothing acts on the kinds of the others yet.
+    if !grants.is_empty() {
+        grants.splice(0..0, own_kind(controller));
+    }
+    grants
+}
+
+/// A controller reads and writes its kind. Templates are read by those that make something from them.
+fn own_kind(controller: Controller) -> Vec<Grant> {
+    let (group, plurals) = controller.kinds();
+    let kinds: Vec<&str> = plurals.iter().copied().filter(|plural| !plural.ends_with("templates")).collect();
+    let subresource = |name: &str, verbs: &[&str], why| {
+        let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
+        grant(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs, why)
+    };
+    let mut grants = vec![
+        grant(
+            &[group],
+            &kinds,
+            &["list", "watch", "patch"],
+            "Its own kind: finalizer, annotations, what it fills in.",
+        ),
+        subresource("status", &["patch"], "Conditions and status."),
+    ];
+    if owns_what_it_makes(controller) {
+        let why = "It owns what it makes, with blockOwnerDeletion; some clusters check that (OwnerReferencesPermissionEnforcement).";
+        grants.push(subresource("finalizers", &["update"], why));
+    }
+    grants
+}
+
+fn owns_what_it_makes(controller: Controller) -> bool {
+    !matches!(controller, Controller::OpenStackCluster | Controller::OpenStackMachine)
+}
+
+/// What a controller needs of kinds that are not its own; nothing where no controller runs.
+fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
+    let kubeconfigs = || grant(&[""], &["secrets"], READ, "Kubeconfigs, with which it connects to tenants.");
+    let minted = || {
+        let why = "Whether a kubeconfig is as Hangar minted it shows on the control plane.";
+        grant(&[CONTROL_PLANE], &["hostedcontrolplanes"], WATCH, why)
+    };
+    let made = &["get", "list", "watch", "create", "patch"];
     match controller {
         Controller::HostedControlPlane => vec![
-            rule(&[core], &["clusters"], READ),
-            rule(&["infrastructure.cluster.x-k8s.io"], &["*"], &["get", "list", "watch", "patch"]),
-            rule(&[""], &["secrets", "configmaps", "services"], WRITE),
-            // An annotation on a running pod makes its kubelet bring renewed certificates at once.
-            rule(&[""], &["pods"], &["get", "list", "watch", "patch"]),
-            rule(&["apps"], &["deployments", "statefulsets"], WRITE),
-            rule(&["policy"], &["poddisruptionbudgets"], WRITE),
-            rule(&["networking.k8s.io"], &["networkpolicies"], WRITE),
+            grant(
+                &[CORE],
+                &["clusters"],
+                READ,
+                "Ranges, endpoint and deletion; whether the Cluster lives is read when somebody deletes its control plane.",
+            ),
+            grant(
+                &[INFRASTRUCTURE],
+                &["*"],
+                &["list", "watch", "patch"],
+                "The endpoint is written to the infrastructure object, which can be of any provider.",
+            ),
+            grant(
+                &[""],
+                &["secrets"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+                "Keys, certificates and kubeconfigs.",
+            ),
+            grant(
+                &[""],
+                &["configmaps", "services"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+                "Configuration, trust bundles and the endpoint.",
+            ),
+            grant(
+                &[""],
+                &["pods"],
+                &["list", "watch", "patch"],
+                "What runs; an annotation on a pod makes its kubelet bring renewed certificates at once.",
+            ),
+            grant(
+                &["apps"],
+                &["deployments", "statefulsets"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+                "etcd, API server, controller manager and scheduler.",
+            ),
+            grant(
+                &["policy"],
+                &["poddisruptionbudgets"],
+                made,
+                "Drains of the management cluster keep a control plane serving.",
+            ),
+            grant(
+                &["networking.k8s.io"],
+                &["networkpolicies"],
+                made,
+                "Who reaches the pods of a control plane, and whom they reach.",
+            ),
         ],
         Controller::Cluster => vec![
-            rule(
-                &[core],
+            grant(
+                &[CORE],
                 &["machines", "machinesets", "machinedeployments"],
-                &["get", "list", "watch", "delete"],
+                &["list", "watch", "delete"],
+                "The workers of a Cluster are counted, and deleted with it.",
             ),
-            rule(providers, &["*"], &["get", "list", "watch", "patch", "delete"]),
-            // Kubeconfigs of tenants.
-            rule(&[""], &["secrets"], READ),
+            grant(
+                PROVIDERS,
+                &["*"],
+                &["get", "list", "watch", "patch", "delete"],
+                "What a Cluster refers to is claimed, followed and deleted with it; it can be of any provider.",
+            ),
+            kubeconfigs(),
+            minted(),
         ],
         Controller::Machine => vec![
-            rule(&[core], &["clusters", "machinesets", "machinedeployments"], READ),
-            rule(providers, &["*"], &["get", "list", "watch", "patch", "delete"]),
-            // Kubeconfigs of tenants.
-            rule(&[""], &["secrets"], READ),
+            grant(
+                &[CORE],
+                &["clusters", "machinesets", "machinedeployments"],
+                READ,
+                "The Cluster of a Machine, and the labels and timeouts of the set and deployment that it belongs to.",
+            ),
+            grant(
+                PROVIDERS,
+                &["*"],
+                &["list", "watch", "patch", "delete"],
+                "What a Machine refers to is claimed, followed and deleted with it; it can be of any provider.",
+            ),
+            kubeconfigs(),
+            minted(),
         ],
         Controller::MachineSet => vec![
-            rule(&[core], &["clusters", "machines", "machinedeployments"], READ),
-            rule(&[core], &["machines"], &["create", "patch", "delete"]),
-            // What is cloned belongs to its Machine from the first moment.
-            rule(&[core], &["machines/finalizers"], &["update"]),
-            // Templates get the Cluster as an owner.
-            rule(providers, &["*"], &["get", "list", "watch", "create", "patch"]),
+            grant(&[CORE], &["clusters"], READ, "The Cluster of a set."),
+            grant(&[CORE], &["machinedeployments"], WATCH, "The deployment of a set."),
+            grant(
+                &[CORE],
+                &["machines"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+                "The Machines of a set.",
+            ),
+            grant(
+                &[CORE],
+                &["clusters/finalizers", "machines/finalizers"],
+                &["update"],
+                "What is cloned belongs to its Machine from the start, and templates to the Cluster.",
+            ),
+            grant(
+                PROVIDERS,
+                &["*"],
+                made,
+                "Bootstrap configurations and servers are made from templates of any provider.",
+            ),
         ],
         Controller::MachineDeployment => vec![
-            rule(&[core], &["clusters", "machines", "machinesets"], READ),
-            rule(&[core], &["machinesets"], &["create", "patch", "delete"]),
+            grant(&[CORE], &["clusters"], READ, "The Cluster of a deployment."),
+            grant(&[CORE], &["machines"], WATCH, "The Machines of its sets."),
+            grant(
+                &[CORE],
+                &["machinesets"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+                "One set for each revision of the template.",
+            ),
         ],
         Controller::KubeadmBootstrap => vec![
-            rule(&[core], &["clusters", "machines"], READ),
-            rule(&[""], &["secrets"], &["get", "list", "watch", "create", "patch"]),
+            grant(
+                &[CORE],
+                &["clusters", "machines"],
+                WATCH,
+                "For whom the join data is, and whether it is time.",
+            ),
+            grant(
+                &[""],
+                &["secrets"],
+                made,
+                "Join data; kubeconfigs, with which it connects to tenants; Secrets that files refer to.",
+            ),
+            minted(),
         ],
         Controller::OpenStackCluster => vec![
-            rule(&[core], &["clusters"], READ),
-            // Whether a control plane needs an address from us stands on the control plane object.
-            rule(&["controlplane.cluster.x-k8s.io"], &["*"], READ),
-            rule(&["infrastructure.cluster.x-k8s.io"], &["openstackmachines"], READ),
-            rule(&[""], &["secrets"], &["get"]),
+            grant(&[CORE], &["clusters"], WATCH, "The Cluster of the infrastructure."),
+            grant(
+                &[CONTROL_PLANE],
+                &["*"],
+                WATCH,
+                "Whether a control plane needs an address from us shows on the control plane, which can be of any provider.",
+            ),
+            grant(&[INFRASTRUCTURE], &["openstackmachines"], WATCH, "Nothing is deleted under a server."),
+            grant(&[""], &["secrets"], &["get"], "Credentials of the cloud."),
         ],
         Controller::OpenStackMachine => vec![
-            rule(&[core], &["clusters", "machines"], READ),
-            rule(&["infrastructure.cluster.x-k8s.io"], &["openstackclusters"], READ),
-            rule(&[""], &["secrets"], &["get"]),
+            grant(
+                &[CORE],
+                &["clusters", "machines"],
+                WATCH,
+                "For whom the server is, and whether it is time.",
+            ),
+            grant(
+                &[INFRASTRUCTURE],
+                &["openstackclusters"],
+                WATCH,
+                "Networks and security groups of the server.",
+            ),
+            grant(&[""], &["secrets"], &["get"], "Credentials of the cloud, and join data."),
         ],
         Controller::MachineHealthCheck | Controller::ClusterResourceSet => Vec::new(),
     }
 }
 
-pub(super) fn role(options: &Options) -> Role {
-    let lease = rule(&["coordination.k8s.io"], &["leases"], &["get", "patch"]);
-    let secret = rule(&[""], &["secrets"], &["list", "watch", "patch"]);
-    let rules = vec![
-        // A create cannot be limited to a name.
-        rule(&["coordination.k8s.io"], &["leases"], &["create"]),
-        only(lease, [LEASE.to_owned()]),
-        rule(&[""], &["secrets"], &["create"]),
-        only(secret, [CERTIFICATE_SECRET.to_owned()]),
-    ];
-    Role { metadata: metadata(NAME, Some(&options.namespace)), rules: Some(rules) }
+fn of_controllers(options: &Options) -> Vec<Grant> {
+    of_every_controller().into_iter().chain(options.controllers.iter().flat_map(of_controller)).collect()
+}
+
+pub(super) fn cluster_role(options: &Options) -> ClusterRole {
+    let mut grants = cluster_wide(options);
+    if options.namespaces == Namespaces::All {
+        grants.extend(of_controllers(options));
+    }
+    ClusterRole { metadata: metadata(NAME, None), rules: Some(rules(grants)), ..ClusterRole::default() }
+}
+
+/// The Roles: that of the manager in its own namespace, and that of the controllers in each that is looked after.
+pub(super) fn roles(options: &Options) -> Vec<Role> {
+    let role = |name: &str, namespace: &str, grants: Vec<Grant>| Role {
+        metadata: metadata(name, Some(namespace)),
+        rules: Some(rules(grants)),
+    };
+    let controllers = options.namespaces.names().into_iter().flatten();
+    let controllers = controllers.map(|one| role(CONTROLLERS_ROLE, one, of_controllers(options)));
+    std::iter::once(role(NAME, &options.namespace, of_the_manager())).chain(controllers).collect()
 }
 
 fn subjects(options: &Options) -> Vec<Subject> {
@@ -157,26 +350,39 @@ fn subjects(options: &Options) -> Vec<Subject> {
     }]
 }
 
-fn reference(kind: &str) -> RoleRef {
+fn reference(kind: &str, name: &str) -> RoleRef {
     RoleRef {
         api_group: "rbac.authorization.k8s.io".to_owned(),
         kind: kind.to_owned(),
-        name: NAME.to_owned(),
+        name: name.to_owned(),
     }
 }
 
 pub(super) fn cluster_role_binding(options: &Options) -> ClusterRoleBinding {
     ClusterRoleBinding {
         metadata: metadata(NAME, None),
-        role_ref: reference("ClusterRole"),
+        role_ref: reference("ClusterRole", NAME),
         subjects: Some(subjects(options)),
     }
 }
 
-pub(super) fn role_binding(options: &Options) -> RoleBinding {
-    RoleBinding {
-        metadata: metadata(NAME, Some(&options.namespace)),
-        role_ref: reference("Role"),
+/// A binding for each of [`roles`].
+pub(super) fn role_bindings(options: &Options) -> Vec<RoleBinding> {
+    let bound = |metadata: ObjectMeta| RoleBinding {
+        role_ref: reference("Role", metadata.name.as_deref().unwrap_or_default()),
         subjects: Some(subjects(options)),
-    }
+        metadata,
+    };
+    roles(options).into_iter().map(|role| bound(role.metadata)).collect()
+}
+
+/// Whether a binding of [`CONTROLLERS_ROLE`] is of an earlier installation of this manager, in a namespace that is no
+/// longer looked after by a Role of its own: its rights must end.
+#[must_use]
+pub fn is_left_over(options: &Options, binding: &RoleBinding) -> bool {
+    let is_wanted =
+        |namespace: &String| options.namespaces.names().is_some_and(|names| names.contains(namespace));
+    binding.metadata.name.as_deref() == Some(CONTROLLERS_ROLE)
+        && binding.subjects.as_ref() == Some(&subjects(options))
+        && binding.metadata.namespace.as_ref().is_some_and(|namespace| !is_wanted(namespace))
 }

@@ -1,5 +1,9 @@
 //! Goldens of installations, without the CRDs, which have their own in `deploy/crds`.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
 use super::*;
 use crate::controllers::Controller;
 
@@ -9,6 +13,7 @@ fn options(controllers: &str, replicas: u16) -> Options {
         image: "registry.example/hangar:v1".to_owned(),
         replicas,
         controllers: controllers.parse().unwrap(),
+        namespaces: Namespaces::All,
         target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
         api_server: None,
         limits: None,
@@ -121,4 +126,86 @@ fn the_limits_are_a_file_of_the_manager_and_other_limits_are_other_pods() {
     insta::assert_snapshot!(to_yaml(&[config_map, deployment(&first)]).unwrap());
     assert_ne!(deployment(&first)["spec"]["template"], deployment(&second)["spec"]["template"]);
     assert_eq!(workload::limits(&options("all", 1)), None);
+}
+
+fn narrow() -> Options {
+    Options { namespaces: "a,b".parse().unwrap(), ..options("all", 2) }
+}
+
+#[test]
+fn some_namespaces_only() {
+    insta::assert_snapshot!(golden(&narrow()));
+}
+
+/// What is granted in the whole cluster then concerns objects without a namespace, by their names.
+#[test]
+fn a_manager_of_some_namespaces_is_granted_nothing_in_others() {
+    let mut bound = BTreeSet::new();
+    for object in objects(&narrow()).unwrap() {
+        let rules = object["rules"].as_array().cloned().unwrap_or_default();
+        match kind(&object) {
+            "ClusterRole" => {
+                assert!(
+                    !rules.is_empty() && rules.iter().all(|rule| rule["resourceNames"].is_array()),
+                    "{rules:?}"
+                );
+                let groups = rules.iter().flat_map(|rule| rule["apiGroups"].as_array().unwrap());
+                let groups: BTreeSet<&str> = groups.map(|group| group.as_str().unwrap()).collect();
+                assert_eq!(groups, ["admissionregistration.k8s.io", "apiextensions.k8s.io"].into());
+            }
+            "RoleBinding" => {
+                bound.insert(object["metadata"]["namespace"].as_str().unwrap().to_owned());
+                assert_eq!(object["subjects"][0]["namespace"], DEFAULT_NAMESPACE);
+            }
+            "Deployment" => {
+                assert!(object.to_string().contains("\"--namespaces=a,b\""), "{object}");
+            }
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+                for webhook in object["webhooks"].as_array().unwrap() {
+                    let wanted = &webhook["namespaceSelector"]["matchExpressions"][0];
+                    assert_eq!(wanted["values"], serde_json::json!(["a", "b"]), "{webhook}");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(bound, ["a", "b", DEFAULT_NAMESPACE].map(str::to_owned).into());
+}
+
+/// The manager's own namespace may be one of those that it looks after.
+#[test]
+fn no_object_is_there_twice() {
+    let own =
+        Options { namespaces: Namespaces::Only([DEFAULT_NAMESPACE.to_owned()].into()), ..options("all", 2) };
+    let mut seen = BTreeSet::new();
+    for object in objects(&own).unwrap() {
+        let part = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        assert!(seen.insert((kind(&object).to_owned(), part("namespace"), part("name"))), "{object}");
+    }
+}
+
+#[test]
+fn what_an_earlier_choice_of_namespaces_left_is_found() {
+    let left = |options: &Options| -> Vec<String> {
+        let bindings = rights::role_bindings(&narrow()).into_iter();
+        let left = bindings.filter(|binding| is_left_over(options, binding));
+        left.filter_map(|binding| binding.metadata.namespace).collect()
+    };
+    assert_eq!(left(&narrow()), [] as [&str; 0]);
+    assert_eq!(left(&Options { namespaces: "b,c".parse().unwrap(), ..narrow() }), ["a"]);
+    assert_eq!(left(&Options { namespaces: Namespaces::All, ..narrow() }), ["a", "b"]);
+    // Another installation's.
+    assert_eq!(left(&Options { namespace: "other".to_owned(), ..options("all", 1) }), [] as [&str; 0]);
+}
+
+/// `HANGAR_BLESS=1` writes it.
+#[test]
+fn the_reference_of_rights_is_what_is_declared() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rights.md");
+    let page = reference::page();
+    if std::env::var_os("HANGAR_BLESS").is_some_and(|value| value == "1") {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "{} differs (HANGAR_BLESS=1 regenerates it)", path.display());
 }

@@ -3,12 +3,14 @@
 //! They are rendered without a certificate authority: the manager issues its own and fills it in, and again if somebody
 //! changes it.
 
+use std::collections::BTreeSet;
+
 use hangar_api::crd::ConversionTarget;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 
 use super::{NAME, Options, metadata};
 use crate::admission::{CLEANERS, RULES, Rules};
@@ -70,7 +72,7 @@ impl Target {
 }
 
 /// Whether the kind's controller is chosen.
-pub(super) fn is_chosen(rules: &Rules, options: &Options) -> bool {
+fn is_chosen(rules: &Rules, options: &Options) -> bool {
     options.controllers.iter().any(|controller| {
         let (group, plurals) = controller.kinds();
         group == rules.group && plurals.contains(&rules.plural)
@@ -121,6 +123,20 @@ fn conditions() -> Vec<MatchCondition> {
     ]
 }
 
+/// Objects of these namespaces alone. Conversion cannot be limited so: it belongs to the CRD, and without it the API server
+/// could not even list objects that are stored in another version.
+fn among(namespaces: &BTreeSet<String>) -> LabelSelector {
+    LabelSelector {
+        match_expressions: Some(vec![LabelSelectorRequirement {
+            // Which the API server itself keeps on every namespace.
+            key: "kubernetes.io/metadata.name".to_owned(),
+            operator: "In".to_owned(),
+            values: Some(namespaces.iter().cloned().collect()),
+        }]),
+        ..LabelSelector::default()
+    }
+}
+
 fn chosen<'rules>(
     options: &'rules Options,
     is_wanted: impl Fn(&Rules) -> bool + 'rules,
@@ -138,6 +154,7 @@ pub(super) fn mutating(options: &Options) -> Option<MutatingWebhookConfiguration
             match_policy: Some("Equivalent".to_owned()),
             rules: Some(vec![requests_of(rules, &WRITES)]),
             match_conditions: Some(conditions()),
+            namespace_selector: options.namespaces.names().map(among),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(TIMEOUT_SECONDS),
             ..MutatingWebhook::default()
@@ -159,6 +176,7 @@ pub(super) fn validating(options: &Options) -> Option<ValidatingWebhookConfigura
             match_policy: Some("Equivalent".to_owned()),
             rules: Some(vec![requests_of(rules, &checked_operations(rules))]),
             match_conditions: Some(conditions()),
+            namespace_selector: options.namespaces.names().map(among),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(TIMEOUT_SECONDS),
             ..ValidatingWebhook::default()

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::webhooks::WEBHOOK_SERVICE_PORT;
 use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports};
 use crate::hash;
+use crate::namespaces::Namespaces;
 use crate::pieces::{
     self, config_map_volume, container_port, field_variable, mount, nobody, quantities, restricted,
     selecting, spread, template, toleration, variable,
@@ -126,6 +127,9 @@ pub(super) fn deployment(options: &Options) -> Deployment {
 
 fn container(options: &Options) -> Container {
     let mut arguments = vec!["manager".to_owned(), format!("--controllers={}", options.controllers)];
+    if options.namespaces != Namespaces::All {
+        arguments.push(format!("--namespaces={}", options.namespaces));
+    }
     if options.limits.is_some() {
         arguments.push(format!("--limits={LIMITS_DIRECTORY}/{LIMITS_FILE}"));
     }
