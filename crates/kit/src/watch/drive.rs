@@ -1,6 +1,6 @@
 //! Drives one watcher: events into the store, errors into back-off and a new list.
 
-use std::{fmt::Debug, pin::pin, sync::PoisonError, time::Duration};
+use std::{fmt::Debug, pin::pin, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Watch;
 use super::item::{self, Item};
+use super::place::{Driven, Place};
 use crate::backoff::Backoff;
 
 /// A list that takes longer has no end: pages may follow one another without end.
@@ -26,7 +26,7 @@ pub(super) async fn supervise<K, F>(
     api: Api<K>,
     config: watcher::Config,
     backoff: Backoff,
-    watch: Watch<K, F>,
+    watch: Driven<K, F>,
     stop: CancellationToken,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -51,7 +51,7 @@ async fn drive<K, F>(
     api: Api<K>,
     config: watcher::Config,
     backoff: Backoff,
-    watch: Watch<K, F>,
+    watch: Driven<K, F>,
     stop: CancellationToken,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -70,7 +70,7 @@ async fn drive<K, F>(
 }
 
 /// Runs one watcher to its first error (the stream itself never ends); says why, and how long it worked after its list.
-async fn until_error<K, F>(api: &Api<K>, config: &watcher::Config, watch: &Watch<K, F>) -> (String, Duration)
+async fn until_error<K, F>(api: &Api<K>, config: &watcher::Config, watch: &Driven<K, F>) -> (String, Duration)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     F: Send + Sync + 'static,
@@ -108,7 +108,7 @@ where
     }
 }
 
-impl<K, F> Watch<K, F>
+impl<K, F> Driven<K, F>
 where
     K: Resource + 'static,
     F: Send + Sync + 'static,
@@ -123,7 +123,7 @@ where
                 Event::Apply(item) => Event::Apply(self.keep(item)),
                 Event::Delete(item) => Event::Delete(self.keep(item)),
             };
-            let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+            let mut store = self.place().write();
             match event {
                 Event::Init => {
                     store.begin_list();
@@ -140,9 +140,7 @@ where
         };
         self.shared.announce(changes);
         // Last: who waited for it finds the keys of the first list in its queue.
-        if self.shared.read().is_synced() {
-            self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
-        }
+        self.settle();
     }
 
     /// A pause that ends early, though not at once, when a caller is in a hurry.
@@ -165,7 +163,7 @@ where
             return Some(format!("an object's name, uid or version has more than {NAME_LIMIT} bytes"));
         }
         let is_full = || {
-            let store = self.shared.read();
+            let store = self.place().read();
             store.stats().objects >= limit && !store.has(&crate::ObjectKey::of(object))
         };
         let is_more = listed > limit || (matches!(event, Event::Apply(_)) && is_full());
@@ -181,8 +179,19 @@ where
         self.broke_because(why);
     }
 
-    fn broke_because(&self, why: String) {
-        self.shared.store.write().unwrap_or_else(PoisonError::into_inner).broke(Instant::now(), why);
+    pub(super) fn broke_because(&self, why: String) {
+        self.place().write().broke(Instant::now(), why);
+        self.settle();
+    }
+
+    /// Says that the watch is synced once it is. A namespace that cannot be listed does not hold up the others.
+    fn settle(&self) {
+        let places = &self.shared.places;
+        let is_listed = |place: &Place<F>| place.read().is_synced();
+        let has_failed = |place: &Place<F>| place.read().broken().is_some();
+        if places.iter().any(is_listed) && places.iter().all(|place| is_listed(place) || has_failed(place)) {
+            self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        }
     }
 }
 

@@ -12,7 +12,9 @@
 //! - unknown reads: a read is `Unknown` before the first list and while the connection has been broken for longer than
 //!   [`WatchBuilder::stale_after`],
 //! - unreadable objects: an object that its type cannot read ([`Unreadable`]) fails alone. It is not absent: reads of it,
-//!   and of lists that it belongs to, are `Unknown`; all others go on.
+//!   and of lists that it belongs to, are `Unknown`; all others go on,
+//! - places: a watch is over everything, or over some namespaces ([`WatchBuilder::over`]). Each namespace is a list and a
+//!   connection of its own, so one that cannot be read (its rights were taken away, it is being deleted) is unknown alone.
 //!
 //! Any kind works: typed, `DynamicObject` with its `ApiResource`, `PartialObjectMeta<K>` for metadata alone (Secrets).
 //!
@@ -21,12 +23,13 @@
 
 mod drive;
 mod item;
+mod place;
 mod store;
 
 use std::{
     fmt::Debug,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -44,6 +47,7 @@ pub use store::{Change, Kept, Owner, WatchStats};
 
 use crate::{Error, ObjectKey, Result, backoff::Backoff, queue::WorkQueue};
 use item::Item;
+use place::Place;
 use store::{Entry, Store};
 
 /// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
@@ -76,7 +80,7 @@ struct Shared<F> {
     indexed_labels: Vec<String>,
     stale_after: Duration,
     limit: Option<usize>,
-    store: RwLock<Store<F>>,
+    places: Vec<Place<F>>,
     sinks: Mutex<Vec<Sink<F>>>,
     synced: channel::Sender<bool>,
     hurry: Notify,
@@ -85,7 +89,7 @@ struct Shared<F> {
 /// How to watch a kind.
 pub struct WatchBuilder<K> {
     name: String,
-    api: Api<K>,
+    apis: Vec<Api<K>>,
     config: watcher::Config,
     indexed_labels: Vec<String>,
     stale_after: Duration,
@@ -99,9 +103,14 @@ where
 {
     /// A watch over what an API handle reaches. The name appears in logs, metrics and reasons.
     pub fn new(name: impl Into<String>, api: Api<K>) -> Self {
+        Self::over(name, [api])
+    }
+
+    /// A watch over several namespaces, each by an API handle of its own.
+    pub fn over(name: impl Into<String>, apis: impl IntoIterator<Item = Api<K>>) -> Self {
         Self {
             name: name.into(),
-            api,
+            apis: apis.into_iter().collect(),
             config: watcher::Config::default(),
             indexed_labels: Vec::new(),
             stale_after: STALE_AFTER,
@@ -171,13 +180,16 @@ where
             indexed_labels: self.indexed_labels,
             stale_after: self.stale_after,
             limit: self.limit,
-            store: RwLock::new(Store::default()),
+            places: self.apis.iter().map(|api| Place::new(api.namespace())).collect(),
             sinks: Mutex::new(Vec::new()),
             synced: channel::Sender::new(false),
             hurry: Notify::new(),
         });
         let watch = Watch { shared, project: Arc::new(project) };
-        tokio::spawn(drive::supervise(self.api, self.config, self.backoff, watch.clone(), stop.clone()));
+        for (place, api) in self.apis.into_iter().enumerate() {
+            let (config, backoff) = (self.config.clone(), self.backoff.clone());
+            tokio::spawn(drive::supervise(api, config, backoff, watch.at(place), stop.clone()));
+        }
         watch
     }
 }
@@ -192,7 +204,8 @@ where
         &self.shared.name
     }
 
-    /// True once the first list is complete.
+    /// True once the first list is complete. Of several namespaces: once each was listed or failed to be, and one was
+    /// listed; the others are unknown until they are.
     pub fn is_synced(&self) -> bool {
         *self.shared.synced.borrow()
     }
@@ -221,20 +234,31 @@ where
         self.shared.hurry.notify_waiters();
     }
 
-    /// Why reads are unknown now, if they are.
+    /// Why reads are unknown now, if they are, anywhere.
     pub fn freshness(&self) -> Result<(), Unknown> {
-        self.shared.freshness(&self.shared.read())
+        self.shared.places.iter().try_for_each(|place| self.shared.freshness(&place.read()))
     }
 
     /// One object by name. One that cannot be read is unknown.
     pub fn get(&self, key: &ObjectKey) -> Read<Arc<Kept<F>>> {
-        self.select(|store| Ok(store.get(key)?.into_iter().collect()))
+        self.select(key.namespace.as_deref(), |store| Ok(store.get(key)?.into_iter().collect()))
     }
 
-    /// Everything that can be read, in key order: for whom to wake, and for reports. Who decides from what is not there
-    /// asks for a namespace or a label.
+    /// Everything that can be read, in key order: for whom to wake, and for reports. Unknown if nothing can be. Who decides
+    /// from what is not there asks for a namespace or a label.
     pub fn all(&self) -> Read<Arc<Kept<F>>> {
-        self.select(|store| Ok(store.all()))
+        let (mut found, mut unknown) = (Vec::new(), None);
+        for place in &self.shared.places {
+            let store = place.read();
+            match self.shared.freshness(&store) {
+                Ok(()) => found.push(store.all()),
+                Err(why) => unknown = Some(why),
+            }
+        }
+        match unknown {
+            Some(unknown) if found.is_empty() => Read::Unknown(unknown),
+            _ => Read::found(found.concat()),
+        }
     }
 
     /// Everything in a namespace, in key order. Unknown if one cannot be read and matters.
@@ -243,7 +267,7 @@ where
         namespace: &Option<String>,
         matters: impl Fn(&Kept<Unreadable>) -> bool,
     ) -> Read<Arc<Kept<F>>> {
-        self.select(|store| store.in_namespace(namespace.as_deref(), matters))
+        self.select(namespace.as_deref(), |store| store.in_namespace(namespace.as_deref(), matters))
     }
 
     /// Everything in the namespace of a key whose indexed label has its name as value, in key order. Unknown if one of
@@ -252,34 +276,39 @@ where
         if !self.shared.indexed_labels.iter().any(|indexed| indexed == label) {
             return Read::unknown(format!("{} is not indexed by {label}", self.name()));
         }
-        self.select(|store| store.by_label(named.namespace.as_deref(), label, &named.name))
+        let namespace = named.namespace.as_deref();
+        self.select(namespace, |store| store.by_label(namespace, label, &named.name))
     }
 
     /// The same, of those that cannot be read as well: whom to wake.
     pub fn keys_by_label(&self, label: &str, named: &ObjectKey) -> Vec<ObjectKey> {
-        self.shared.read().keys_by_label(named.namespace.as_deref(), label, &named.name).cloned().collect()
+        let namespace = named.namespace.as_deref();
+        let Some(place) = self.shared.place(namespace) else { return Vec::new() };
+        place.read().keys_by_label(namespace, label, &named.name).cloned().collect()
     }
 
     /// Everything that cannot be read, in key order.
     pub fn unreadable(&self) -> Vec<Arc<Kept<Unreadable>>> {
-        self.shared.read().unreadable()
+        self.shared.places.iter().flat_map(|place| place.read().unreadable()).collect()
     }
 
     /// An object that cannot be read; none if it can be, or does not exist.
     pub fn unreadable_one(&self, key: &ObjectKey) -> Option<Arc<Kept<Unreadable>>> {
-        self.shared.read().unreadable_one(key)
+        self.shared.place(key.namespace.as_deref())?.read().unreadable_one(key)
     }
 
     /// Makes the returned object of a write visible now. Replaced as soon as the watch has it or something newer.
     pub fn written(&self, object: K) {
         let entry = self.keep(Item::Readable(object));
-        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).written(entry);
+        let Some(place) = self.shared.place(entry.key().namespace.as_deref()) else { return };
+        let change = place.write().written(entry);
         self.shared.announce(change);
     }
 
     /// Hides an object whose deletion the API server has confirmed as final, until the watch agrees.
     pub fn removed(&self, key: &ObjectKey, uid: &str) {
-        let change = self.shared.store.write().unwrap_or_else(PoisonError::into_inner).removed(key, uid);
+        let Some(place) = self.shared.place(key.namespace.as_deref()) else { return };
+        let change = place.write().removed(key, uid);
         self.shared.announce(change);
     }
 
@@ -308,7 +337,7 @@ where
 
     /// Counters of this watch.
     pub fn stats(&self) -> WatchStats {
-        self.shared.read().stats()
+        self.shared.places.iter().fold(WatchStats::default(), |sum, place| sum.and(place.read().stats()))
     }
 
     fn offer_to(&self, sink: Sink<F>) {
@@ -316,7 +345,8 @@ where
         // twice, one that is stored later waits for the lock and finds the sink. None is lost.
         let present = {
             let mut sinks = self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-            let present: Vec<Entry<F>> = self.shared.read().entries().cloned().collect();
+            let entries = |place: &Place<F>| place.read().entries().cloned().collect::<Vec<_>>();
+            let present: Vec<Entry<F>> = self.shared.places.iter().flat_map(entries).collect();
             for entry in &present {
                 sink(&Change::new(entry.key().clone(), None, Some(entry)));
             }
@@ -328,9 +358,14 @@ where
 
     fn select(
         &self,
+        namespace: Option<&str>,
         choose: impl FnOnce(&Store<F>) -> Result<Vec<Arc<Kept<F>>>, Unknown>,
     ) -> Read<Arc<Kept<F>>> {
-        let store = self.shared.read();
+        let Some(place) = self.shared.place(namespace) else {
+            let (name, namespace) = (self.name(), namespace.unwrap_or_default());
+            return Read::unknown(format!("{name}: the namespace {namespace} is not looked after"));
+        };
+        let store = place.read();
         match self.shared.freshness(&store).and_then(|()| choose(&store)) {
             Ok(found) => Read::found(found),
             Err(unknown) => Read::Unknown(unknown),
@@ -356,8 +391,9 @@ where
 }
 
 impl<F> Shared<F> {
-    fn read(&self) -> RwLockReadGuard<'_, Store<F>> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    /// Where objects of a namespace are kept; none if it is not watched.
+    fn place(&self, namespace: Option<&str>) -> Option<&Place<F>> {
+        self.places.iter().find(|place| place.has(namespace))
     }
 
     fn freshness(&self, store: &Store<F>) -> Result<(), Unknown> {

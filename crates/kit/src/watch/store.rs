@@ -264,6 +264,21 @@ pub struct WatchStats {
     pub last_error: Option<String>,
 }
 
+impl WatchStats {
+    /// Those of two places together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            objects: self.objects + other.objects,
+            unreadable: self.unreadable + other.unreadable,
+            events: self.events + other.events,
+            lists: self.lists + other.lists,
+            vanished: self.vanished + other.vanished,
+            errors: self.errors + other.errors,
+            last_error: other.last_error.or(self.last_error),
+        }
+    }
+}
+
 pub(super) struct Store<F> {
     objects: BTreeMap<ObjectKey, Entry<F>>,
     /// The keys of those that cannot be read: few, and asked for in every list.

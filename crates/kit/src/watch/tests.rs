@@ -5,17 +5,22 @@ use hangar_api::cluster::v1beta2::Cluster;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::runtime::watcher::Event;
 
+use super::place::Driven;
 use super::*;
 
 const LABEL: &str = "cluster.x-k8s.io/cluster-name";
 
-fn watch() -> Watch<ConfigMap, String> {
+fn watch() -> Driven<ConfigMap, String> {
+    watch_over(&[None], None).at(0)
+}
+
+fn watch_over(places: &[Option<&str>], limit: Option<usize>) -> Watch<ConfigMap, String> {
     let shared = Shared {
         name: "configmaps".to_owned(),
         indexed_labels: vec![LABEL.to_owned()],
         stale_after: STALE_AFTER,
-        limit: None,
-        store: RwLock::new(Store::default()),
+        limit,
+        places: places.iter().map(|namespace| Place::new(*namespace)).collect(),
         sinks: Mutex::new(Vec::new()),
         synced: channel::Sender::new(false),
         hurry: Notify::new(),
@@ -48,7 +53,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("ns", name)
 }
 
-fn list(watch: &Watch<ConfigMap, String>, objects: impl IntoIterator<Item = ConfigMap>) {
+fn list(watch: &Driven<ConfigMap, String>, objects: impl IntoIterator<Item = ConfigMap>) {
     watch.handle(Event::Init);
     for object in objects {
         watch.handle(Event::InitApply(Item::Readable(object)));
@@ -168,7 +173,7 @@ async fn a_removed_object_stays_hidden_and_its_successor_does_not() {
 async fn a_broken_connection_makes_reads_unknown_after_a_while_and_a_list_heals() {
     let watch = watch();
     list(&watch, [map("a", "1", 1)]);
-    let broke = || watch.shared.store.write().unwrap().broke(Instant::now(), "refused".to_owned());
+    let broke = || watch.place().write().broke(Instant::now(), "refused".to_owned());
     broke();
     tokio::time::advance(Duration::from_secs(9)).await;
     broke();
@@ -257,8 +262,7 @@ async fn a_mapper_that_panics_keeps_nothing_from_the_others() {
 
 #[tokio::test]
 async fn a_bounded_watch_says_what_is_too_much() {
-    let mut watch = watch();
-    Arc::get_mut(&mut watch.shared).unwrap().limit = Some(2);
+    let watch = watch_over(&[None], Some(2)).at(0);
     list(&watch, [map("a", "1", 1), map("b", "2", 2)]);
     assert_eq!(watch.excess(&Event::InitApply(Item::Readable(map("b", "2", 2))), 2), None);
     assert_eq!(watch.excess(&Event::Apply(Item::Readable(map("a", "1", 3))), 2), None);
@@ -328,4 +332,55 @@ async fn becoming_unreadable_readable_and_gone_wakes_itself_and_its_owner() {
     woken();
     watch.handle(Event::Delete(odd("a", "1", 6)));
     assert_eq!((woken(), watch.get(&key("a")).is_absent(), watch.unreadable().len()), (both, true, 0));
+}
+
+fn at(namespace: &str, name: &str, version: u64) -> ConfigMap {
+    let mut map = map(name, name, version);
+    map.metadata.namespace = Some(namespace.to_owned());
+    map
+}
+
+#[tokio::test]
+async fn a_namespace_that_cannot_be_read_is_unknown_alone() {
+    let watch = watch_over(&[Some("a"), Some("b")], None);
+    let (a, b) = (watch.at(0), watch.at(1));
+    let seen = changes(&watch);
+    list(&a, [at("a", "one", 5)]);
+    assert!(!watch.is_synced(), "the other may still come");
+    b.broke_because("forbidden".to_owned());
+    assert!(watch.is_synced());
+    let key = ObjectKey::namespaced;
+    assert!(matches!(watch.get(&key("a", "one")), Read::One(_)) && watch.get(&key("a", "two")).is_absent());
+    assert!(
+        watch.get(&key("b", "one")).is_unknown() && watch.by_label(LABEL, &key("b", "blue")).is_unknown()
+    );
+    assert!(matches!(watch.all(), Read::One(_)) && watch.freshness().is_err());
+    // A list of one namespace says nothing about the other, and neither does its version about a write there.
+    list(&b, [at("b", "one", 9)]);
+    watch.written(at("a", "two", 7));
+    list(&b, []);
+    assert_eq!(drained(&seen), ["one", "two"]);
+    assert!(watch.get(&key("b", "one")).is_absent() && watch.freshness().is_ok());
+    assert_eq!((watch.all().iter().count(), watch.stats().objects, watch.stats().lists), (2, 2, 3));
+}
+
+#[tokio::test]
+async fn an_object_of_another_namespace_is_not_ours() {
+    let watch = watch_over(&[Some("a")], None);
+    list(&watch.at(0), []);
+    let seen = changes(&watch);
+    watch.written(at("c", "one", 7));
+    watch.removed(&ObjectKey::namespaced("c", "one"), "one");
+    assert_eq!(drained(&seen), Vec::<String>::new());
+    let Read::Unknown(unknown) = watch.get(&ObjectKey::namespaced("c", "one")) else { panic!("it is known") };
+    assert_eq!(unknown.why, "configmaps: the namespace c is not looked after");
+}
+
+#[tokio::test]
+async fn nothing_is_known_where_no_namespace_can_be_read() {
+    let watch = watch_over(&[Some("a"), Some("b")], None);
+    for place in 0..2 {
+        watch.at(place).broke_because("forbidden".to_owned());
+    }
+    assert!(watch.all().is_unknown() && !watch.is_synced());
 }
