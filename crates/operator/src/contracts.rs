@@ -2,52 +2,81 @@
 //!
 //! Only the metadata of CRDs is watched: their schemas are tens of megabytes, which no controller reads.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use hangar_api::contract::{self, Choice};
 use hangar_api::conversion::VersionLookup;
-use hangar_api::naming;
-use hangar_kit::metrics::WatchMetrics;
+use hangar_api::{crd, naming};
 use hangar_kit::watch::{Watch, WatchBuilder};
 use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
+use hangar_plan::namespaces::Namespaces;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use kube::core::PartialObjectMeta;
-use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
-/// The contract versions of every CRD in the cluster, kept current by a watch.
+use crate::context::Handles;
+
+/// The contract versions of kinds.
 #[derive(Clone)]
-pub(crate) struct Contracts {
-    watch: Watch<PartialObjectMeta<CustomResourceDefinition>, Option<Choice>>,
+pub(crate) enum Contracts {
+    /// Of every CRD in the cluster, kept current by a watch.
+    Watched(Watch<PartialObjectMeta<CustomResourceDefinition>, Option<Choice>>),
+    /// Of the kinds that Hangar has itself. A manager of some namespaces has no right to watch all CRDs, so it knows no
+    /// kinds of other providers.
+    BuiltIn(Arc<BTreeMap<String, Choice>>),
 }
 
 impl Contracts {
-    pub(crate) fn watch(client: Client, metrics: &WatchMetrics, stop: &CancellationToken) -> Self {
-        let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    /// As a manager with these handles may know them.
+    pub(crate) fn of(handles: &Handles, stop: &CancellationToken) -> Self {
+        if handles.namespaces != Namespaces::All {
+            return Self::built_in();
+        }
+        let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(handles.client.clone());
         let watch = WatchBuilder::new("customresourcedefinitions", api)
             .project(stop, |definition| contract::chosen(&definition.metadata.labels.unwrap_or_default()));
         let counted = watch.clone();
-        metrics.add(watch.name(), move || counted.stats());
-        Self { watch }
+        handles.metrics.watch.add(watch.name(), move || counted.stats());
+        Self::Watched(watch)
+    }
+
+    fn built_in() -> Self {
+        let known = crd::all().into_iter().filter_map(|definition| {
+            let choice = contract::chosen(&definition.metadata.labels.unwrap_or_default())?;
+            Some((definition.metadata.name?, choice))
+        });
+        Self::BuiltIn(Arc::new(known.collect()))
     }
 
     /// The version and contract of a kind: absent when there is no such CRD, or its labels name none.
     pub(crate) fn choice(&self, group: &str, kind: &str) -> Read<Choice> {
-        let key = ObjectKey::cluster(naming::custom_resource(group, kind));
-        match self.watch.get(&key) {
-            Read::One(kept) => kept.value.clone().map_or(Read::Absent, Read::One),
-            Read::Unknown(unknown) => Read::Unknown(unknown),
-            Read::Absent | Read::Many(_) => Read::Absent,
+        let name = naming::custom_resource(group, kind);
+        match self {
+            Self::BuiltIn(known) => known.get(&name).cloned().map_or(Read::Absent, Read::One),
+            Self::Watched(watch) => match watch.get(&ObjectKey::cluster(name)) {
+                Read::One(kept) => kept.value.clone().map_or(Read::Absent, Read::One),
+                Read::Unknown(unknown) => Read::Unknown(unknown),
+                Read::Absent | Read::Many(_) => Read::Absent,
+            },
         }
     }
 
     /// The same, unless they cannot be listed.
     pub(crate) async fn listed(&self) -> Result<(), Error> {
-        self.watch.listed().await
+        match self {
+            Self::BuiltIn(_) => Ok(()),
+            Self::Watched(watch) => watch.listed().await,
+        }
     }
 
     /// Returns when every CRD was seen once.
     pub(crate) async fn synced(&self) {
-        self.watch.synced().await;
+        if let Self::Watched(watch) = self {
+            watch.synced().await;
+        }
     }
 }
 

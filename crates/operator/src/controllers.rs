@@ -22,7 +22,7 @@ pub async fn run(handles: Handles, selection: &Selection, stop: CancellationToke
     // Stores outlive the controllers: those end their last reconciles over fresh reads.
     let storing = CancellationToken::new();
     let _stores_end_with_us = storing.clone().drop_guard();
-    let contracts = Contracts::watch(handles.client.clone(), &handles.metrics.watch, &stop);
+    let contracts = Contracts::of(&handles, &stop);
     run_with(Context::new(handles, contracts.clone(), &storing, &stop), contracts, selection).await
 }
 

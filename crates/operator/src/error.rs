@@ -48,6 +48,9 @@ pub enum Error {
         /// The names with their owners.
         names: String,
     },
+    /// Namespaces that the manager should look after.
+    #[error("these namespaces of --namespaces do not exist: {names}; create them first")]
+    MissingNamespaces { names: String },
     /// A CRD was not taken into service.
     #[error("the CRD {name} was not established within {seconds} s: {reason}")]
     NotEstablished {

@@ -3,18 +3,24 @@
 //! It is idempotent: objects that are as desired are left alone, others are changed, and a second run makes what a
 //! failed run did not. CRDs that somebody else installed are never changed; that is checked before the first write.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use hangar_api::reference::is_kind;
 use hangar_kit::apply::{Applied, Applier};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_plan::flow::Read;
-use hangar_plan::install::{self, MANAGED_BY, MANAGED_BY_LABEL};
+use hangar_plan::install::{self, CONTROLLERS_ROLE, MANAGED_BY, MANAGED_BY_LABEL};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams};
 use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
 use kube::discovery::ApiResource;
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, Client, Config, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Error;
@@ -33,7 +39,7 @@ const ESTABLISH_LIMIT: Duration = Duration::from_secs(60);
 pub struct Progress {
     /// Such as `Deployment hangar-system/hangar-manager`.
     pub object: String,
-    /// `created`, `changed` or `unchanged`.
+    /// `created`, `changed`, `unchanged` or `deleted`.
     pub outcome: &'static str,
 }
 
@@ -47,6 +53,7 @@ pub async fn apply(config: Config, options: &Options, mut report: impl FnMut(Pro
     let client = client(config, &ClientOptions::default())?;
     let objects = install::objects(options)?;
     refuse_foreign_definitions(&client, &objects).await?;
+    refuse_missing_namespaces(&client, options).await?;
     let (definitions, others): (Vec<&Value>, Vec<&Value>) =
         objects.iter().partition(|object| is_definition(object));
     let applier = Applier::new(FIELD_MANAGER);
@@ -60,7 +67,7 @@ pub async fn apply(config: Config, options: &Options, mut report: impl FnMut(Pro
     for object in others {
         report(apply_one(&client, &applier, object).await?);
     }
-    Ok(())
+    end_rights_elsewhere(&client, options, report).await
 }
 
 fn is_definition(object: &Value) -> bool {
@@ -88,6 +95,54 @@ async fn refuse_foreign_definitions(client: &Client, objects: &[Value]) -> Resul
         }
     }
     if foreign.is_empty() { Ok(()) } else { Err(Error::ForeignDefinitions { names: foreign.join(", ") }) }
+}
+
+/// Roles need their namespace, which is not ours to create.
+async fn refuse_missing_namespaces(client: &Client, options: &Options) -> Result<(), Error> {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+    let mut missing = Vec::new();
+    for name in options.namespaces.names().into_iter().flatten().filter(|name| **name != options.namespace) {
+        let found = api.get_metadata_opt(name).await.trying(|| format!("read the namespace {name}"))?;
+        if found.is_none() {
+            missing.push(name.as_str());
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Error::MissingNamespaces { names: missing.join(", ") }) }
+}
+
+/// Deletes the Roles of an earlier installation in namespaces that this one does not name.
+async fn end_rights_elsewhere(
+    client: &Client,
+    options: &Options,
+    mut report: impl FnMut(Progress),
+) -> Result<(), Error> {
+    let ours = ListParams::default()
+        .labels(&format!("{MANAGED_BY_LABEL}={MANAGED_BY}"))
+        .fields(&format!("metadata.name={CONTROLLERS_ROLE}"));
+    let bindings: Api<RoleBinding> = Api::all(client.clone());
+    let found =
+        bindings.list(&ours).await.trying(|| "list the RoleBindings of earlier installations".to_owned())?;
+    for binding in found.items.iter().filter(|binding| install::is_left_over(options, binding)) {
+        let namespace = binding.namespace().unwrap_or_default();
+        // The binding goes last: a run that fails between them finds it again.
+        remove::<Role>(client, &namespace, &mut report).await?;
+        remove::<RoleBinding>(client, &namespace, &mut report).await?;
+    }
+    Ok(())
+}
+
+async fn remove<K>(client: &Client, namespace: &str, report: &mut impl FnMut(Progress)) -> Result<(), Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let object = format!("{} {namespace}/{CONTROLLERS_ROLE}", K::kind(&()));
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    match api.delete(CONTROLLERS_ROLE, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        deleted => drop(deleted.trying(|| format!("delete {object}"))?),
+    }
+    report(Progress { object, outcome: "deleted" });
+    Ok(())
 }
 
 async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result<Progress, Error> {

@@ -40,3 +40,4 @@ pub use hangar_kit::webhook::WebhookTarget;
 pub use hangar_plan::controllers::{Controller, Selection, SelectionError};
 pub use hangar_plan::install::{DEFAULT_NAMESPACE, NAME as MANAGER_NAME};
 pub use hangar_plan::limits::{Error as LimitsError, Limits};
+pub use hangar_plan::namespaces::{Namespaces, NamespacesError};

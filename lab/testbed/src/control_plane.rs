@@ -137,6 +137,8 @@ impl Layout {
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--enable-bootstrap-token-auth=true".to_owned(),
             "--allow-privileged=true".to_owned(),
+            // Some clusters have it on: who sets an owner that blocks deletion needs a right to that owner's finalizers.
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
             // A loopback address is refused as an endpoint; nobody in a testbed uses the Service.
             "--endpoint-reconciler-type=none".to_owned(),
             // Watches end at once instead of holding up a stop.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hangar_operator::install::{self, Options, Target};
-use hangar_operator::{DEFAULT_NAMESPACE, Selection};
+use hangar_operator::{DEFAULT_NAMESPACE, Namespaces, Selection};
 
 use crate::configuration::ClusterArguments;
 use crate::limits;
@@ -21,6 +21,10 @@ pub(crate) struct Install {
     /// Controllers: `all` or names, separated by commas; `-name` excludes one. Selects CRDs and RBAC too
     #[arg(long, value_name = "LIST", default_value = "all")]
     controllers: Selection,
+    /// Namespaces of the objects that the manager looks after, separated by commas; it gets no rights in others [default:
+    /// all]
+    #[arg(long, value_name = "LIST")]
+    namespaces: Option<Namespaces>,
     /// Namespace of the manager
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
@@ -59,6 +63,7 @@ impl Install {
             image: self.image,
             replicas: self.replicas,
             controllers: self.controllers,
+            namespaces: self.namespaces.unwrap_or_default(),
             target,
             api_server: None,
             limits: self.limits.as_deref().map(limits::read).transpose()?.map(|(text, _)| text),

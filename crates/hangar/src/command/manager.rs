@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use hangar_operator::manager::{self, Options};
 use hangar_operator::{
-    LeaseSettings, LogFormat, LogLevel, MANAGER_NAME, ManagerSettings, OtlpSettings, Selection,
+    LeaseSettings, LogFormat, LogLevel, MANAGER_NAME, ManagerSettings, Namespaces, OtlpSettings, Selection,
     TelemetrySettings, WebhookCertificateSource, WebhookTarget, controller_namespace,
 };
 
@@ -27,6 +27,9 @@ pub(crate) struct Manager {
     /// Controllers: `all` or names, separated by commas; `-name` excludes one
     #[arg(long, env = "CONTROLLERS", value_name = "LIST", default_value = "all")]
     controllers: Selection,
+    /// Namespaces of the objects that it looks after, separated by commas; it reads nothing in others [default: all]
+    #[arg(long, env = "NAMESPACES", value_name = "LIST")]
+    namespaces: Option<Namespaces>,
     /// Namespace of the lease and the webhook certificate [default: the pod's]
     #[arg(long, env = "CONTROLLER_NAMESPACE", value_name = "NAME")]
     namespace: Option<String>,
@@ -117,7 +120,14 @@ impl Manager {
         };
         let limits = Arc::new(limits::or_default(self.limits.as_deref())?);
         let config = self.cluster.load().await?;
-        let options = Options { settings, controllers: self.controllers, limits, lease, target };
+        let options = Options {
+            settings,
+            controllers: self.controllers,
+            namespaces: self.namespaces.unwrap_or_default(),
+            limits,
+            lease,
+            target,
+        };
         manager::run(config, options).await?;
         Ok(())
     }

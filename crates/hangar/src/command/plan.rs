@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use hangar_operator::Error;
 use hangar_operator::preview::{self, Against, Given, Preview, Refused};
+use hangar_operator::{Error, Namespaces};
 
 use crate::configuration::ClusterArguments;
 use crate::limits;
@@ -29,6 +29,9 @@ pub(crate) struct Plan {
     /// File with what HostedControlPlanes may ask for, as the manager has it
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// Namespaces of the objects that the manager looks after, as it has them [default: all]
+    #[arg(long, value_name = "LIST")]
+    namespaces: Option<Namespaces>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -54,7 +57,8 @@ impl Plan {
             given.extend(Given::read(&text, file, &self.namespace)?);
         }
         let against = if self.against { Some(Against::new(self.cluster.load().await?)) } else { None };
-        match preview::preview(given, against, limits).await {
+        let namespaces = self.namespaces.clone().unwrap_or_default();
+        match preview::preview(given, against, limits, namespaces).await {
             Ok(preview) => {
                 let text = self.print(&preview)?;
                 match std::io::stdout().write_all(text.as_bytes()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use hangar_host::{Cluster, Image, Installed, Installing, Payload, PayloadError, UpOptions, ipnet};
 use hangar_operator::install::{self, Options, Target};
-use hangar_operator::{DEFAULT_NAMESPACE, Selection};
+use hangar_operator::{DEFAULT_NAMESPACE, Namespaces, Selection};
 
 use super::environment::EnvironmentArguments;
 use crate::configuration;
@@ -92,6 +92,7 @@ impl Manager {
             controllers: Selection::all(),
             target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
             api_server: Some(cluster.api_server()),
+            namespaces: Namespaces::All,
             limits: None,
         };
         let mut changed = 0;

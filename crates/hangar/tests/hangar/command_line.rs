@@ -75,6 +75,21 @@ fn print_needs_no_cluster_and_prints_what_kubectl_takes() {
 }
 
 #[test]
+fn namespaces_that_name_nothing_are_refused_and_never_mean_all() {
+    for command in
+        [vec!["install", "--print"], vec!["manager", "--namespace=default"], vec!["plan", "--filename=-"]]
+    {
+        for wrong in ["--namespaces=", "--namespaces=a,B"] {
+            let output = hangar(&[command.clone(), vec![wrong]].concat());
+            let errors = text(&output.stderr);
+            assert!(!output.status.success() && errors.contains("name"), "{command:?} {wrong}: {errors}");
+        }
+    }
+    let printed = text(&hangar(&["install", "--print", "--namespaces=b,a"]).stdout);
+    assert!(printed.contains("--namespaces=a,b"), "{printed}");
+}
+
+#[test]
 fn wrong_limits_are_one_line_with_the_field() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("limits.yaml");

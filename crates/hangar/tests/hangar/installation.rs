@@ -33,7 +33,7 @@ pub(crate) fn install(bed: &Testbed, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn try_install(bed: &Testbed, arguments: &[&str]) -> std::process::Output {
+pub(crate) fn try_install(bed: &Testbed, arguments: &[&str]) -> std::process::Output {
     let kubeconfig = format!("--kubeconfig={}", bed.kubeconfig().display());
     Command::new(HANGAR).args(["install", &kubeconfig]).args(arguments).output().unwrap()
 }
@@ -44,7 +44,7 @@ pub(crate) struct Manager {
     health: String,
     metrics: String,
     log: Arc<Mutex<String>>,
-    _webhooks: Port,
+    webhooks: Port,
 }
 
 impl Manager {
@@ -83,7 +83,12 @@ impl Manager {
             let (_, rest) = serving.split_once(&format!("{name}=")).unwrap();
             rest.split_whitespace().next().unwrap().to_owned()
         };
-        Self { child, health: field("health"), metrics: field("metrics"), log, _webhooks: port }
+        Self { child, health: field("health"), metrics: field("metrics"), log, webhooks: port }
+    }
+
+    /// For installations after it has written its address.
+    pub(crate) fn webhook_flag(&self) -> String {
+        format!("--webhook-url=https://127.0.0.1:{}", self.webhooks.number())
     }
 
     pub(crate) fn log(&self) -> String {

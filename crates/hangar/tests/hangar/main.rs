@@ -8,4 +8,5 @@ mod command_line;
 mod documents;
 mod installation;
 mod manager;
+mod namespaces;
 mod plan;

@@ -3,6 +3,7 @@
 //! The first replica creates the Secret; the others get a conflict and read it. From then on every replica follows the
 //! Secret, and only the leader changes it (`keep`), each time on the resource version it decided on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -16,7 +17,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::certificates::{Salvage, WebhookCertificates};
-use super::{CertificateSlot, Error, RenewalPolicy, WEBHOOK_LABEL, WebhookTarget};
+use super::inject::Kind;
+use super::keep::Object;
+use super::{CertificateSlot, Error, RenewalPolicy, WebhookTarget};
 use crate::call::ServerClock;
 use crate::metrics::CertificateMetrics;
 
@@ -55,7 +58,7 @@ pub struct IssuedCertificate {
     pub(super) policy: RenewalPolicy,
     pub(super) clock: Clock,
     server_clock: ServerClock,
-    pub(super) selector: String,
+    pub(super) objects: BTreeSet<Object>,
     pub(super) conversion_path: String,
     pub(super) stored: watch::Sender<Stored>,
     metrics: Option<CertificateMetrics>,
@@ -83,7 +86,7 @@ impl IssuedCertificate {
             policy,
             clock: Arc::new(Timestamp::now),
             server_clock: ServerClock::default(),
-            selector: WEBHOOK_LABEL.to_owned(),
+            objects: BTreeSet::new(),
             conversion_path: "/convert".to_owned(),
             stored: watch::Sender::new(Stored::Unknown),
             metrics: None,
@@ -112,10 +115,17 @@ impl IssuedCertificate {
         self
     }
 
-    /// Finds the objects to write into by this label selector instead of [`WEBHOOK_LABEL`].
+    /// Writes address and authority into the webhook configurations of this name and into these CRDs, if they carry
+    /// [`super::WEBHOOK_LABEL`].
     #[must_use]
-    pub fn with_selector(mut self, selector: impl Into<String>) -> Self {
-        self.selector = selector.into();
+    pub fn with_objects(
+        mut self,
+        configurations: &str,
+        definitions: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let configurations = [Kind::Validating, Kind::Mutating].map(|kind| (kind, configurations.to_owned()));
+        let definitions = definitions.into_iter().map(|name| (Kind::Definition, name));
+        self.objects = configurations.into_iter().chain(definitions).collect();
         self
     }
 

@@ -1,9 +1,10 @@
 //! The leader's part: it renews what the Secret holds, and writes our address and authority into webhook configurations
 //! and CRDs.
 //!
-//! It is one level-triggered loop: every change of the Secret and of the objects that carry our label wakes it, it does
+//! It is one level-triggered loop: every change of the Secret and of the objects that we write into wakes it, it does
 //! what is due, and sleeps until the next thing is. Objects are watched by their metadata only (CRDs are large) and
-//! read one by one when they changed.
+//! read one by one when they changed. Each has a watch of its own, by its name, so that the manager needs no right to see
+//! others; and one that does not carry our label is somebody else's and left alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,38 +28,38 @@ use super::certificates::{RenewalStep, WebhookCertificates};
 use super::inject::{Injection, Kind};
 use super::issued::{FIELD_MANAGER, IssuedCertificate, RETRY, Stored, call};
 use super::path::PathToken;
-use super::{CERTIFICATE_SECRET, Error};
+use super::{CERTIFICATE_SECRET, Error, WEBHOOK_LABEL};
 
 /// Longest sleep: the wall clock, by which certificates expire, may be set while we sleep by another.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 
-/// Kinds we write into.
-const KINDS: [Kind; 3] = [Kind::Validating, Kind::Mutating, Kind::Definition];
+/// An object that we write into.
+pub(super) type Object = (Kind, String);
 
-/// A change among the objects that carry our label.
+/// A change of one of them.
 #[derive(Debug)]
 enum Change {
-    Seen(Kind, String),
-    Gone(Kind, String),
-    /// A list begins: what it does not show is gone or no longer ours.
-    Listing(Kind),
-    Listed(Kind),
+    Seen(Object),
+    Gone(Object),
+    /// A list begins: if it does not show the object, that is gone or no longer ours.
+    Listing(Object),
+    Listed(Object),
 }
 
-/// What is known about the objects that carry our label.
+/// What is known about the objects that we write into.
 #[derive(Debug, Default)]
 struct Objects {
-    known: BTreeSet<(Kind, String)>,
+    known: BTreeSet<Object>,
     /// To be looked at.
-    dirty: BTreeSet<(Kind, String)>,
-    listed: BTreeSet<Kind>,
+    dirty: BTreeSet<Object>,
+    listed: BTreeSet<Object>,
     /// What they are to carry.
     wanted: Option<Wanted>,
     /// Since when all of them do.
     trusted: Option<Instant>,
 }
 
-/// What the Secret gives to the objects that carry our label.
+/// What the Secret gives to the objects that we write into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     /// The authorities to trust.
@@ -178,7 +179,7 @@ impl IssuedCertificate {
                 }
             }
         }
-        let complete = objects.dirty.is_empty() && objects.listed.len() == KINDS.len();
+        let complete = objects.dirty.is_empty() && objects.listed == self.objects;
         if complete && objects.trusted.is_none() {
             objects.trusted = Some(Instant::now());
         }
@@ -213,14 +214,14 @@ impl IssuedCertificate {
     }
 
     fn changes(&self) -> impl Stream<Item = Change> + Send + Unpin + use<> {
-        stream::select_all([
-            self.watch::<ValidatingWebhookConfiguration>(Kind::Validating),
-            self.watch::<MutatingWebhookConfiguration>(Kind::Mutating),
-            self.watch::<CustomResourceDefinition>(Kind::Definition),
-        ])
+        stream::select_all(self.objects.iter().map(|object| match object.0 {
+            Kind::Validating => self.watch::<ValidatingWebhookConfiguration>(object),
+            Kind::Mutating => self.watch::<MutatingWebhookConfiguration>(object),
+            Kind::Definition => self.watch::<CustomResourceDefinition>(object),
+        }))
     }
 
-    fn watch<K>(&self, kind: Kind) -> BoxStream<'static, Change>
+    fn watch<K>(&self, object: &Object) -> BoxStream<'static, Change>
     where
         K: Resource<DynamicType = ()>
             + Clone
@@ -229,23 +230,24 @@ impl IssuedCertificate {
             + serde::de::DeserializeOwned
             + 'static,
     {
-        let config = watcher::Config::default().labels(&self.selector);
+        let named = format!("metadata.name={}", object.1);
+        let config = watcher::Config::default().labels(WEBHOOK_LABEL).fields(&named);
+        let object = object.clone();
         watcher(Api::<PartialObjectMeta<K>>::all(self.client.clone()), config)
             .default_backoff()
-            .filter_map(move |event| async move { translate(kind, event) })
+            .filter_map(move |event| std::future::ready(translate(object.clone(), event)))
             .boxed()
     }
 }
 
-fn translate<K>(kind: Kind, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<Change> {
-    let name = |object: PartialObjectMeta<K>| object.metadata.name.unwrap_or_default();
+fn translate<K>(object: Object, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<Change> {
     match event {
-        Ok(Event::Apply(object) | Event::InitApply(object)) => Some(Change::Seen(kind, name(object))),
-        Ok(Event::Delete(object)) => Some(Change::Gone(kind, name(object))),
-        Ok(Event::InitDone) => Some(Change::Listed(kind)),
-        Ok(Event::Init) => Some(Change::Listing(kind)),
+        Ok(Event::Apply(_) | Event::InitApply(_)) => Some(Change::Seen(object)),
+        Ok(Event::Delete(_)) => Some(Change::Gone(object)),
+        Ok(Event::InitDone) => Some(Change::Listed(object)),
+        Ok(Event::Init) => Some(Change::Listing(object)),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, ?kind, "webhook watch interrupted");
+            tracing::warn!(error = &error as &dyn std::error::Error, ?object, "webhook watch interrupted");
             None
         }
     }
@@ -254,21 +256,21 @@ fn translate<K>(kind: Kind, event: watcher::Result<Event<PartialObjectMeta<K>>>)
 impl Objects {
     fn note(&mut self, change: Change) {
         match change {
-            Change::Seen(kind, name) => {
-                self.known.insert((kind, name.clone()));
-                self.dirty.insert((kind, name));
+            Change::Seen(object) => {
+                self.known.insert(object.clone());
+                self.dirty.insert(object);
             }
-            Change::Gone(kind, name) => {
-                self.known.remove(&(kind, name.clone()));
-                self.dirty.remove(&(kind, name));
+            Change::Gone(object) => {
+                self.known.remove(&object);
+                self.dirty.remove(&object);
             }
-            Change::Listing(kind) => {
-                self.known.retain(|(other, _)| *other != kind);
-                self.dirty.retain(|(other, _)| *other != kind);
-                self.listed.remove(&kind);
+            Change::Listing(object) => {
+                self.known.remove(&object);
+                self.dirty.remove(&object);
+                self.listed.remove(&object);
             }
-            Change::Listed(kind) => {
-                self.listed.insert(kind);
+            Change::Listed(object) => {
+                self.listed.insert(object);
             }
         }
     }

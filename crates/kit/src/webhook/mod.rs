@@ -6,7 +6,7 @@
 //! - Either [`CertificateDirectory`] fills the slot (files that are provided and renewed externally) or
 //!   [`IssuedCertificate`] (we issue into a Secret which all replicas read).
 //! - [`IssuedCertificate::keep`] is the leader's part: it renews, and writes our certificate authority into the webhook
-//!   configurations and CRDs that carry our label, again whenever they change.
+//!   configurations and CRDs that it is given, if they carry our label, and again whenever they change.
 //!
 //! Only API servers are answered: the paths begin with a random token (`path`). All requests together hold a limited
 //! number of bytes (`room`), and connections that have not named a known path are few and short (`strangers`).
@@ -36,7 +36,7 @@ pub use server::{CertificateSlot, WebhookServer};
 pub use target::WebhookTarget;
 pub use verdict::Verdict;
 
-/// Carried by webhook configurations and CRDs whose webhook is ours, so that we find them.
+/// Carried by webhook configurations and CRDs whose webhook is ours: others are left alone.
 pub const WEBHOOK_LABEL: &str = "hangar.cluster.x-k8s.io/webhook";
 
 /// What can go wrong with the server or its certificate.

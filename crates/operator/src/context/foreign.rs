@@ -18,17 +18,16 @@ use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
 use hangar_plan::referred::Referred;
 use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
-use super::Kind;
+use super::{Kind, Reach};
 use crate::contracts::Contracts;
 
 type Mapper = Arc<dyn Fn(&Change<DynamicObject>) -> Vec<ObjectKey> + Send + Sync>;
 
 /// Stores of foreign kinds.
 pub(crate) struct Foreign {
-    client: Client,
+    reach: Reach,
     metrics: WatchMetrics,
     contracts: Contracts,
     stop: CancellationToken,
@@ -43,12 +42,12 @@ struct State {
 
 impl Foreign {
     pub(super) fn new(
-        client: Client,
+        reach: Reach,
         metrics: WatchMetrics,
         contracts: Contracts,
         stop: CancellationToken,
     ) -> Self {
-        Self { client, metrics, contracts, stop, state: Mutex::default() }
+        Self { reach, metrics, contracts, stop, state: Mutex::default() }
     }
 
     /// Adds keys to a queue for each change of each foreign kind, also of those that are named later.
@@ -108,19 +107,19 @@ impl Foreign {
 
     /// The store of a kind, for read-your-writes and for lists.
     pub(crate) fn watch(&self, resource: &ApiResource) -> Watch<DynamicObject> {
-        let name = (resource.group.clone(), resource.kind.clone(), resource.version.clone());
+        let kind = (resource.group.clone(), resource.kind.clone(), resource.version.clone());
         let mut state = self.state();
-        if let Some(watch) = state.kinds.get(&name) {
+        if let Some(watch) = state.kinds.get(&kind) {
             return watch.clone();
         }
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
-        let watch = WatchBuilder::new(format!("foreign-{}", resource.plural), api).start(&self.stop);
+        let name = format!("foreign-{}", resource.plural);
+        let watch = WatchBuilder::over(name, self.reach.dynamic(resource)).start(&self.stop);
         let counted = watch.clone();
         self.metrics.add(watch.name(), move || counted.stats());
         for (queue, mapper) in &state.subscribers {
             subscribe(&watch, queue, mapper);
         }
-        state.kinds.insert(name, watch.clone());
+        state.kinds.insert(kind, watch.clone());
         watch
     }
 

@@ -7,6 +7,7 @@ mod ambient;
 mod foreign;
 mod kinds;
 mod kubeconfigs;
+mod reach;
 mod watches;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use hangar_plan::controllers::Controller;
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
 use hangar_plan::limits::Limits;
+use hangar_plan::namespaces::Namespaces;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +33,7 @@ pub(crate) use ambient::Ambient;
 pub(crate) use foreign::Foreign;
 pub(crate) use kinds::Kind;
 pub(crate) use kubeconfigs::{KubeconfigSecrets, facts as kubeconfig_facts, read as read_kubeconfig};
+pub(crate) use reach::Reach;
 pub(crate) use watches::{SecretFacts, Watches};
 
 use crate::clouds::Clouds;
@@ -47,6 +50,8 @@ pub struct Handles {
     pub metrics: Metrics,
     /// The time by the management cluster's API server; a gate of its client.
     pub clock: ServerClock,
+    /// Where objects are looked after.
+    pub namespaces: Namespaces,
     /// At most this many reconciles of one controller at a time.
     pub concurrency: usize,
     /// Who we are, in events.
@@ -90,9 +95,10 @@ impl Context {
         storing: &CancellationToken,
         stop: &CancellationToken,
     ) -> Self {
-        let (client, metrics) = (&handles.client, &handles.metrics.watch);
-        let watches = Arc::new(Watches::new(client.clone(), metrics.clone(), storing.clone()));
-        let foreign = Foreign::new(client.clone(), metrics.clone(), contracts, storing.clone());
+        let metrics = &handles.metrics.watch;
+        let reach = Reach::new(handles.client.clone(), handles.namespaces.clone());
+        let watches = Arc::new(Watches::new(reach.clone(), metrics.clone(), storing.clone()));
+        let foreign = Foreign::new(reach, metrics.clone(), contracts, storing.clone());
         let source =
             KubeconfigSecrets::new(handles.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
         let tenants = Arc::new(Tenants::new(source, tenant_options(&handles)));

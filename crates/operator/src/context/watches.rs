@@ -12,16 +12,17 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::Error;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::watch::{Watch, WatchBuilder};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
-use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::Kind;
+use super::{Kind, Reach};
 
 /// What is kept of a Secret: never its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(crate) struct SecretFacts {
 
 /// The stores. Children (Secrets, workloads) are those that carry the label of a cluster, and no others.
 pub(crate) struct Watches {
-    client: Client,
+    reach: Reach,
     metrics: WatchMetrics,
     stop: CancellationToken,
     clusters: OnceLock<Watch<Cluster>>,
@@ -57,8 +58,8 @@ pub(crate) struct Watches {
 macro_rules! stores {
     ($($(#[$doc:meta])* $name:ident: $kind:ty, $how:ident;)*) => {
         impl Watches {
-            pub(super) fn new(client: Client, metrics: WatchMetrics, stop: CancellationToken) -> Self {
-                Self { client, metrics, stop, secrets: OnceLock::new(), $($name: OnceLock::new()),* }
+            pub(super) fn new(reach: Reach, metrics: WatchMetrics, stop: CancellationToken) -> Self {
+                Self { reach, metrics, stop, secrets: OnceLock::new(), $($name: OnceLock::new()),* }
             }
 
             /// A kind whose store was started, by its group and name.
@@ -141,21 +142,39 @@ impl Watches {
 
     fn every<K>(&self, name: &str) -> WatchBuilder<K>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
     {
-        WatchBuilder::new(name.replace('_', "-"), Api::all(self.client.clone()))
+        WatchBuilder::over(name.replace('_', "-"), self.reach.typed())
     }
 
     fn by_cluster<K>(&self, name: &str) -> WatchBuilder<K>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
     {
         self.every(name).index_label(CLUSTER_NAME_LABEL)
     }
 
     fn of_clusters<K>(&self, name: &str) -> WatchBuilder<K>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
     {
         self.by_cluster(name).labels(CLUSTER_NAME_LABEL)
     }

@@ -31,6 +31,7 @@ use hangar_kit::telemetry::Telemetry;
 use hangar_kit::webhook::WebhookTarget;
 use hangar_plan::controllers::Selection;
 use hangar_plan::limits::Limits;
+use hangar_plan::namespaces::Namespaces;
 use hangar_plan::openstack::server::SETTLING;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,8 @@ pub struct Options {
     /// Addresses, logs, namespace and the like.
     pub settings: ManagerSettings,
     pub controllers: Selection,
+    /// Where objects are looked after.
+    pub namespaces: Namespaces,
     /// What control planes may ask for beyond their namespace.
     pub limits: Arc<Limits>,
     /// How the lease is competed for.
@@ -81,6 +84,7 @@ async fn serve(
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         controllers = %options.controllers,
+        namespaces = %options.namespaces,
         namespace = %settings.controller_namespace,
         api_server = %config.cluster_url,
         "starting"
@@ -105,9 +109,9 @@ async fn serve(
     let health_server = plain("health", settings.health_address, health.router()).await?;
     let metrics_server = plain("metrics", settings.metrics_address, metrics.router()).await?;
 
-    let contracts = Contracts::watch(client.clone(), &metrics.watch, &serving);
     // Stores end with the servers: controllers end their last reconciles over fresh reads, and webhooks look there too.
     let handles = handles(config, options, metrics, &clock, &leading.leadership())?;
+    let contracts = Contracts::of(&handles, &serving);
     let context = Context::new(handles, contracts.clone(), &serving, stop);
     let others = admission::Others::new(&context);
     let webhooks =
@@ -182,6 +186,7 @@ fn handles(
         leadership: Arc::clone(leadership),
         metrics: metrics.clone(),
         clock: clock.clone(),
+        namespaces: options.namespaces.clone(),
         concurrency: options.settings.max_concurrent_reconciles.get(),
         instance: options.lease.identity.clone(),
         tenant_gates,

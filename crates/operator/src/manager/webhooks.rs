@@ -11,7 +11,8 @@ use hangar_kit::webhook::{
     CertificateDirectory, CertificateSlot, IssuedCertificate, WebhookServer, Webhooks,
 };
 use hangar_plan::admission::Lookup;
-use hangar_plan::install::{MUTATING_PATH, VALIDATING_PATH};
+use hangar_plan::controllers::Selection;
+use hangar_plan::install::{self, MUTATING_PATH, VALIDATING_PATH};
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,8 @@ impl Serving {
             WebhookCertificateSource::Issued => {
                 let namespace = options.settings.controller_namespace.clone();
                 let issued = IssuedCertificate::new(client.clone(), namespace, options.target.clone())?
+                    // Those that were installed carry our label, whichever controllers run in this manager.
+                    .with_objects(install::NAME, install::converted(&Selection::all()))
                     .with_conversion_path(CONVERSION_PATH)
                     .with_server_clock(clock.clone())
                     .with_metrics(metrics.certificates.clone());

@@ -25,6 +25,7 @@ use hangar_kit::metrics::Metrics;
 use hangar_kit::overlay::{Overlay, Place, Written};
 use hangar_plan::controllers::Controller;
 use hangar_plan::limits::Limits;
+use hangar_plan::namespaces::Namespaces;
 use hangar_plan::openstack::server::SETTLING;
 use hangar_plan::preview::{Change, Planned, Sides};
 use jiff::Timestamp;
@@ -76,6 +77,7 @@ pub async fn preview(
     given: Vec<Given>,
     against: Option<Against>,
     limits: Arc<Limits>,
+    namespaces: Namespaces,
 ) -> Result<Preview, Error> {
     let is_offline = against.is_none();
     let now = if is_offline { MOMENT } else { Timestamp::now() };
@@ -98,7 +100,7 @@ pub async fn preview(
     } else {
         preview.given = changes(&overlay, overlay.since(0));
     }
-    let context = context(&overlay, is_offline, now, limits, &stop).await?;
+    let context = context(&overlay, is_offline, now, (limits, namespaces), &stop).await?;
     preview.warnings = admit::validated(&context, &overlay, &objects, is_offline).await?;
     let clusters = clusters(&overlay, &objects).await?;
     let concerns = |share: &str| is_offline || clusters.contains(share);
@@ -112,7 +114,7 @@ async fn context(
     overlay: &Overlay,
     is_offline: bool,
     now: Timestamp,
-    limits: Arc<Limits>,
+    (limits, namespaces): (Arc<Limits>, Namespaces),
     stop: &CancellationToken,
 ) -> Result<Context, Error> {
     let handles = Handles {
@@ -120,6 +122,7 @@ async fn context(
         leadership: Arc::new(Always),
         metrics: Metrics::new(),
         clock: ServerClock::default(),
+        namespaces,
         concurrency: 1,
         instance: "hangar-plan".to_owned(),
         tenant_gates: vec![Arc::new(ReadOnly { is_offline })],
@@ -127,7 +130,7 @@ async fn context(
         settling: SETTLING,
         limits,
     };
-    let contracts = Contracts::watch(handles.client.clone(), &handles.metrics.watch, stop);
+    let contracts = Contracts::of(&handles, stop);
     contracts.listed().await?;
     let ambient = if is_offline { Ambient::Fixed(now) } else { Ambient::Real };
     let context = Context { ambient, ..Context::new(handles, contracts, stop, stop) };

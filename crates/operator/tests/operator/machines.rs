@@ -7,6 +7,7 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineS
 use hangar_kit::metrics::Metrics;
 use hangar_operator::controllers;
 use hangar_plan::machine_set::machine_name;
+use hangar_plan::namespaces::Namespaces;
 use hangar_testbed::sweep::{Extent, Manager as Swept, Scenario, Sweep};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -15,6 +16,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::rights;
 use crate::stubs::{
     BED, CONTROLLERS, Manager, Providers, World, eventually, handles, is_at_rest, text, turn,
 };
@@ -332,7 +334,7 @@ async fn clear() {
 async fn sweep(life: Life, cases: usize) {
     let _turn = turn().await;
     let extent = Extent::sample(cases, Duration::from_secs(90), 1);
-    let config = tokio::task::block_in_place(|| BED.config());
+    let config = rights::config(&BED, &CONTROLLERS.join(","), &Namespaces::All);
     // How often a status is written depends on what is seen together.
     let sweep = Sweep::new(config, extent).counting(|call| {
         let is_status = call.resource.ends_with("/status");

@@ -10,6 +10,7 @@ mod cluster;
 mod hosted_control_plane;
 mod load;
 mod machines;
+mod rights;
 mod stubs;
 mod unreadable;
 mod whole;

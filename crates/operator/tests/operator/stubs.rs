@@ -12,6 +12,7 @@ use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
 use hangar_operator::{Handles, controllers};
+use hangar_plan::namespaces::Namespaces;
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -25,6 +26,8 @@ use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 pub(crate) const CONTROLLERS: [&str; 4] = ["cluster", "machine", "machine-set", "machine-deployment"];
 
@@ -417,8 +420,9 @@ pub(crate) struct Manager {
 impl Manager {
     pub(crate) fn start() -> Self {
         let (calls, tenant, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
-        let options = ClientOptions::default().gate(calls.clone());
-        let mut handles = handles(client(BED.config(), &options).unwrap(), &metrics);
+        let options = ClientOptions::default().gate(calls.clone()).gate(Refusals);
+        let config = rights::config(&BED, &CONTROLLERS.join(","), &Namespaces::All);
+        let mut handles = handles(client(config, &options).unwrap(), &metrics);
         handles.tenant_gates.push(Arc::new(tenant.clone()));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
@@ -431,6 +435,7 @@ impl Manager {
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
+        nothing_was_forbidden();
     }
 
     /// Returns when nothing was written for a while and nothing is waiting.
@@ -461,6 +466,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
         leadership: Arc::new(Always),
         metrics: metrics.clone(),
         clock: hangar_kit::call::ServerClock::default(),
+        namespaces: Namespaces::All,
         concurrency: 4,
         instance: "test".to_owned(),
         tenant_gates: Vec::new(),

@@ -15,7 +15,7 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{NAME, Options, custom_resources, metadata};
-use crate::controllers::Controller;
+use crate::controllers::{Controller, Selection};
 use crate::namespaces::Namespaces;
 use crate::pieces::{only, rule};
 
@@ -30,8 +30,10 @@ pub const CONTROLLERS_ROLE: &str = "hangar-controllers";
 const CORE: &str = "cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
-/// References name kinds of any provider, so these groups are granted whole.
-const PROVIDERS: &[&str] = &[INFRASTRUCTURE, "bootstrap.cluster.x-k8s.io", CONTROL_PLANE];
+const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
+/// References name kinds of any provider, so these groups are granted whole: what a Cluster refers to, and a Machine.
+const OF_CLUSTERS: &[&str] = &[INFRASTRUCTURE, CONTROL_PLANE];
+const OF_MACHINES: &[&str] = &[INFRASTRUCTURE, BOOTSTRAP];
 
 /// What a store needs.
 const WATCH: &[&str] = &["list", "watch"];
@@ -64,17 +66,21 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Grant> {
     let definitions =
         |verbs, why| grant(&["apiextensions.k8s.io"], &["customresourcedefinitions"], verbs, why);
     let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-    let mut grants = Vec::new();
-    if options.namespaces == Namespaces::All {
-        grants.push(definitions(
-            WATCH,
-            "The labels of every provider's CRDs say which version of a kind implements a contract.",
-        ));
-    }
+    let mut grants = vec![match options.namespaces {
+        Namespaces::All => {
+            let why =
+                "The labels of every provider's CRDs say which version of a kind implements a contract.";
+            definitions(WATCH, why)
+        }
+        Namespaces::Only(_) => {
+            let why = "Which of these CRDs were installed by Hangar shows on their labels.";
+            definitions(WATCH, why).only(custom_resources::converted(&Selection::all()))
+        }
+    }];
     let converted = custom_resources::converted(&options.controllers);
     if !converted.is_empty() {
         let why = "The leader keeps the conversion webhook's address and authority.";
-        grants.push(definitions(&["get", "list", "watch", "patch"], why).only(converted));
+        grants.push(definitions(&["get", "patch"], why).only(converted));
     }
     let why = "The leader keeps the admission webhooks' address and authority.";
     let verbs = &["get", "list", "watch", "patch"];
@@ -130,15 +136,14 @@ fn own_kind(controller: Controller) -> Vec<Grant> {
         let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
         grant(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs, why)
     };
-    let mut grants = vec![
-        grant(
-            &[group],
-            &kinds,
-            &["list", "watch", "patch"],
-            "Its own kind: finalizer, annotations, what it fills in.",
-        ),
-        subresource("status", &["patch"], "Conditions and status."),
-    ];
+    let own = match controller {
+        Controller::KubeadmBootstrap => grant(&[group], &kinds, WATCH, "Its own kind."),
+        _ => {
+            let verbs = &["list", "watch", "patch"];
+            grant(&[group], &kinds, verbs, "Its own kind: finalizer, annotations, what it fills in.")
+        }
+    };
+    let mut grants = vec![own, subresource("status", &["patch"], "Conditions and status.")];
     if owns_what_it_makes(controller) {
         let why = "It owns what it makes, with blockOwnerDeletion; some clusters check that (OwnerReferencesPermissionEnforcement).";
         grants.push(subresource("finalizers", &["update"], why));
@@ -147,7 +152,9 @@ fn own_kind(controller: Controller) -> Vec<Grant> {
 }
 
 fn owns_what_it_makes(controller: Controller) -> bool {
-    !matches!(controller, Controller::OpenStackCluster | Controller::OpenStackMachine)
+    // What a Cluster claims may have other owners, and does not block its deletion.
+    let does_not = [Controller::Cluster, Controller::OpenStackCluster, Controller::OpenStackMachine];
+    !does_not.contains(&controller)
 }
 
 /// What a controller needs of kinds that are not its own; nothing where no controller runs.
@@ -156,6 +163,10 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
     let minted = || {
         let why = "Whether a kubeconfig is as Hangar minted it shows on the control plane.";
         grant(&[CONTROL_PLANE], &["hostedcontrolplanes"], WATCH, why)
+    };
+    let of_a_cluster = || {
+        let why = "The Cluster that it belongs to; admission warns if there is none.";
+        grant(&[CORE], &["clusters"], READ, why)
     };
     let made = &["get", "list", "watch", "create", "patch"];
     match controller {
@@ -180,10 +191,11 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             ),
             grant(
                 &[""],
-                &["configmaps", "services"],
+                &["services"],
                 &["get", "list", "watch", "create", "patch", "delete"],
-                "Configuration, trust bundles and the endpoint.",
+                "How a control plane is reached.",
             ),
+            grant(&[""], &["configmaps"], made, "Configuration and trust bundles."),
             grant(
                 &[""],
                 &["pods"],
@@ -217,10 +229,10 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
                 "The workers of a Cluster are counted, and deleted with it.",
             ),
             grant(
-                PROVIDERS,
+                OF_CLUSTERS,
                 &["*"],
                 &["get", "list", "watch", "patch", "delete"],
-                "What a Cluster refers to is claimed, followed and deleted with it; it can be of any provider.",
+                "What a Cluster refers to is claimed, followed and deleted with it; it can be of any provider. Admission warns of references to what does not exist.",
             ),
             kubeconfigs(),
             minted(),
@@ -228,12 +240,13 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
         Controller::Machine => vec![
             grant(
                 &[CORE],
-                &["clusters", "machinesets", "machinedeployments"],
-                READ,
-                "The Cluster of a Machine, and the labels and timeouts of the set and deployment that it belongs to.",
+                &["machinesets", "machinedeployments"],
+                WATCH,
+                "Labels and timeouts of the set and the deployment that a Machine belongs to.",
             ),
+            of_a_cluster(),
             grant(
-                PROVIDERS,
+                OF_MACHINES,
                 &["*"],
                 &["list", "watch", "patch", "delete"],
                 "What a Machine refers to is claimed, followed and deleted with it; it can be of any provider.",
@@ -242,7 +255,7 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             minted(),
         ],
         Controller::MachineSet => vec![
-            grant(&[CORE], &["clusters"], READ, "The Cluster of a set."),
+            of_a_cluster(),
             grant(&[CORE], &["machinedeployments"], WATCH, "The deployment of a set."),
             grant(
                 &[CORE],
@@ -252,19 +265,19 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             ),
             grant(
                 &[CORE],
-                &["clusters/finalizers", "machines/finalizers"],
+                &["machines/finalizers"],
                 &["update"],
-                "What is cloned belongs to its Machine from the start, and templates to the Cluster.",
+                "What is cloned belongs to its Machine from the start, with blockOwnerDeletion.",
             ),
             grant(
-                PROVIDERS,
+                OF_MACHINES,
                 &["*"],
                 made,
                 "Bootstrap configurations and servers are made from templates of any provider.",
             ),
         ],
         Controller::MachineDeployment => vec![
-            grant(&[CORE], &["clusters"], READ, "The Cluster of a deployment."),
+            of_a_cluster(),
             grant(&[CORE], &["machines"], WATCH, "The Machines of its sets."),
             grant(
                 &[CORE],

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use super::{NAME, Options, metadata};
 use crate::admission::{CLEANERS, RULES, Rules};
 
-/// Carried by webhook configurations and CRDs whose webhook is ours, so that the manager finds them.
+/// Carried by webhook configurations and CRDs whose webhook is ours: the manager leaves others alone.
 pub const WEBHOOK_LABEL: &str = "hangar.cluster.x-k8s.io/webhook";
 /// The Service in front of the managers' webhook ports.
 pub const WEBHOOK_SERVICE: &str = "hangar-webhook";

@@ -83,7 +83,7 @@ impl Fixture {
         .expect("a target")
         .with_policy(policy)
         .with_clock(clock)
-        .with_selector(format!("{WEBHOOK_LABEL}={namespace}"))
+        .with_objects(&namespace, [format!("widgets.{namespace}.test")])
         .with_metrics(metrics.certificates.clone());
         tokio::spawn({
             let (issued, slot, stop) = (issued.clone(), slot.clone(), stop.clone());

@@ -7,6 +7,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_kit::call::Call;
 use hangar_kit::metrics::Metrics;
 use hangar_operator::controllers;
+use hangar_plan::namespaces::Namespaces;
 use hangar_testbed::sweep::{Extent, Manager as Swept, Scenario, Sweep};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::Actor;
 use super::lifecycle::{fingerprints, nothing_is_left};
 use super::world::{BED, CONTROLLER, Manager, World, eventually, handles, is_at_rest, spec, turn};
+use crate::rights;
 
 /// Which part of a life is swept.
 #[derive(Clone, Copy, PartialEq)]
@@ -147,7 +149,8 @@ fn is_point(call: &Call) -> bool {
 async fn sweep(life: Life, cases: usize) {
     let _turn = turn().await;
     let extent = Extent::sample(cases, Duration::from_secs(60), 1);
-    let report = Sweep::new(BED.config(), extent).counting(is_point).run(&life).await.unwrap();
+    let config = rights::config(&BED, CONTROLLER, &Namespaces::All);
+    let report = Sweep::new(config, extent).counting(is_point).run(&life).await.unwrap();
     eprintln!("{report}");
     assert_eq!(report.verdict(), Ok(()));
 }

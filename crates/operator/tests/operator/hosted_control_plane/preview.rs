@@ -3,6 +3,7 @@
 use std::fs;
 
 use hangar_kit::call::CallLog;
+use hangar_operator::Namespaces;
 use hangar_operator::preview::{Against, Given, Preview, preview, render};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::ResourceExt as _;
@@ -35,7 +36,7 @@ async fn previewed(world: &World, spec: Value) -> (Preview, CallLog) {
     let given = Given::read(&object.to_string(), "demo.yaml", &world.namespace).unwrap();
     let against = Against::new(BED.config());
     let calls = against.calls.clone();
-    (preview(given, Some(against), std::sync::Arc::default()).await.unwrap(), calls)
+    (preview(given, Some(against), std::sync::Arc::default(), Namespaces::All).await.unwrap(), calls)
 }
 
 /// Workloads whose pods would start again.

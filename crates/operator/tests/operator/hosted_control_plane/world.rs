@@ -12,6 +12,7 @@ use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
 use hangar_operator::{Handles, controllers};
+use hangar_plan::namespaces::Namespaces;
 use hangar_testbed::{Options, Testbed};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 pub(crate) const CONTROLLER: &str = "hosted-control-plane";
 
@@ -179,8 +182,9 @@ pub(crate) struct Manager {
 impl Manager {
     pub(crate) fn start() -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
-        let options = ClientOptions::default().gate(calls.clone());
-        let handles = handles(client(BED.config(), &options).unwrap(), &metrics, Some(&tenant_calls));
+        let options = ClientOptions::default().gate(calls.clone()).gate(Refusals);
+        let config = rights::config(&BED, CONTROLLER, &Namespaces::All);
+        let handles = handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
@@ -192,6 +196,7 @@ impl Manager {
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
+        nothing_was_forbidden();
     }
 
     /// Returns when nothing was called for some seconds and nothing is waiting.
@@ -229,6 +234,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         leadership: Arc::new(Always),
         metrics: metrics.clone(),
         clock: hangar_kit::call::ServerClock::default(),
+        namespaces: Namespaces::All,
         concurrency: 2,
         instance: "test".to_owned(),
         tenant_gates: tenant_gates.into_iter().collect(),

@@ -19,6 +19,7 @@ use super::manager::Manager;
 use super::stage::{Ground, Half, Stage, clear};
 use super::strikes::{Case, Point, Strikes};
 use crate::hosted_control_plane::world::{BED, turn};
+use crate::rights::none_is_too_many;
 
 /// No story begins after this long, recording included.
 const BUDGET: Duration = Duration::from_secs(75);
@@ -58,7 +59,7 @@ async fn live(
     let mut cases = cases.iter();
     let mut passed = Vec::new();
     let mut strikes = Strikes::new(&stage.world.namespace, cases.next());
-    let mut manager = Manager::start(&strikes);
+    let mut manager = Manager::start(&strikes, &stage.ground.calls);
     let mut deadline = Instant::now() + PATIENCE;
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -70,7 +71,7 @@ async fn live(
                 next = cases.next();
             }
             strikes = strikes.next(next);
-            manager = Manager::start(&strikes);
+            manager = Manager::start(&strikes, &stage.ground.calls);
             deadline = Instant::now() + PATIENCE;
             continue;
         }
@@ -194,6 +195,7 @@ async fn a_manager_that_dies_after_any_write_leaves_nothing_twice_and_nothing_be
     for transport in ["management:", "tenant:", "cloud:"] {
         assert!(birth.points.iter().any(|point| point.name.starts_with(transport)), "{transport}");
     }
+    none_is_too_many(&ground.calls);
     let is_whole = std::env::var("HANGAR_SWEEP").is_ok_and(|value| value == "all");
     let (kills, until) = if is_whole { (1, None) } else { (KILLS, Some(started + BUDGET)) };
     let struck = stories(&ground, &recorded, kills, until).await;

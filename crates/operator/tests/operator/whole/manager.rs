@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_kit::call::CallLog;
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
 use hangar_operator::{Handles, controllers};
 use hangar_plan::controllers::Controller;
+use hangar_plan::namespaces::Namespaces;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::strikes::Strikes;
 use crate::hosted_control_plane::world::BED;
+use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 /// Tasks of a killed manager end at their next await.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -25,18 +28,20 @@ pub(super) struct Manager {
 
 impl Manager {
     /// Every controller, with gates at the three transports.
-    pub(super) fn start(strikes: &Strikes) -> Self {
+    pub(super) fn start(strikes: &Strikes, calls: &CallLog) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let metrics = Metrics::new();
-        let (config, kept, gates) = (BED.config(), metrics.clone(), strikes.clone());
+        let config = rights::config(&BED, "all", &Namespaces::All);
+        let (kept, gates, calls) = (metrics.clone(), strikes.clone(), calls.clone());
         runtime.spawn(async move {
-            let options = ClientOptions::default().gate(gates.gate("management"));
+            let options = ClientOptions::default().gate(calls).gate(Refusals).gate(gates.gate("management"));
             let handles = Handles {
                 client: client(config, &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: kept,
                 clock: hangar_kit::call::ServerClock::default(),
+                namespaces: Namespaces::All,
                 concurrency: 4,
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
@@ -79,6 +84,7 @@ impl Manager {
         if let Some(runtime) = self.runtime.take() {
             tokio::task::spawn_blocking(move || runtime.shutdown_timeout(KILL_LIMIT)).await.unwrap();
         }
+        nothing_was_forbidden();
     }
 }
 

@@ -9,6 +9,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
+use hangar_kit::call::CallLog;
 use hangar_testbed::Port;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -38,17 +39,20 @@ pub(super) struct Ground {
     port: Port,
     tenant: OnceCell<(Tenant, Catalog, BTreeSet<String>)>,
     catalog: OnceCell<Catalog>,
+    /// What managers called in the management cluster.
+    pub(super) calls: CallLog,
 }
 
 impl Ground {
     pub(super) fn new() -> Self {
-        Self { port: Port::reserve().unwrap(), tenant: OnceCell::new(), catalog: OnceCell::new() }
+        let (tenant, catalog) = (OnceCell::new(), OnceCell::new());
+        Self { port: Port::reserve().unwrap(), tenant, catalog, calls: CallLog::default() }
     }
 }
 
 /// One world. Whatever lives in it ends with it.
 pub(super) struct Stage<'a> {
-    ground: &'a Ground,
+    pub(super) ground: &'a Ground,
     pub(super) world: World,
     actor: Actor,
     cloud: Handle,

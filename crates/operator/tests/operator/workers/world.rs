@@ -11,6 +11,7 @@ use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{Metrics, ReconcileLabels};
 use hangar_operator::{Handles, controllers};
+use hangar_plan::namespaces::Namespaces;
 use hangar_testbed::{Options, Testbed};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -19,6 +20,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
+
+use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 /// One management cluster for all tests here. Without a controller-manager: nothing is collected behind our back.
 pub(super) static BED: LazyLock<Testbed> = LazyLock::new(|| {
@@ -269,14 +272,16 @@ impl Running {
     ) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let config = rights::config(&BED, selection, &Namespaces::All);
         let (selection, seen) = (selection.parse().unwrap(), seen.clone());
         runtime.spawn(async move {
-            let options = ClientOptions::default().gate(seen.management);
+            let options = ClientOptions::default().gate(seen.management).gate(Refusals);
             let handles = Handles {
-                client: client(BED.config(), &options).unwrap(),
+                client: client(config, &options).unwrap(),
                 leadership: Arc::new(Always),
                 metrics: seen.metrics,
                 clock: hangar_kit::call::ServerClock::default(),
+                namespaces: Namespaces::All,
                 concurrency: 4,
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(seen.tenants)],
@@ -296,5 +301,6 @@ impl Drop for Running {
             // Waits for what is at work until its next await: the next one must not meet it.
             tokio::task::block_in_place(|| runtime.shutdown_timeout(KILL_LIMIT));
         }
+        nothing_was_forbidden();
     }
 }

@@ -104,3 +104,48 @@ fn a_bundle_grows_without_its_signer() {
     observed.secrets.insert(Material::EtcdAuthority, Read::unknown("a timeout"));
     assert!(!kinds(&checked(&observed), "ConfigMap").contains(&"demo-etcd-trust".to_owned()));
 }
+
+/// Trap: an API server that also trusts the management cluster's issuer would let every pod of that cluster in, as
+/// whatever ServiceAccount of the same name the tenant has. The issuers may well have the same name, so what counts is the
+/// key: the tenant's own and no other, and users cannot add one.
+#[test]
+fn no_token_of_the_management_cluster_opens_a_tenant() {
+    let smuggled = [
+        "service-account-issuer",
+        "service_account_issuer",
+        "--service-account-issuer",
+        "service-account-key-file",
+        "service-account-signing-key-file",
+        "service-account-jwks-uri",
+        "client-ca-file",
+        "requestheader-client-ca-file",
+    ];
+    let given: Value =
+        smuggled.map(|name| (name.to_owned(), json!("https://kubernetes.default.svc"))).into_iter().collect();
+    for spec in [json!({}), json!({"deployment": {"apiServer": {"args": given}}})] {
+        let plan = checked(&all_ready(&spec));
+        let flags = arguments(&plan, "demo-apiserver");
+        let named = |prefix: &str| -> Vec<&str> {
+            let wanted = flags.iter().filter_map(|flag| flag.strip_prefix("--"));
+            wanted.filter(|flag| flag.starts_with(prefix)).collect()
+        };
+        assert_eq!(
+            named("service-account-"),
+            [
+                "service-account-issuer=https://kubernetes.default.svc.cluster.local",
+                "service-account-jwks-uri=https://kubernetes.default.svc.cluster.local/openid/v1/jwks",
+                "service-account-key-file=/etc/kubernetes/pki/sa.pub",
+                "service-account-signing-key-file=/etc/kubernetes/pki/sa.key",
+            ]
+        );
+        for way in ["authentication-", "api-audiences", "oidc-", "token-auth-"] {
+            assert_eq!(named(way), [] as [&str; 0], "{way}");
+        }
+        // Without audiences of its own an API server accepts its issuer's alone, and the key is the tenant's own Secret.
+        let deployment = object(&plan, "Deployment", "demo-apiserver");
+        let pod = &deployment["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert!(!deployment.to_string().contains("\"serviceAccountToken\""), "{deployment}");
+        assert!(deployment.to_string().contains(r#""key":"sa.pub","path":"sa.pub""#), "{deployment}");
+    }
+}
