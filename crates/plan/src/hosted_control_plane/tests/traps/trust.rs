@@ -146,6 +146,9 @@ fn no_token_of_the_management_cluster_opens_a_tenant() {
         let pod = &deployment["spec"]["template"]["spec"];
         assert_eq!(pod["automountServiceAccountToken"], false);
         assert!(!deployment.to_string().contains("\"serviceAccountToken\""), "{deployment}");
-        assert!(deployment.to_string().contains(r#""key":"sa.pub","path":"sa.pub""#), "{deployment}");
+        let keys = json!([{"key": "tls.crt", "path": "sa.pub"}, {"key": "tls.key", "path": "sa.key"}]);
+        let own = json!({"secret": {"items": keys, "name": "demo-sa"}}).to_string();
+        assert!(deployment.to_string().contains(&own), "{deployment}");
+        assert_eq!(deployment.to_string().matches("\"sa.pub\"").count(), 1, "one source of the key");
     }
 }
