@@ -9,8 +9,9 @@ use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
 use hangar_kit::webhook::Verdict;
-use hangar_plan::admission::{self, Lookup, Operation, Request};
+use hangar_plan::admission::{self, Lookup, Operation, RULES, Request};
 use hangar_plan::flow::Read;
+use hangar_plan::install::SCALE;
 use hangar_plan::limits::Limits;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, Operation as Asked};
@@ -42,6 +43,9 @@ pub(crate) fn validate(review: &AdmissionRequest<DynamicObject>, lookup: &dyn Lo
 /// The objects of a request.
 struct Asking {
     operation: Operation,
+    /// The kind whose rules apply: not the object's own where that is a Scale.
+    group: String,
+    kind: String,
     object: Value,
     old: Option<Value>,
 }
@@ -56,7 +60,20 @@ impl Asking {
             Asked::Delete => (Operation::Delete, old?, None),
             Asked::Connect => return None,
         };
-        Some(Self { operation, object, old })
+        let (group, kind) = (review.kind.group.clone(), review.kind.kind.clone());
+        match review.sub_resource.as_deref() {
+            None => Some(Self { operation, group, kind, object, old }),
+            Some(SCALE) => {
+                let scaled = &review.resource;
+                let mut rules = RULES.iter();
+                let rules =
+                    rules.find(|rules| rules.group == scaled.group && rules.plural == scaled.resource)?;
+                let (group, kind) = (rules.group.to_owned(), rules.kind.to_owned());
+                Some(Self { operation: Operation::Scale, group, kind, object, old })
+            }
+            // Nothing else is asked for.
+            Some(_) => None,
+        }
     }
 
     fn request<'request>(
@@ -65,8 +82,8 @@ impl Asking {
     ) -> Request<'request> {
         Request {
             operation: self.operation,
-            group: &review.kind.group,
-            kind: &review.kind.kind,
+            group: &self.group,
+            kind: &self.kind,
             namespace: review.namespace.as_deref().unwrap_or_default(),
             object: &self.object,
             old: self.old.as_ref(),

@@ -45,6 +45,7 @@ async fn warnings_old_objects_dry_runs_and_deletions_are_judged() {
     conversion_works(&client).await;
 
     templates(&client).await;
+    depths(&client).await;
     let planes = path("controlplane.cluster.x-k8s.io", "v1alpha1", "hostedcontrolplanes");
     let clusters = path("cluster.x-k8s.io", "v1beta2", "clusters");
     let reference =
@@ -134,6 +135,23 @@ async fn what_the_limits_do_not_allow_is_refused_and_what_was_there_is_left_alon
     let created = ask(&client, None, Method::POST, &planes, &plane("demo", class("tenants"))).await;
     assert_eq!(created.code, 201, "{}", created.body);
 
+    let scale = format!("{planes}/demo/scale");
+    let answer = ask(&client, None, Method::PATCH, &scale, &json!({ "spec": { "replicas": 9 } })).await;
+    assert_eq!(answer.code, 422, "{}", answer.body);
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(message.contains("spec.replicas") && message.contains("maximumReplicas"), "{message}");
+    let answer = ask(&client, None, Method::PATCH, &scale, &json!({ "spec": { "replicas": 2 } })).await;
+    assert_eq!((answer.code, &answer.body["spec"]["replicas"]), (200, &json!(2)), "{}", answer.body);
+    let template = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlaneTemplate",
+        "metadata": { "name": "refused" }, "spec": { "template": { "spec": class("system-node-critical") } },
+    });
+    let templates = path("controlplane.cluster.x-k8s.io", "v1alpha1", "hostedcontrolplanetemplates");
+    let answer = ask(&client, None, Method::POST, &templates, &template).await;
+    assert_eq!(answer.code, 422, "{}", answer.body);
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(message.contains("spec.template.spec.etcd.priorityClassName"), "{message}");
+
     // With the defaults, what is there can still be written to, and nothing can be added.
     manager.terminate();
     let manager = Manager::start(&bed, "strict", &[]);
@@ -174,4 +192,52 @@ async fn templates(client: &Client) {
     let shown = ask(client, None, Method::PATCH, &dry_run, &change).await;
     assert_eq!(shown.code, 200, "{}", shown.body);
     assert_eq!(shown.body["spec"]["template"]["spec"]["flavor"], "large");
+}
+
+/// One object that nests deeply is refused by name. Where it was stored nevertheless, it stops no LIST of the others, and
+/// can be mended and released.
+async fn depths(client: &Client) {
+    // As text: neither the test's stack nor its reader goes so deep.
+    let send = async |method: Method, path: &str, body: String| {
+        let content =
+            if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", content);
+        let answer =
+            client.send(request.body(kube::client::Body::from(body.into_bytes())).unwrap()).await.unwrap();
+        let code = answer.status().as_u16();
+        let body = answer.into_body().collect_bytes().await.unwrap();
+        (code, String::from_utf8(body.to_vec()).unwrap())
+    };
+    let levels = 4000;
+    let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let spec = |value: &str| {
+        format!(
+            r#"{{"topology":{{"classRef":{{"name":"c"}},"version":"v1.34.0","variables":[{{"name":"v","value":{value}}}]}}}}"#
+        )
+    };
+    let cluster = |value: &str| {
+        format!(
+            r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{{"name":"deep","finalizers":["example.com/held"]}},"spec":{}}}"#,
+            spec(value)
+        )
+    };
+    let clusters = path("cluster.x-k8s.io", "v1beta2", "clusters");
+    let one = format!("{clusters}/deep");
+    let (code, said) = send(Method::POST, &clusters, cluster(&deep)).await;
+    assert_eq!(code, 422, "{said}");
+    assert!(said.contains("spec.topology.variables[0].value[0]: Forbidden: nested more than 100"), "{said}");
+
+    // What is being deleted is not checked.
+    let (code, said) = send(Method::POST, &clusters, cluster("1")).await;
+    assert_eq!(code, 201, "{said}");
+    assert_eq!(send(Method::DELETE, &one, String::new()).await.0, 200);
+    let (code, said) = send(Method::PATCH, &one, format!(r#"{{"spec":{}}}"#, spec(&deep))).await;
+    assert_eq!(code, 200, "{said}");
+    let old = path("cluster.x-k8s.io", "v1beta1", "clusters");
+    let (code, listed) = send(Method::GET, &old, String::new()).await;
+    assert_eq!(code, 200, "{listed}");
+    assert!(listed.contains(&"[".repeat(levels)) && listed.contains(r#""class":"c""#));
+    let release = r#"{"metadata":{"finalizers":null}}"#;
+    assert_eq!(send(Method::PATCH, &one, release.to_owned()).await.0, 200);
+    assert_eq!(send(Method::GET, &one, String::new()).await.0, 404);
 }

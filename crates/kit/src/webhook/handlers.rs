@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::Verdict;
+use super::depth;
 use super::room::{Place, Room, held};
 use crate::metrics::WebhookMetrics;
 
@@ -45,7 +46,7 @@ const TIMEOUT: Duration = Duration::from_secs(28);
 
 const REVIEW_VERSION: &str = "apiextensions.k8s.io/v1";
 
-const PANICKED: &str = "the webhook panicked; its log says where";
+pub(super) const PANICKED: &str = "the webhook panicked; its log says where";
 
 type AdmissionHandler = Arc<dyn Fn(&AdmissionRequest<DynamicObject>) -> Verdict + Send + Sync>;
 type ConversionHandler = Arc<dyn Fn(Value, &str) -> Result<Value, String> + Send + Sync>;
@@ -86,7 +87,7 @@ impl Webhooks {
     ) -> Self {
         let (handler, metrics): (AdmissionHandler, _) = (Arc::new(handler), self.metrics.clone());
         let room = self.admissions.clone();
-        let answer = move |body: Vec<u8>| review_admission(path, &handler, &body);
+        let answer = move |body: &[u8]| at_its_depth(body, || review_admission(path, &handler, body));
         let route = post(move |request| review(path, room, metrics, request, answer));
         self.router = self.router.route(path, route);
         self
@@ -101,7 +102,7 @@ impl Webhooks {
     ) -> Self {
         let (handler, metrics): (ConversionHandler, _) = (Arc::new(handler), self.metrics.clone());
         let room = self.conversions.clone();
-        let answer = move |body: Vec<u8>| review_conversion(path, &handler, &body);
+        let answer = move |body: &[u8]| at_its_depth(body, || review_conversion(path, &handler, body));
         let route = post(move |request| review(path, room, metrics, request, answer));
         self.router = self.router.route(path, route);
         self
@@ -134,7 +135,7 @@ async fn review(
     room: Room,
     metrics: WebhookMetrics,
     request: Request,
-    answer: impl FnOnce(Vec<u8>) -> Answered + Send + 'static,
+    answer: impl FnOnce(&[u8]) -> Answered + Send + 'static,
 ) -> Response {
     let started = Instant::now();
     let (body, place) = match room.receive(request).await {
@@ -145,7 +146,7 @@ async fn review(
         }
     };
     // The thread owns the place: what it holds is held until it ends, also if nobody waits for it any more.
-    let work = tokio::task::spawn_blocking(move || (answer(body), place));
+    let work = tokio::task::spawn_blocking(move || (answer(&body), place));
     let (outcome, response) = match tokio::time::timeout(TIMEOUT, work).await {
         Ok(Ok(((outcome, Ok(review)), place))) => (outcome, reviewed(review, place)),
         Ok(Ok(((outcome, Err(text)), _))) => (outcome, (StatusCode::BAD_REQUEST, text).into_response()),
@@ -163,13 +164,17 @@ fn reviewed(review: Vec<u8>, place: Place) -> Response {
     ([(CONTENT_TYPE, "application/json")], held(review, place)).into_response()
 }
 
+fn at_its_depth(body: &[u8], answer: impl FnOnce() -> Answered + Send) -> Answered {
+    depth::with_stack(body, answer).unwrap_or_else(|error| ("malformed", Err(error)))
+}
+
 /// A handler's answer; its panic becomes a message.
 fn run<T>(handler: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(handler)).map_err(|_| PANICKED.to_owned())
 }
 
 fn review_admission(path: &'static str, handler: &AdmissionHandler, body: &[u8]) -> Answered {
-    let request = serde_json::from_slice::<AdmissionReview<DynamicObject>>(body)
+    let request = depth::read::<AdmissionReview<DynamicObject>>(body)
         .map_err(|error| error.to_string())
         .and_then(|review| {
             TryInto::<AdmissionRequest<DynamicObject>>::try_into(review).map_err(|error| error.to_string())
@@ -207,7 +212,7 @@ struct ConversionRequest<'body> {
 }
 
 fn review_conversion(path: &'static str, handler: &ConversionHandler, body: &[u8]) -> Answered {
-    let request = match serde_json::from_slice(body) {
+    let request = match depth::read(body) {
         Ok(ConversionReview { request }) => request,
         Err(error) => return ("malformed", Err(format!("not a ConversionReview: {error}"))),
     };
@@ -240,7 +245,7 @@ fn converted(
     )
     .map_err(|error| said(&error))?;
     for (number, object) in request.objects.iter().enumerate() {
-        let object: Value = serde_json::from_str(object.get()).map_err(|error| said(&error))?;
+        let object: Value = depth::read(object.get().as_bytes()).map_err(|error| said(&error))?;
         let object = run(|| handler(object, &request.desired_api_version)).flatten()?;
         if number > 0 {
             review.push(b',');

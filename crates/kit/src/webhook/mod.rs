@@ -16,6 +16,7 @@
 //! I/O.
 
 mod certificates;
+mod depth;
 mod directory;
 mod handlers;
 mod inject;

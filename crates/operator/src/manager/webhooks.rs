@@ -107,3 +107,89 @@ impl Serving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hangar_api::conversion::NoVersions;
+    use hangar_plan::flow::Read;
+    use hangar_plan::limits::Limits;
+    use serde_json::Value;
+
+    use super::*;
+
+    struct Nothing(Limits);
+
+    impl Lookup for Nothing {
+        fn seen(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
+            Read::Absent
+        }
+
+        fn now(&self, _: &str, _: &str, _: &str, _: &str) -> Read<Value> {
+            Read::Absent
+        }
+
+        fn limits(&self) -> &Limits {
+            &self.0
+        }
+    }
+
+    /// A Cluster with a variable of that depth, written as text: what is deep must not be made by recursion here.
+    fn cluster(version: &str, levels: usize) -> String {
+        let value = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let class = if version == "v1beta1" { r#""class":"c""# } else { r#""classRef":{"name":"c"}"# };
+        format!(
+            r#"{{"apiVersion":"cluster.x-k8s.io/{version}","kind":"Cluster","metadata":{{"name":"deep","namespace":"a"}},"spec":{{"topology":{{{class},"version":"v1.34.0","variables":[{{"name":"v","value":{value}}}]}}}}}}"#
+        )
+    }
+
+    fn conversion(object: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"u","desiredAPIVersion":"cluster.x-k8s.io/v1beta1","objects":[{object},{}]}}}}"#,
+            cluster("v1beta2", 1)
+        )
+    }
+
+    fn admission(operation: &str, object: &str, old: &str) -> String {
+        let kind = r#"{"group":"cluster.x-k8s.io","version":"v1beta2","kind":"Cluster"}"#;
+        let resource = r#"{"group":"cluster.x-k8s.io","version":"v1beta2","resource":"clusters"}"#;
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{kind},"resource":{resource},"name":"deep","namespace":"a","operation":"{operation}","userInfo":{{}},"object":{object},"oldObject":{old},"dryRun":false}}}}"#
+        )
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reviews_of_any_depth_are_answered() {
+        let webhooks = handlers(Metrics::default().webhook.clone(), NoVersions, Nothing(Limits::default()));
+        let ask = async |path: &str, body: String| {
+            let (status, answer) = webhooks.answer(path, body.into_bytes()).await;
+            (status, String::from_utf8(answer).unwrap())
+        };
+        // The most that an API server reads, of which the value has all but the levels around it.
+        let deep = cluster("v1beta2", 9_990);
+        let (status, converted) = ask(CONVERSION_PATH, conversion(&deep)).await;
+        assert_eq!(status, 200);
+        assert!(converted.contains(r#""status":"Success""#) && converted.contains(&"[".repeat(9_990)));
+        assert_eq!(converted.matches(r#""class":"c""#).count(), 2, "the other object is converted too");
+
+        for path in [MUTATING_PATH, VALIDATING_PATH] {
+            let (status, answer) = ask(path, admission("UPDATE", &cluster("v1beta2", 1), &deep)).await;
+            assert_eq!(status, 200, "{answer}");
+            assert!(answer.contains(r#""allowed":true"#), "it can be mended: {answer}");
+        }
+        let (status, answer) = ask(VALIDATING_PATH, admission("UPDATE", &deep, &deep)).await;
+        assert_eq!(status, 200);
+        assert!(
+            answer.contains("spec.topology.variables[0].value[0]: Forbidden: nested more than"),
+            "{answer}"
+        );
+
+        // All that fits into three MiB.
+        for body in [conversion(&cluster("v1beta2", 1_500_000)), "[".repeat(3 << 20)] {
+            for path in [CONVERSION_PATH, MUTATING_PATH, VALIDATING_PATH] {
+                let (status, answer) = ask(path, body.clone()).await;
+                assert_eq!(status, 400, "{path}");
+                assert!(answer.contains("levels deep: no API server sends more than 10000"), "{answer}");
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{FieldError, Request};
 
 /// Where objects name a namespace beside a name. v1beta1 has one in each reference; a `*` stands for every entry of a list.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 9] = [
     "spec.controlPlaneRef.namespace",
     "spec.infrastructureRef.namespace",
     "spec.bootstrap.configRef.namespace",
@@ -14,6 +14,8 @@ const PLACES: [&str; 7] = [
     "spec.template.spec.infrastructureRef.namespace",
     "spec.etcd.backup.secret.namespace",
     "spec.deployment.apiServer.audit.webhook.targets.*.authentication.secretNamespace",
+    "spec.template.spec.etcd.backup.secret.namespace",
+    "spec.template.spec.deployment.apiServer.audit.webhook.targets.*.authentication.secretNamespace",
 ];
 
 /// What to say about a namespace that is not the object's own.

@@ -34,6 +34,13 @@ impl FieldError {
         Self { path: path.into(), problem: Problem::Forbidden { why: why.into() } }
     }
 
+    /// The same about an object inside of another, such as a template.
+    #[must_use]
+    pub(super) fn within(mut self, outer: &str) -> Self {
+        self.path = format!("{outer}.{}", self.path);
+        self
+    }
+
     /// The field, as a path from the object's root.
     pub fn path(&self) -> &str {
         &self.path

@@ -1,5 +1,6 @@
-//! Admission of HostedControlPlanes: it refuses what is beyond the limits and flags that are not users' to set, warns of
-//! settings without effect, and refuses a deletion that would delete the etcd of a Cluster that stays.
+//! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits and flags that are not
+//! users' to set, warns of settings without effect, and refuses a deletion that would delete the etcd of a Cluster that
+//! stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlaneSettings, HostedControlPlaneSpec};
@@ -14,32 +15,56 @@ use crate::flow::Read;
 use crate::hosted_control_plane::{refused_flags, without_effect};
 use crate::limits::{Limits, excess};
 
+/// What a template's fields are in.
+const TEMPLATE: &str = "spec.template";
+
 /// What was there before is not held against who writes now, nor against Hangar's own writes: it has a condition.
 pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
-    let before = request.old.map(|old| refused(old, lookup.limits())).unwrap_or_default();
-    let mut errors = refused(request.object, lookup.limits());
-    errors.retain(|error| !before.contains(error));
-    let mut judgement = Judgement::from(errors);
-    let before = request.old.map(idle).unwrap_or_default();
-    for words in idle(request.object) {
-        if !before.contains(&words) {
-            judgement.warn(words);
-        }
-    }
-    judgement
+    judged(request, |object| specification(object).map(|spec| opinion(&spec, lookup.limits())))
 }
 
-/// What the object must not ask for. What cannot be read is the schema's to refuse.
-fn refused(object: &Value, limits: &Limits) -> Vec<FieldError> {
-    let spec = object.get("spec").and_then(|spec| HostedControlPlaneSpec::deserialize(spec).ok());
-    let Some(spec) = spec else { return Vec::new() };
-    excess(limits, &spec).into_iter().chain(refused_flags(&spec.settings)).collect()
+/// A template is checked as the control planes that are made from it. Version and replicas are none of its fields.
+pub(super) fn validate_template(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
+    judged(request, |object| {
+        let settings =
+            HostedControlPlaneSettings::deserialize(object.pointer("/spec/template/spec")?).ok()?;
+        let spec = HostedControlPlaneSpec { version: String::new(), replicas: 1, settings };
+        let Judgement { errors, warnings } = opinion(&spec, lookup.limits());
+        Some(Judgement {
+            errors: errors.into_iter().map(|error| error.within(TEMPLATE)).collect(),
+            warnings: warnings.into_iter().map(|words| format!("{TEMPLATE}.{words}")).collect(),
+        })
+    })
 }
 
-/// What the object asks for and does not get. What cannot be read is the schema's to refuse.
-fn idle(object: &Value) -> Vec<&'static str> {
-    let settings = object.get("spec").and_then(|spec| HostedControlPlaneSettings::deserialize(spec).ok());
-    settings.map(|settings| without_effect(&settings)).unwrap_or_default()
+/// `kubectl scale` sends a number alone.
+pub(super) fn scale(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
+    judged(request, |scale| {
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+        let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
+        let settings = HostedControlPlaneSettings::default();
+        Some(opinion(&HostedControlPlaneSpec { version: String::new(), replicas, settings }, lookup.limits()))
+    })
+}
+
+/// What is said of the object and was not to be said before. What cannot be read is the schema's to refuse.
+fn judged(request: &Request<'_>, opinion: impl Fn(&Value) -> Option<Judgement>) -> Judgement {
+    let before = request.old.and_then(&opinion).unwrap_or_default();
+    let mut now = opinion(request.object).unwrap_or_default();
+    now.errors.retain(|error| !before.errors.contains(error));
+    now.warnings.retain(|words| !before.warnings.contains(words));
+    now
+}
+
+fn specification(object: &Value) -> Option<HostedControlPlaneSpec> {
+    HostedControlPlaneSpec::deserialize(object.get("spec")?).ok()
+}
+
+/// What the specification must not ask for, and what it asks for and does not get.
+fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits) -> Judgement {
+    let errors = excess(limits, spec).into_iter().chain(refused_flags(&spec.settings)).collect();
+    let warnings = without_effect(&spec.settings).into_iter().map(str::to_owned).collect();
+    Judgement { errors, warnings }
 }
 
 /// The control plane of a Cluster goes with its Cluster. While nobody can tell whether the Cluster lives, the answer is

@@ -16,6 +16,7 @@ mod field;
 mod hosted_control_plane;
 mod machine;
 mod machine_collection;
+mod nesting;
 mod network;
 mod openstack_cluster;
 mod rules;
@@ -45,6 +46,8 @@ pub enum Operation {
     Update,
     /// The end of an object.
     Delete,
+    /// Another number of replicas, by the scale subresource: the objects of the request are Scales.
+    Scale,
 }
 
 /// Somebody wants to write or delete an object.
@@ -149,8 +152,14 @@ pub fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
     let check = rules_of(request).and_then(|rules| match request.operation {
         Operation::Create | Operation::Update => rules.validate,
         Operation::Delete => rules.delete,
+        Operation::Scale => rules.scale,
     });
     let Some(check) = check else { return Judgement::default() };
+    if request.operation != Operation::Delete
+        && let Some(error) = nesting::error(request.object)
+    {
+        return vec![error].into();
+    }
     let mut judgement = check(request, lookup);
     if request.operation != Operation::Delete {
         judgement.errors.extend(elsewhere::errors(request));

@@ -9,7 +9,7 @@ use super::{
 
 type Check = fn(&Request<'_>, &dyn Lookup) -> Judgement;
 
-/// A kind with rules of its own: what is defaulted, what is checked when it is written, and when it is deleted.
+/// A kind with rules of its own: what is defaulted, what is checked when it is written, deleted or scaled.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     pub group: &'static str,
@@ -19,11 +19,12 @@ pub struct Rules {
     pub(super) default: Option<fn(&mut Value)>,
     pub(super) validate: Option<Check>,
     pub(super) delete: Option<Check>,
+    pub(super) scale: Option<Check>,
 }
 
 impl Rules {
     const fn of(group: &'static str, kind: &'static str, plural: &'static str) -> Self {
-        Self { group, kind, plural, default: None, validate: None, delete: None }
+        Self { group, kind, plural, default: None, validate: None, delete: None, scale: None }
     }
 
     /// Whether objects of this kind are changed on the way in.
@@ -40,9 +41,15 @@ impl Rules {
     pub fn has_delete_checks(&self) -> bool {
         self.delete.is_some()
     }
+
+    /// Whether numbers of replicas are checked that come by the scale subresource.
+    pub fn has_scale_checks(&self) -> bool {
+        self.scale.is_some()
+    }
 }
 
 const CORE: &str = "cluster.x-k8s.io";
+const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
 /// Every kind with rules.
@@ -71,7 +78,12 @@ pub const RULES: &[Rules] = &[
     Rules {
         validate: Some(hosted_control_plane::validate),
         delete: Some(hosted_control_plane::delete),
-        ..Rules::of("controlplane.cluster.x-k8s.io", "HostedControlPlane", "hostedcontrolplanes")
+        scale: Some(hosted_control_plane::scale),
+        ..Rules::of(CONTROL_PLANE, "HostedControlPlane", "hostedcontrolplanes")
+    },
+    Rules {
+        validate: Some(hosted_control_plane::validate_template),
+        ..Rules::of(CONTROL_PLANE, "HostedControlPlaneTemplate", "hostedcontrolplanetemplates")
     },
     Rules {
         validate: Some(openstack_cluster::validate),

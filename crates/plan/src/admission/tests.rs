@@ -518,3 +518,68 @@ fn a_control_plane_beyond_the_limits_is_refused_with_field_and_setting() {
         validate(&request(kind, &plane("system-node-critical", "v")), &World { limits, ..World::default() });
     assert_eq!(answer, Judgement::default());
 }
+
+#[test]
+fn what_nests_deeper_than_a_controller_reads_is_refused_with_its_field_and_can_be_deleted() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let variables = |value| json!([{ "name": "a", "value": value }]);
+    let cluster =
+        |value| json!({ "metadata": {}, "spec": { "topology": { "variables": variables(value) } } });
+    // The value is in the sixth level.
+    let (fine, deep) = (cluster(nested(95)), cluster(nested(96)));
+    assert_eq!(messages(&request("Cluster", &fine)), Vec::<String>::new());
+    let refusal = "spec.topology.variables[0].value[0]: Forbidden: \
+        nested more than 100 levels deep, which no controller reads";
+    assert_eq!(messages(&request("Cluster", &deep)), [refusal]);
+    assert_eq!(messages(&update("Cluster", &deep, &fine)), Vec::<String>::new(), "it can be mended");
+    assert_eq!(
+        messages(&Request { operation: Operation::Delete, ..request("Cluster", &deep) }),
+        Vec::<String>::new()
+    );
+
+    // Managers of fields repeat the depth of the object.
+    let mut managed = fine;
+    managed["metadata"] = json!({ "managedFields": [nested(200)] });
+    assert_eq!(messages(&request("Cluster", &managed)), Vec::<String>::new());
+}
+
+#[test]
+fn a_number_of_replicas_is_limited_whichever_way_it_comes() {
+    let scale = |replicas: i32| json!({ "kind": "Scale", "metadata": { "name": "demo" }, "spec": { "replicas": replicas } });
+    let (few, many, more) = (scale(3), scale(9), scale(10));
+    let asked = |old, object| {
+        messages(&Request { operation: Operation::Scale, ..update("HostedControlPlane", old, object) })
+    };
+    assert_eq!(asked(&many, &few), Vec::<String>::new());
+    for refused in [asked(&few, &many), asked(&many, &more)] {
+        assert_eq!(refused.len(), 1);
+        assert!(
+            refused[0].starts_with("spec.replicas: ") && refused[0].contains("maximumReplicas"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_template_is_checked_as_the_control_planes_made_from_it() {
+    let template = |spec: Value| json!({ "metadata": {}, "spec": { "template": { "spec": spec } } });
+    let kind = "HostedControlPlaneTemplate";
+    let given = template(json!({
+        "etcd": { "priorityClassName": "system-node-critical",
+            "backup": { "schedule": "@daily", "secret": { "name": "s", "namespace": "team-b" } } },
+        "deployment": { "apiServer": { "args": { "authorization_mode": "AlwaysAllow" } } },
+    }));
+    let said = messages(&request(kind, &given));
+    assert_eq!(said.len(), 3, "{said:?}");
+    for field in [
+        "spec.template.spec.etcd.priorityClassName: ",
+        "spec.template.spec.deployment.apiServer.args[authorization_mode]: ",
+        "spec.template.spec.etcd.backup.secret.namespace: ",
+    ] {
+        assert!(said.iter().any(|line| line.starts_with(field)), "{field}: {said:?}");
+    }
+    let warnings = validate(&request(kind, &given), &Nothing).warnings;
+    assert!(warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.backup: ")), "{warnings:?}");
+    assert_eq!(messages(&update(kind, &given, &given)), Vec::<String>::new(), "what was there stays");
+    assert_eq!(messages(&request(kind, &template(json!({})))), Vec::<String>::new());
+}

@@ -23,7 +23,7 @@ use crate::namespaces::Namespaces;
 pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL, converted};
 pub use paths::keeping_paths;
 pub use rights::{CONTROLLERS_ROLE, LEASE, is_left_over};
-pub use webhooks::{MUTATING_PATH, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
+pub use webhooks::{MUTATING_PATH, SCALE, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
 
 /// The name of the Deployment, the ServiceAccount, the roles and the webhook configurations.
 pub const NAME: &str = "hangar-manager";

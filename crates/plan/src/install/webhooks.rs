@@ -89,22 +89,31 @@ fn webhook_name(rules: &Rules) -> String {
     format!("{}.{}", rules.plural, rules.group)
 }
 
-fn requests_of(rules: &Rules, operations: &[&str]) -> RuleWithOperations {
+fn requests_of(rules: &Rules, resource: &str, operations: &[&str]) -> RuleWithOperations {
     let one = |text: &str| Some(vec![text.to_owned()]);
     RuleWithOperations {
         api_groups: one(rules.group),
         api_versions: one("*"),
         operations: Some(operations.iter().copied().map(str::to_owned).collect()),
-        resources: one(rules.plural),
+        resources: one(resource),
         scope: Some("Namespaced".to_owned()),
     }
 }
+
+/// The subresource of `kubectl scale`.
+pub const SCALE: &str = "scale";
 
 const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 
 fn checked_operations(rules: &Rules) -> Vec<&'static str> {
     let writes = WRITES.into_iter().filter(|_| rules.has_checks());
     writes.chain(rules.has_delete_checks().then_some("DELETE")).collect()
+}
+
+fn checked_requests(rules: &Rules) -> Vec<RuleWithOperations> {
+    let scales = || requests_of(rules, &format!("{}/{SCALE}", rules.plural), &["UPDATE"]);
+    let objects = requests_of(rules, rules.plural, &checked_operations(rules));
+    std::iter::once(objects).chain(rules.has_scale_checks().then(scales)).collect()
 }
 
 /// What goes away loses its finalizers, and namespaces can be deleted, also while no manager answers.
@@ -152,7 +161,7 @@ pub(super) fn mutating(options: &Options) -> Option<MutatingWebhookConfiguration
             client_config: options.target.client_config(MUTATING_PATH),
             failure_policy: Some("Fail".to_owned()),
             match_policy: Some("Equivalent".to_owned()),
-            rules: Some(vec![requests_of(rules, &WRITES)]),
+            rules: Some(vec![requests_of(rules, rules.plural, &WRITES)]),
             match_conditions: Some(conditions()),
             namespace_selector: options.namespaces.names().map(among),
             side_effects: "None".to_owned(),
@@ -174,7 +183,7 @@ pub(super) fn validating(options: &Options) -> Option<ValidatingWebhookConfigura
             client_config: options.target.client_config(VALIDATING_PATH),
             failure_policy: Some("Fail".to_owned()),
             match_policy: Some("Equivalent".to_owned()),
-            rules: Some(vec![requests_of(rules, &checked_operations(rules))]),
+            rules: Some(checked_requests(rules)),
             match_conditions: Some(conditions()),
             namespace_selector: options.namespaces.names().map(among),
             side_effects: "None".to_owned(),
