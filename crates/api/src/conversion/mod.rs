@@ -32,6 +32,7 @@ mod tests;
 
 pub use converter::{Context, Convert, Converter, NoStatus};
 pub use registry::converters;
+pub use stash::reference_elsewhere;
 pub use versions::{NoVersions, VersionLookup};
 
 use serde_json::{Map, Value};

@@ -15,6 +15,7 @@
 
 use super::difference::{Difference, Segment};
 use crate::names::STASH_ANNOTATION;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,15 +51,7 @@ impl Stash {
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
-        let tagged: BTreeMap<String, Vec<Difference>> =
-            text.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        stash.by_version = tagged
-            .into_iter()
-            .filter_map(|(tag, differences)| {
-                let (tagged_kind, version) = tag.split_once('/')?;
-                (tagged_kind == kind).then(|| (version.to_owned(), differences))
-            })
-            .collect();
+        stash.by_version = text.as_str().map(|text| read(text, kind)).unwrap_or_default();
         stash
     }
 
@@ -136,6 +129,34 @@ impl Stash {
             self.set(&version, kept.collect());
         }
     }
+}
+
+fn read(text: &str, kind: &str) -> BTreeMap<String, Vec<Difference>> {
+    let tagged: BTreeMap<String, Vec<Difference>> = serde_json::from_str(text).unwrap_or_default();
+    let of_this_kind = |(tag, differences): (String, Vec<Difference>)| {
+        let (tagged_kind, version) = tag.split_once('/')?;
+        (tagged_kind == kind).then(|| (version.to_owned(), differences))
+    };
+    tagged.into_iter().filter_map(of_this_kind).collect()
+}
+
+/// The first reference of a stored object that an older version led into another namespace, and that namespace. The
+/// stored version has no place for it but the stash.
+pub fn reference_elsewhere(kind: &str, metadata: &ObjectMeta) -> Option<(String, String)> {
+    let text = metadata.annotations.as_ref()?.get(STASH_ANNOTATION)?;
+    let mut differences = read(text, kind).into_values().flatten();
+    differences.find_map(|difference| {
+        let field = |segment: &Segment| match segment {
+            Segment::Field(name) => Some(name.clone()),
+            Segment::Index(_) | Segment::Item(_) => None,
+        };
+        let path: Vec<String> = difference.path.iter().map(field).collect::<Option<_>>()?;
+        let is_reference = matches!(&path[..], [first, .., reference, last]
+            if first == "spec" && reference.ends_with("Ref") && last == "namespace");
+        let namespace = difference.was?.as_str()?.to_owned();
+        let is_elsewhere = !namespace.is_empty() && metadata.namespace.as_ref() != Some(&namespace);
+        (is_reference && is_elsewhere).then(|| (path.join("."), namespace))
+    })
 }
 
 /// Bytes of all annotation keys and values, as Kubernetes counts them.

@@ -3,9 +3,13 @@
 //! kube reads a list as a whole: one object with a value that its type cannot hold, or that nests deeper than a parser
 //! goes, would fail the list, and every event, for everybody. Here each object is only skipped over at first, which
 //! works at any depth, and then read on its own. One that cannot be read is kept as what identifies it.
+//!
+//! So is one with a reference into another namespace, which the type has no field for: followed at home, it would lead
+//! to another object than its author meant.
 
 use std::{borrow::Cow, collections::BTreeMap, marker::PhantomData};
 
+use hangar_api::{conversion, names::STASH_ANNOTATION};
 use hangar_plan::unreadable::Unreadable;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{Api, Resource, core::ObjectMeta};
@@ -77,18 +81,41 @@ impl<K: Resource + 'static> Resource for Item<K> {
     }
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Item<K> {
+impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Item<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        if let Ok(object) = serde_json::from_str(raw.get()) {
-            return Ok(Self::Readable(object));
+        let mut text = Cow::Borrowed(raw.get());
+        let mut read = serde_json::from_str::<K>(&text);
+        if read.is_err()
+            && let Some(shorter) = without_managed_fields(&text)
+        {
+            text = Cow::Owned(shorter);
+            read = serde_json::from_str(&text);
         }
-        let text = without_managed_fields(raw.get()).map_or(Cow::Borrowed(raw.get()), Cow::Owned);
-        match serde_json::from_str(&text) {
-            Ok(object) => Ok(Self::Readable(object)),
-            Err(_) => unreadable::<K>(&text).map(Self::Unreadable).map_err(D::Error::custom),
-        }
+        let why = match read {
+            Ok(object) => match reference_elsewhere(object.meta(), &text) {
+                None => return Ok(Self::Readable(object)),
+                Some(why) => why,
+            },
+            Err(_) => why::<K>(&text),
+        };
+        unreadable(&text, why).map(Self::Unreadable).map_err(D::Error::custom)
     }
+}
+
+/// What is wrong with a reference into another namespace.
+fn reference_elsewhere(metadata: &ObjectMeta, text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Typed {
+        kind: String,
+    }
+    metadata.annotations.as_ref()?.get(STASH_ANNOTATION)?;
+    let typed: Typed = serde_json::from_str(text).ok()?;
+    let (field, namespace) = conversion::reference_elsewhere(&typed.kind, metadata)?;
+    Some(format!(
+        "{field}: it names the namespace {}, and references stay in the namespace of the object",
+        shortened(&namespace, TEXT_LIMIT / 3)
+    ))
 }
 
 /// The object without its managedFields, which nobody here reads: they repeat how deeply the object is nested, and hold
@@ -104,7 +131,7 @@ fn without_managed_fields(text: &str) -> Option<String> {
 }
 
 /// What is left of an object. Fails only for what no API server sends: an object without metadata.
-fn unreadable<K: DeserializeOwned>(text: &str) -> Result<Box<Unreadable>, serde_json::Error> {
+fn unreadable(text: &str, why: String) -> Result<Box<Unreadable>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Outline {
         metadata: Identity,
@@ -120,7 +147,7 @@ fn unreadable<K: DeserializeOwned>(text: &str) -> Result<Box<Unreadable>, serde_
     Ok(Box::new(Unreadable {
         metadata: outline.metadata.into(),
         conditions: status.unwrap_or_default().conditions,
-        why: why::<K>(text),
+        why,
     }))
 }
 
@@ -247,6 +274,28 @@ mod tests {
         assert!(meta.deletion_timestamp.is_some() && meta.finalizers.is_some());
         assert_eq!(object.conditions, [json!({"type": "Ready"})]);
         assert!(object.why.starts_with("spec.minReadySeconds: "), "{}", object.why);
+    }
+
+    #[test]
+    fn a_reference_into_another_namespace_is_named_and_not_followed() {
+        let stored = |namespace: &str| {
+            let reference = json!({"apiVersion": "g/v1", "kind": "K", "name": "n", "namespace": namespace});
+            let old = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+                "metadata": {"name": "m", "namespace": "team-a", "uid": "u"},
+                "spec": {"clusterName": "demo", "infrastructureRef": reference,
+                    "bootstrap": {"dataSecretName": "d"}},
+            });
+            conversion::convert(old, "cluster.x-k8s.io/v1beta2", &conversion::NoVersions).unwrap()
+        };
+        let mut secret = stored("team-b");
+        secret.as_object_mut().unwrap().remove("kind");
+        let items = [stored("team-b"), stored("team-a"), secret].map(|item| item.to_string());
+        let why = "spec.infrastructureRef.namespace: it names the namespace team-b, and references stay in the \
+            namespace of the object";
+        let fine = Ok("m".to_owned());
+        assert_eq!(whys::<Machine>(&list(&items[..2])), [Err(why.to_owned()), fine.clone()]);
+        assert_eq!(whys::<PartialObjectMeta<Secret>>(&list(&items[2..])), [fine]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ conditions! {
 
     /// Whether Hangar can read the object. Exists only if it cannot.
     readable = "Readable", Positive, Own {
-        bad FIELD_NOT_READABLE = "FieldNotReadable" [OWNER]: "A field has a value that Hangar cannot read, such as a number of more than 32 bits; the message names it. Until it is corrected, Hangar does nothing with the object, and does not release it either.";
+        bad FIELD_NOT_READABLE = "FieldNotReadable" [OWNER]: "A field has a value that Hangar cannot read, such as a number of more than 32 bits, or a reference names another namespace; the message names it. Until it is corrected, Hangar does nothing with the object, and does not release it either.";
     }
 }
 
