@@ -34,9 +34,10 @@ pub(super) fn observe(context: &Context, config: &Kept<KubeadmConfig>) -> Observ
         Some(name) => watches.clusters().get(&beside(&config.key, name)),
         None => Read::Absent,
     };
-    let uid = config.uid.clone();
+    let (uid, now) = (config.uid.clone(), context.ambient.now());
     Observed {
-        now: context.ambient.now(),
+        now,
+        clocks: context.handles.clock.at(now),
         fresh_secret: random_secret(),
         free_token_id: candidate_ids(&uid).into_iter().next().unwrap_or_default(),
         machine: machine.map(|machine| machine_facts(&machine)),

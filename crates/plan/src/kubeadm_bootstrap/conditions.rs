@@ -18,6 +18,7 @@ conditions! {
         bad SECRET_NAME_TAKEN = "SecretNameTaken" [OWNER]: "The Secret with the name of the KubeadmConfig belongs to another owner.";
         bad UNSUPPORTED_CONFIGURATION = "UnsupportedConfiguration" [OWNER]: "Some fields are not supported; the message names them.";
         bad CONTROL_PLANE_UNREACHABLE = "ControlPlaneUnreachable" [CONTROL_PLANE]: "The API server does not answer, so no token can be created.";
+        bad CLOCKS_DISAGREE = "ClocksDisagree" [OPERATOR]: "A bootstrap token is missing, and the clock of Hangar's host differs from that of the management cluster's API server by more than 5 minutes. No token is created or extended.";
         bad CREATING_TOKEN = "CreatingToken" [HANGAR]: "Hangar is creating the bootstrap token. The message includes the last failure, if any.";
         bad CREATING_DATA_SECRET = "CreatingDataSecret" [HANGAR]: "Hangar is creating the Secret. The message includes the last failure, if any.";
         ..authority;

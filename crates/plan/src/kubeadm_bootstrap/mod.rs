@@ -8,6 +8,8 @@
 //!   endpoint is known; these waits are conditions, not errors.
 //! - A bootstrap token exists before the data that contains it. Its id follows from the KubeadmConfig's uid, so that
 //!   after a crash between the two calls the token is found again; its secret half is random and passed in.
+//! - No token is made or extended while Hangar's clock and the management cluster's disagree: it would end too early, or
+//!   hardly ever.
 //! - The data Secret carries the token's id until the token is no longer needed. After that, a worker that has joined
 //!   costs no call.
 //! - A field that is not supported is refused by name: ignoring it would give a worker that looks right and is not.
@@ -162,6 +164,11 @@ fn render(draft: &mut Draft<'_>) -> Finding {
         TokenNeed::Given => None,
         TokenNeed::Have(token) => Some(token),
         TokenNeed::Create(token) => {
+            if let Some(disagreement) = observed.clocks.disagreement() {
+                return data_secret_available::CLOCKS_DISAGREE
+                    .waits("clocks that agree")
+                    .because(disagreement);
+            }
             draft
                 .report
                 .decide(format!("make the bootstrap token {}", token.id), "the machine joins with it");
@@ -190,12 +197,13 @@ fn render(draft: &mut Draft<'_>) -> Finding {
 fn care(draft: &mut Draft<'_>, data: &DataSecret) {
     let observed = draft.observed;
     let Some(id) = &data.token_id else { return status::available(draft, None) };
+    let mut disagreement = None;
     if observed.has_node() {
         forget(draft, data, id);
     } else if !observed.is_machine_leaving() {
-        keep(draft, data, id);
+        disagreement = keep(draft, data, id);
     }
-    status::available(draft, observed.trouble.as_deref());
+    status::available(draft, disagreement.as_deref().or(observed.trouble.as_deref()));
 }
 
 fn forget(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
@@ -209,22 +217,31 @@ fn forget(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
     }
 }
 
-fn keep(draft: &mut Draft<'_>, data: &DataSecret, id: &str) {
+/// Makes or extends the token, unless the clocks disagree: then that is returned.
+fn keep(draft: &mut Draft<'_>, data: &DataSecret, id: &str) -> Option<String> {
     let now = draft.observed.now;
     draft.report.wait(Waiting::new(SERVER, "the Node to join"));
     draft.wake = Wake::after(now, TTL / 3);
-    match (&draft.observed.token, &data.recorded_token) {
+    let step = match (&draft.observed.token, &data.recorded_token) {
         (Read::One(token), _) if token.needs_extension(now) => {
-            let (id, expires) = (id.to_owned(), token::expiry(now));
-            draft.steps.push(Step::Tenant(TokenStep::Extend { id, expires }));
+            TokenStep::Extend { id: id.to_owned(), expires: token::expiry(now) }
         }
         (Read::Absent, Read::One(recorded)) => {
-            let token = Token { expires: Some(token::expiry(now)), ..recorded.clone() };
-            draft.steps.push(Step::Tenant(TokenStep::Create(token)));
+            TokenStep::Create(Token { expires: Some(token::expiry(now)), ..recorded.clone() })
         }
-        (Read::Unknown(_), _) => draft.wake = poll(draft.observed),
-        _ => {}
+        (Read::Unknown(_), _) => {
+            draft.wake = poll(draft.observed);
+            return None;
+        }
+        _ => return None,
+    };
+    let disagreement = draft.observed.clocks.disagreement();
+    if disagreement.is_some() {
+        draft.wake = poll(draft.observed);
+    } else {
+        draft.steps.push(Step::Tenant(step));
     }
+    disagreement
 }
 
 enum TokenNeed {

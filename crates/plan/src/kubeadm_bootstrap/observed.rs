@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::conditions::{authority, data_secret_available as reasons};
 use super::{Token, TokenSecret};
 use crate::conditions::shared;
-use crate::flow::{Read, Unknown};
+use crate::flow::{Clocks, Read, Unknown};
 use crate::referred;
 
 /// Why a read says nothing that nobody asked for yet.
@@ -79,6 +79,8 @@ pub struct DataSecret {
 pub struct Observed {
     pub config: KubeadmConfig,
     pub now: Timestamp,
+    /// That moment by our clock and by the management cluster's.
+    pub clocks: Clocks,
     /// Random, in case a token is made.
     pub fresh_secret: TokenSecret,
     /// An id that no other token of the tenant has, in case a token is made.

@@ -9,7 +9,8 @@ use crate::conditions::shared::reads;
 use crate::flow::Read;
 
 /// Nothing that is watched would say when these are over.
-const POLLED: [&str; 3] = [
+const POLLED: [&str; 4] = [
+    data_secret_available::CLOCKS_DISAGREE.reason().name,
     data_secret_available::WAITING_FOR_SECRET.reason().name,
     data_secret_available::CONTROL_PLANE_UNREACHABLE.reason().name,
     reads::NOT_READABLE.reason().name,

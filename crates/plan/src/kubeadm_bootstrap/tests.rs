@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Action, Frontier, Identified as _};
+use crate::flow::{Action, Clocks, Frontier, Identified as _};
 
 fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().unwrap()
@@ -32,6 +32,7 @@ fn observed(spec: &str) -> Observed {
     Observed {
         config: config(spec),
         now: now(),
+        clocks: Clocks::alone(now()),
         fresh_secret: TokenSecret::stored("0123456789abcdef"),
         free_token_id: candidate_ids("uid-1").remove(0),
         machine: Read::One(MachineFacts {
@@ -325,6 +326,41 @@ fn a_token_lives_until_the_node_does() {
     with_data(&mut seen, None);
     let rest = checked(&seen);
     assert!(rest.steps.is_empty() && rest.wake == Wake::OnChange);
+}
+
+/// A leader whose clock is hours off would make tokens that have ended, or that never end.
+#[test]
+fn no_token_is_made_or_extended_while_the_clocks_disagree() {
+    let said = |observed: &Observed| {
+        let plan = checked(observed);
+        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+        assert!(plan.wake.remaining(now()).is_some_and(|wait| wait <= POLL), "{:?}", plan.wake);
+        let type_ = data_secret_available::TYPE;
+        let condition = plan.status.conditions.into_iter().flatten().find(|one| one.type_ == type_).unwrap();
+        assert!(condition.message.contains("nothing is minted or renewed until they agree"), "{condition:?}");
+        format!("{} {}", condition.status, condition.reason)
+    };
+    for hours in [-1, 1] {
+        let servers = now().checked_add(jiff::SignedDuration::from_hours(hours)).unwrap();
+        let clocks = Clocks { ours: now(), servers: Some(servers) };
+        let mut observed = Observed { clocks, ..observed(WORKER) };
+        assert_eq!(said(&observed), "False ClocksDisagree");
+        // The data of a machine that is on its way stays available; its token is left as it is.
+        with_data(&mut observed, Some("abcdef"));
+        observed.token = Read::One(token("2026-03-01T12:05:00Z"));
+        assert_eq!(said(&observed), "True Available");
+        observed.token = Read::Absent;
+        for data in observed.data_secret.iter_mut() {
+            data.recorded_token = Read::One(token("2026-03-01T12:05:00Z"));
+        }
+        assert_eq!(said(&observed), "True Available");
+        // What has a date already can be used, and what is not needed any more can go.
+        let mut made = Observed { data_secret: Read::Absent, ..observed.clone() };
+        made.token = Read::One(token("2026-03-01T12:05:00Z"));
+        assert_eq!(step_ids(&made).len(), 1);
+        observed.machine.iter_mut().for_each(|machine| machine.has_node = true);
+        assert_eq!(step_ids(&observed).len(), 1);
+    }
 }
 
 #[test]
