@@ -128,9 +128,22 @@ fn configuration(validated: &Validated<'_>) -> ConfigMap {
     validated.config_map(validated.names.api_server(), Component::ApiServer, data.into())
 }
 
+/// A hash of all that the pods' programs read only when they start: the tunnel's certificate, the key that Secrets are
+/// encrypted with, and our files. Another hash needs other pods.
+fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
+    let materials = [Material::KonnectivityServer, Material::EncryptionConfiguration];
+    let mut parts = Vec::new();
+    for material in materials {
+        let Read::One(facts) = observed.secret(material) else { return None };
+        parts.push(facts.fingerprint.clone());
+    }
+    let files = configuration(validated).data.unwrap_or_default();
+    parts.extend(files.into_iter().flat_map(|(name, content)| [name, content]));
+    Some(crate::hash::text(&parts.join("\0")))
+}
+
 fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployment> {
-    // The tunnel's server reads its certificate at the start: another one needs other pods.
-    let Read::One(tunnel) = observed.secret(Material::KonnectivityServer) else { return None };
+    let read_at_start = read_at_start(observed, validated)?;
     let settings = settings(validated);
     let mut volumes = volumes(validated);
     volumes.extend(konnectivity::server_volumes(validated));
@@ -138,7 +151,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
     let template = Template {
         component: Component::ApiServer,
         version: validated.version.label(),
-        annotations: [(SETTINGS_ANNOTATION.to_owned(), tunnel.fingerprint.clone())].into(),
+        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)].into(),
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,
         containers: vec![

@@ -262,6 +262,21 @@ fn content(observed: &Observed, validated: &Validated<'_>, material: Material) -
     }
 }
 
+/// The settings that ask for another lifetime of authorities than those of ours were made with: they are not made twice.
+pub(super) fn fixed_lifetimes(observed: &Observed, validated: &Validated<'_>) -> BTreeSet<&'static str> {
+    let fields = [
+        (Material::ClusterAuthority, "rootCaCertificateDuration"),
+        (Material::EtcdAuthority, "caCertificateDuration"),
+        (Material::FrontProxyAuthority, "caCertificateDuration"),
+    ];
+    let is_other = |material| {
+        let wanted = content(observed, validated, material).map(|content| content.hash());
+        let is_made = |facts: &SecretFacts| facts.is_ours && facts.intent.is_some();
+        observed.secret(material).iter().any(|facts| is_made(facts) && facts.intent != wanted)
+    };
+    fields.into_iter().filter_map(|(material, field)| is_other(material).then_some(field)).collect()
+}
+
 fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Content> {
     let issuer = issuer(observed, validated, material)?;
     let client = |name: &str| leaf(validated, name, Usage::Client);

@@ -2,24 +2,41 @@
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
-use super::Draft;
+use super::certificates::fixed_lifetimes;
 use super::conditions::settings_effective;
 use super::program::refused_flags;
 use super::validate::Validated;
+use super::{Draft, Observed};
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
+    let mut ignored = fixed(draft.observed, validated);
     for refused in refused_flags(validated.settings) {
         draft.report.decide(format!("ignore {}", refused.path()), refused.why());
+        ignored.push(format!("{}: {}", refused.path(), refused.why()));
     }
-    let without_effect = without_effect(validated.settings);
-    if without_effect.is_empty() {
-        return draft.forget(settings_effective::TYPE);
-    }
-    draft.say(
-        settings_effective::NOT_BUILT
-            .waits("these settings to be removed, or a Hangar that knows them")
-            .because(format!("accepted, but without effect yet: {}", without_effect.join(", "))),
-    );
+    let not_built = without_effect(validated.settings);
+    let waiting = match (not_built.is_empty(), ignored.is_empty()) {
+        (true, true) => return draft.forget(settings_effective::TYPE),
+        (false, _) => {
+            settings_effective::NOT_BUILT.waits("these settings to be removed, or a Hangar that knows them")
+        }
+        (true, false) => settings_effective::IGNORED.waits("these settings to be removed"),
+    };
+    let parts = [("accepted, but without effect yet", not_built.join(", ")), ("ignored", ignored.join(", "))];
+    let said = parts.iter().filter(|(_, named)| !named.is_empty());
+    let said: Vec<String> = said.map(|(what, named)| format!("{what}: {named}")).collect();
+    draft.say(waiting.because(said.join("; ")));
+}
+
+/// What was decided when the control plane was made, and is another in the settings now.
+fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
+    let recorded = validated.bootstrapped.filter(|recorded| recorded.members != validated.wanted_members);
+    let members =
+        recorded.map(|recorded| format!("spec.etcd.replicas: etcd keeps its {} members", recorded.members));
+    let ends = fixed_lifetimes(observed, validated).into_iter();
+    let ends =
+        ends.map(|field| format!("spec.certificates.{field}: authorities keep the end they were made with"));
+    members.into_iter().chain(ends).collect()
 }
 
 /// What the settings ask for and do not get.

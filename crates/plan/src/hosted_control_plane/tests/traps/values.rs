@@ -287,3 +287,82 @@ fn settings_without_effect_are_said_to_be() {
     observed.control_plane.spec.settings.etcd.as_mut().unwrap().backup = None;
     assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
 }
+
+#[test]
+fn every_setting_that_is_ignored_is_named_with_its_reason() {
+    let owned = |name: &str| json!({"args": {name: "x"}});
+    let spec = json!({
+        "etcd": {"replicas": 1, "args": {"data-dir": "/elsewhere"}},
+        "konnectivityClient": owned("agent-id"),
+        "deployment": {
+            "apiServer": {"args": {"etcd-servers": "x", "v": "4"}, "konnectivity": owned("server-port")},
+            "controllerManager": owned("cluster-cidr"),
+            "scheduler": owned("config"),
+        },
+    });
+    let message = |observed: &Observed, status: &str| {
+        let plan = checked(observed);
+        let type_ = conditions::settings_effective::TYPE;
+        assert_eq!(condition_status(&plan, type_), status);
+        plan.status.conditions.into_iter().find(|one| one.type_ == type_).unwrap().message
+    };
+    let mut observed = all_ready(&spec);
+    let said = message(&observed, "False Ignored");
+    for field in [
+        "spec.etcd.args[data-dir]: --data-dir of etcd is set by Hangar",
+        "spec.konnectivityClient.args[agent-id]",
+        "spec.deployment.apiServer.args[etcd-servers]",
+        "spec.deployment.apiServer.konnectivity.args[server-port]",
+        "spec.deployment.controllerManager.args[cluster-cidr]",
+        "spec.deployment.scheduler.args[config]",
+    ] {
+        assert!(said.contains(field), "{field}: {said}");
+    }
+    assert!(!said.contains("args[v]"), "{said}");
+
+    // What was fixed when the control plane was made.
+    let mut settled = all_ready(&json!({}));
+    settled.control_plane.spec.settings.etcd = serde_json::from_value(
+        json!({"replicas": 5, "backup": {"schedule": "@daily", "secret": {"name": "b"}}}),
+    )
+    .unwrap();
+    settled.control_plane.spec.settings.certificates = serde_json::from_value(
+        json!({"rootCaCertificateDuration": "90000h", "leafCertificateDuration": "100h"}),
+    )
+    .unwrap();
+    let said = message(&settled, "False NotBuilt");
+    for field in [
+        "spec.etcd.replicas: etcd keeps its",
+        "spec.certificates.rootCaCertificateDuration: ",
+        "spec.etcd.backup",
+    ] {
+        assert!(said.contains(field), "{field}: {said}");
+    }
+    assert!(
+        !said.contains("leafCertificateDuration") && !said.contains("spec.certificates.caCert"),
+        "{said}"
+    );
+
+    observed.control_plane.spec.settings = all_ready(&json!({})).control_plane.spec.settings;
+    assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
+}
+
+/// Trap: kube-apiserver reads some files only when it starts. Whoever changes them must get other pods.
+#[test]
+fn another_file_that_is_read_at_the_start_is_another_pod() {
+    let template = |observed: &Observed| {
+        let plan = checked(observed);
+        object(&plan, "Deployment", "demo-apiserver")["spec"]["template"]["metadata"]["annotations"].clone()
+    };
+    let mut observed = all_ready(&json!({}));
+    let before = template(&observed);
+    let plan = checked(&observed);
+    let files = object(&plan, "ConfigMap", "demo-apiserver")["data"].as_object().unwrap().clone();
+    let fingerprint = |material| observed.secret(material).iter().next().unwrap().fingerprint.clone();
+    let parts = [Material::KonnectivityServer, Material::EncryptionConfiguration].map(fingerprint);
+    let files = files.iter().flat_map(|(name, text)| [name.clone(), text.as_str().unwrap().to_owned()]);
+    let all: Vec<String> = parts.into_iter().chain(files).collect();
+    assert_eq!(before[names::SETTINGS_ANNOTATION], crate::hash::text(&all.join("\0")), "every file is in it");
+    secret(&mut observed, Material::EncryptionConfiguration).fingerprint = "another".to_owned();
+    assert_ne!(template(&observed), before);
+}
