@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::clock::{Clock, Moment};
 use super::record::{self, Decision, Observation};
 use super::{Error, Held, LeaseSettings, Standing, Term};
 use crate::metrics::LeaderMetrics;
@@ -27,6 +28,7 @@ pub struct Candidate {
     settings: LeaseSettings,
     metrics: Option<LeaderMetrics>,
     current: watch::Sender<Option<Term>>,
+    clock: Clock,
 }
 
 impl std::fmt::Debug for Candidate {
@@ -41,7 +43,7 @@ pub(super) enum Attempt {
     /// We hold the lease; the call that wrote it was sent at this moment.
     Held {
         observation: Observation,
-        sent_at: Instant,
+        sent_at: Moment,
     },
     Taken(Observation),
 }
@@ -55,6 +57,7 @@ impl Candidate {
             settings,
             metrics: None,
             current: watch::Sender::new(None),
+            clock: Clock::default(),
         })
     }
 
@@ -138,7 +141,7 @@ impl Candidate {
         };
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let sent_at = Instant::now();
+        let sent_at = self.clock.now();
         let created = self.api.create(&parameters, &lease).await.map_err(call)?;
         Ok(Attempt::Held { observation: Observation::update(None, created, Instant::now()), sent_at })
     }
@@ -146,7 +149,7 @@ impl Candidate {
     /// Writes our record on top of `observation`; nothing if that is not the current one any more.
     async fn write(&self, observation: &Observation) -> Result<Option<Attempt>, Error> {
         let spec = observation.next(&self.settings.identity, self.settings.duration, Timestamp::now());
-        let sent_at = Instant::now();
+        let sent_at = self.clock.now();
         let Some(written) = self.patch(&record::patch(&spec, &observation.resource_version)).await? else {
             return Ok(None);
         };
@@ -179,6 +182,10 @@ impl Candidate {
 
     fn decide(&self, observation: &Observation) -> Decision {
         observation.decide(&self.settings.identity, self.settings.duration, Instant::now())
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(super) fn settings(&self) -> &LeaseSettings {

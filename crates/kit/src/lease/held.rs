@@ -2,9 +2,9 @@
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::candidate::{Attempt, Candidate};
+use super::clock::Moment;
 use super::record::Observation;
 use super::{Error, Term};
 
@@ -23,8 +23,8 @@ pub struct Held {
 }
 
 impl Held {
-    pub(super) fn start(candidate: Candidate, observation: Observation, sent_at: Instant) -> Self {
-        let term = Term::new(safe_until(&candidate, sent_at));
+    pub(super) fn start(candidate: Candidate, observation: Observation, sent_at: Moment) -> Self {
+        let term = Term::new(candidate.clock().clone(), safe_until(&candidate, sent_at));
         if let Some(metrics) = candidate.metrics() {
             metrics.leading.set(1);
             metrics.acquired.inc();
@@ -71,9 +71,9 @@ impl Drop for Held {
 }
 
 /// Others can take over one duration after they saw our write, which is later than when it was sent.
-fn safe_until(candidate: &Candidate, sent_at: Instant) -> Instant {
+fn safe_until(candidate: &Candidate, sent_at: Moment) -> Moment {
     let duration = candidate.settings().duration;
-    sent_at + duration - duration / SAFETY_FRACTION
+    sent_at + (duration - duration / SAFETY_FRACTION)
 }
 
 /// Renews until told to stop; then yields the record as last written. Yields nothing when the lease was lost.
@@ -81,17 +81,17 @@ async fn renew(
     candidate: Candidate,
     term: Term,
     mut observation: Observation,
-    mut sent_at: Instant,
+    mut sent_at: Moment,
     mut stopped: oneshot::Receiver<()>,
 ) -> Option<Observation> {
     loop {
         let deadline = sent_at + candidate.settings().renew_deadline;
-        let pause = candidate.settings().retry_period.min(deadline.saturating_duration_since(Instant::now()));
+        let pause = candidate.settings().retry_period.min(candidate.clock().until(deadline));
         tokio::select! {
             _ = &mut stopped => return Some(observation),
             () = tokio::time::sleep(pause) => {}
         }
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = candidate.clock().until(deadline);
         let reason = if left.is_zero() {
             "no renewal within the deadline"
         } else {

@@ -14,6 +14,7 @@
 //! the right that controllers hold; [`Standing`] outlives terms and says whether there is one now.
 
 mod candidate;
+mod clock;
 mod held;
 mod record;
 mod standing;

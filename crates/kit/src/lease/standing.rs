@@ -68,13 +68,13 @@ impl Leadership for Term {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
-
+    use super::super::clock::Clock;
     use super::*;
 
     #[tokio::test]
     async fn a_loss_is_noticed_even_when_a_new_term_follows_at_once() {
-        let term = || Term::new(Instant::now() + Duration::from_mins(1));
+        let clock = Clock::default();
+        let term = || Term::new(clock.clone(), clock.now() + Duration::from_mins(1));
         let first = term();
         let current = watch::Sender::new(Some(first.clone()));
         let standing = Standing::new(current.subscribe());
