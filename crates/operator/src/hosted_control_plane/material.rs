@@ -3,6 +3,9 @@
 //! When Hangar mints a key it notes the facts as annotations, so a watch of metadata is enough. A Secret without these
 //! annotations was provided by a user; it is read as a whole, once per version. So are Hangar's own kubeconfigs, because
 //! their content decides where Hangar connects to.
+//!
+//! Annotations can be stripped. A Secret whose controller is the control plane stays ours: the encryption key is known by
+//! its content, for it must never be made twice, and what can be replaced is minted again, with its annotations.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -60,6 +63,9 @@ impl ControlPlanes {
                             let facts = SecretFacts { is_ours: !is_theirs, ..facts };
                             self.minted(context, material, &kept, facts).await
                         }
+                        None if !material.may_be_given() && is_owned(&kept, uid) => {
+                            self.stripped(context, material, &kept).await
+                        }
                         None => self.brought(context, material, &kept).await,
                     };
                     // One that cannot be read stops only what needs it.
@@ -104,6 +110,35 @@ impl ControlPlanes {
         Ok(facts)
     }
 
+    /// Facts of a Secret that we made and that lost its annotations. Without an intent it counts as another than is
+    /// wanted, and is minted again if it can be.
+    async fn stripped(
+        &self,
+        context: &Context,
+        material: Material,
+        kept: &Kept<Noted>,
+    ) -> Result<SecretFacts> {
+        let facts = SecretFacts {
+            uid: Some(kept.uid.clone()),
+            is_ours: true,
+            is_deleting: kept.is_terminating,
+            ..SecretFacts::default()
+        };
+        if material != Material::EncryptionConfiguration {
+            return Ok(facts);
+        }
+        if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
+            return Ok(facts);
+        }
+        let secret = whole(context, kept).await?;
+        let facts = match text(&secret, keys::ENCRYPTION) {
+            Ok(configuration) => SecretFacts { fingerprint: fingerprint(&configuration), ..facts },
+            Err(problem) => SecretFacts { problem: Some(problem), ..facts },
+        };
+        self.given.put(&kept.uid, &kept.resource_version, &facts);
+        Ok(facts)
+    }
+
     /// Facts of a Secret that somebody else made.
     async fn brought(
         &self,
@@ -129,6 +164,10 @@ impl ControlPlanes {
         self.given.put(&kept.uid, &kept.resource_version, &facts);
         Ok(facts)
     }
+}
+
+fn is_owned(kept: &Kept<Noted>, uid: &str) -> bool {
+    kept.owners.iter().any(|owner| owner.is_controller && owner.uid == uid)
 }
 
 async fn whole(context: &Context, kept: &Kept<Noted>) -> Result<Secret> {

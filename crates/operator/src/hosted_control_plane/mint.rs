@@ -103,7 +103,7 @@ impl Minting<'_> {
         let name = mint.secret.metadata.name.as_deref().unwrap_or_default();
         match mint.why {
             MintReason::Missing => Ok(None),
-            _ => self.ours(&self.api(mint), name).await.map(Some),
+            _ => self.ours(mint, name).await.map(Some),
         }
     }
 
@@ -139,7 +139,12 @@ impl Minting<'_> {
         match api.create(&parameters, &secret).await {
             Err(error) if status_code(&error) == Some(409) => {
                 // It is there after all: ours from an earlier life, or somebody else's.
-                let present = self.ours(api, name).await?;
+                let present = self.ours(mint, name).await?;
+                let present = if lacks_labels(&present.metadata, mint) {
+                    label(api, &present, mint, name).await?
+                } else {
+                    present
+                };
                 self.context.watches.secrets().written(present.metadata.into_response_partial());
                 Err(Outcome::Stale)
             }
@@ -148,9 +153,10 @@ impl Minting<'_> {
     }
 
     /// A Secret that we made, as it is now.
-    async fn ours(&self, api: &Api<Secret>, name: &str) -> Result<Secret, Outcome> {
-        let read = api.get(name).await.map_err(answer::kubernetes)?;
-        if SecretFacts::of(&read.metadata).is_none() {
+    async fn ours(&self, mint: &Mint, name: &str) -> Result<Secret, Outcome> {
+        let read = self.api(mint).get(name).await.map_err(answer::kubernetes)?;
+        // One that lost its annotations still has its owner.
+        if SecretFacts::of(&read.metadata).is_none() && !is_owned(&read.metadata, mint) {
             return Err(Outcome::refused(format!(
                 "Secret {name} exists and was not made by Hangar: delete it, or give it the label {} to have it \
                  used where that is possible",
@@ -174,6 +180,35 @@ impl Minting<'_> {
         }
         Ok(self.authorities.put(authority))
     }
+}
+
+/// Whether the control plane that this is minted for is its controller.
+fn is_owned(metadata: &ObjectMeta, mint: &Mint) -> bool {
+    controller(metadata).is_some() && controller(metadata) == controller(&mint.secret.metadata)
+}
+
+/// Whether it is ours and lost labels, without which no watch shows it.
+fn lacks_labels(metadata: &ObjectMeta, mint: &Mint) -> bool {
+    let has = |name: &String| metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(name));
+    is_owned(metadata, mint) && !mint.secret.metadata.labels.iter().flatten().all(|(name, _)| has(name))
+}
+
+async fn label(api: &Api<Secret>, present: &Secret, mint: &Mint, name: &str) -> Result<Secret, Outcome> {
+    let patch = json!({
+        "metadata": {
+            "uid": present.metadata.uid,
+            "resourceVersion": present.metadata.resource_version,
+            "labels": mint.secret.metadata.labels,
+        },
+    });
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    api.patch(name, &parameters, &Patch::Merge(&patch)).await.map_err(answer::kubernetes)
+}
+
+/// The uid of the controller.
+fn controller(metadata: &ObjectMeta) -> Option<&str> {
+    let owners = metadata.owner_references.iter().flatten();
+    owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str()).next()
 }
 
 async fn replace(

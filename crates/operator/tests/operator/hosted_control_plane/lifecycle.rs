@@ -495,3 +495,35 @@ async fn a_key_that_is_there_is_never_minted_over() {
     assert_eq!(texts(&stranger), BTreeMap::from([("a".to_owned(), "b".to_owned())]));
     manager.stop().await;
 }
+
+/// Who strips our annotations off a Secret does not make it somebody else's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_without_its_annotations_is_known_by_its_owner() {
+    let _turn = turn().await;
+    let world = World::new("stripped").await;
+    let _actor = Actor::start(&world);
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    all_minted(&world).await;
+    manager.rest().await;
+    let (secrets, before) = (world.api::<Secret>(), fingerprints(&world).await);
+    let strip = json!({"metadata": {"annotations": null, "labels": null}});
+    for name in ["demo-scheduler", "demo-encryption", "demo-etcd"] {
+        secrets.patch(name, &PatchParams::default(), &Patch::Merge(&strip)).await.unwrap();
+    }
+    eventually("what can be replaced is minted again, with its annotations", async || {
+        let secret = secrets.get("demo-scheduler").await.unwrap();
+        secret.annotations().contains_key("hangar.cluster.x-k8s.io/fingerprint")
+    })
+    .await;
+    manager.rest().await;
+    // What cannot be replaced is as it was, and known by its content.
+    for name in ["demo-encryption", "demo-etcd"] {
+        let data = texts(&secrets.get(name).await.unwrap());
+        let content = data.get("tls.crt").map(|pem| Certificate::parse(pem).unwrap().fingerprint());
+        let content = content.unwrap_or_else(|| hangar_pki::fingerprint(data.values().next().unwrap()));
+        assert_eq!(content, before[name], "{name}");
+    }
+    assert_eq!(world.condition("CertificatesValid").await.1, "Valid");
+    manager.stop().await;
+}
