@@ -84,6 +84,10 @@ pub(crate) fn dispatch(
     let now = state.now();
     let secret = request.header("x-auth-token").unwrap_or_default();
     let caller = state.model.caller(secret, now);
+    // All that strangers can write is a login: they get no copy of the model made.
+    if caller.is_none() && !request.is_read() && service != Service::Identity {
+        return (service.refuse(&unauthorized(), request), None);
+    }
     // Reads change nothing, so they need no copy.
     let mut draft = (!request.is_read()).then(|| state.model.clone());
     let nobody = || Caller { user: String::new(), project: String::new(), is_admin: false };

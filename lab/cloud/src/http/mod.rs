@@ -26,9 +26,9 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -43,6 +43,12 @@ use dispatch::{Service, dispatch};
 use list::{network_list, page};
 use reply::Reply;
 use request::Request;
+
+/// Far more than one host's manager and its tests keep; the others wait until one ends.
+const MOST_CONNECTIONS: usize = 256;
+/// How long a connection may take for the head of its next request. Longer than clients keep connections that they do not
+/// use (90 s), so that none is closed under a request.
+const IDLE: Duration = Duration::from_mins(2);
 
 /// The connection is to be closed without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -69,14 +75,22 @@ pub(crate) async fn accept<D: Driver>(
     driver: Arc<D>,
     stop: CancellationToken,
 ) {
-    let mut connections = JoinSet::new();
+    let (mut connections, room) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let accepted = async || {
+        let place = Arc::clone(&room).acquire_owned().await;
+        listener.accept().await.map(|(stream, _)| (stream, place))
+    };
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&shared), Arc::clone(&driver)));
+            accepted = accepted() => match accepted {
+                Ok((stream, place)) => {
+                    let connection = connection(stream, Arc::clone(&shared), Arc::clone(&driver));
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: others end first.
@@ -95,7 +109,9 @@ async fn connection<D: Driver>(stream: TcpStream, shared: Arc<Shared>, driver: A
     });
     // Small answers on kept connections would otherwise wait for the other side's delayed acknowledgement.
     drop(stream.set_nodelay(true));
-    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(IDLE);
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(%error, "connection ended");
     }
 }

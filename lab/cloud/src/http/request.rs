@@ -1,5 +1,7 @@
 //! A request, read to its end.
 
+use std::time::Duration;
+
 use http::{HeaderMap, Method};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -9,6 +11,9 @@ use crate::model::Refusal;
 
 /// Room for a server with 64 KiB of user data many times over; images are not uploaded here.
 const LARGEST_BODY: usize = 4 * 1024 * 1024;
+
+/// For a body to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// A call as it came in.
 #[derive(Debug)]
@@ -26,7 +31,8 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) async fn read(incoming: http::Request<Incoming>) -> Result<Self, Refusal> {
         let (parts, body) = incoming.into_parts();
-        let body = Limited::new(body, LARGEST_BODY).collect().await;
+        let body = tokio::time::timeout(BODY_TIME, Limited::new(body, LARGEST_BODY).collect()).await;
+        let body = body.map_err(|_| Refusal::new(408, "RequestTimeout", "The request took too long."))?;
         let body =
             body.map_err(|_| Refusal::new(413, "RequestTooLarge", "Request is too large."))?.to_bytes();
         Ok(Self::new(parts.method, &parts.uri, parts.headers, body))

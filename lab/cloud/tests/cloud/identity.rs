@@ -119,3 +119,32 @@ async fn a_revoked_token_is_no_token() {
     send(&bed.cloud, "DELETE", "/identity/v3/auth/tokens", &headers, None).await.unwrap().expect(204);
     bed.call("GET", "/compute/v2.1/servers", None).await.expect(401);
 }
+
+#[tokio::test]
+async fn a_connection_too_many_waits_until_another_ends() {
+    let bed = start().await;
+    let address = bed.cloud.url().trim_start_matches("http://").to_owned();
+    let mut open = Vec::new();
+    for _ in 0..256 {
+        open.push(tokio::net::TcpStream::connect(&address).await.unwrap());
+    }
+    let ask = async || {
+        let limit = std::time::Duration::from_secs(1);
+        tokio::time::timeout(limit, send(&bed.cloud, "GET", "/identity", &[], None)).await
+    };
+    assert!(ask().await.is_err(), "there is no place left");
+    open.clear();
+    let mut answers = 0;
+    while answers == 0 {
+        answers += usize::from(ask().await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_writes_nothing() {
+    let bed = start().await;
+    for path in ["/compute/v2.1/servers", "/network/v2.0/networks", "/compute", "/network/v2.0/ports/x"] {
+        let answer = send(&bed.cloud, "POST", path, &[], Some(&json!({}))).await.unwrap();
+        answer.expect(401);
+    }
+}
