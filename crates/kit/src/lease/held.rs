@@ -73,7 +73,7 @@ impl Drop for Held {
 /// Others can take over one duration after they saw our write, which is later than when it was sent.
 fn safe_until(candidate: &Candidate, sent_at: Moment) -> Moment {
     let duration = candidate.settings().duration;
-    sent_at + (duration - duration / SAFETY_FRACTION)
+    sent_at + duration.saturating_sub(duration / SAFETY_FRACTION)
 }
 
 /// Renews until told to stop; then yields the record as last written. Yields nothing when the lease was lost.
