@@ -41,9 +41,9 @@ pub struct Config {
     #[serde(default = "default_realise_every_seconds")]
     pub realise_every_seconds: u64,
     /// After how many milliseconds of its build a server takes the ports that it was given, as Nova does: until then a
-    /// second server may be given the same ones, and one of both fails. In the call that makes it, where it is not set.
-    #[serde(default)]
-    pub ports_bound_after_milliseconds: Option<u32>,
+    /// second server may be given the same ones, and one of both fails.
+    #[serde(default = "default_ports_bound_after_milliseconds")]
+    pub ports_bound_after_milliseconds: u32,
     /// Zones that servers may ask for; the first is the default.
     #[serde(default = "default_availability_zones")]
     pub availability_zones: Vec<String>,
@@ -126,7 +126,7 @@ pub struct FlavorSeed {
     pub vcpus: u32,
     /// Memory in MiB.
     pub ram: u32,
-    /// Root disk in GiB; 0 means that of the image.
+    /// Root disk in GiB; 0 means that of the image, which only an administrator may use.
     #[serde(default)]
     pub disk: u32,
     #[serde(default)]
@@ -287,7 +287,7 @@ impl Default for Config {
             admin_token: None,
             token_lifetime_seconds: default_token_lifetime_seconds(),
             realise_every_seconds: default_realise_every_seconds(),
-            ports_bound_after_milliseconds: None,
+            ports_bound_after_milliseconds: default_ports_bound_after_milliseconds(),
             availability_zones: default_availability_zones(),
             quota: Quota::default(),
             projects: vec![],
@@ -302,6 +302,11 @@ impl Default for Config {
 
 fn default_region() -> String {
     "RegionOne".into()
+}
+
+/// Never in the call that makes the server: in Nova another service does it.
+fn default_ports_bound_after_milliseconds() -> u32 {
+    100
 }
 
 /// Keystone's default.

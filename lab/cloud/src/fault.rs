@@ -4,6 +4,7 @@
 //! counts how often it fired, because a fault that never came proves nothing. A rule for `/compute/*` without a number
 //! of times simulates a service that is away.
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 /// Which calls go wrong, and how.
@@ -53,6 +54,10 @@ pub enum Effect {
     },
     /// It is refused as going over the quota.
     OverQuota,
+    /// It is refused, because something else changes the subnet at the moment.
+    SubnetBusy,
+    /// A read shows what there was this long ago, since the rule was set.
+    Lag { milliseconds: u64 },
     /// It is carried out, and the connection is cut without an answer.
     CutAfter,
     /// The connection is cut, and nothing is carried out.
@@ -94,6 +99,15 @@ impl Faults {
         &self.armed
     }
 
+    /// How far back the oldest read looks; `None` where all show what there is.
+    pub(crate) fn longest_lag(&self) -> Option<SignedDuration> {
+        let lags = self.armed.iter().filter_map(|armed| match armed.rule.effect {
+            Effect::Lag { milliseconds } => Some(lag(milliseconds)),
+            _ => None,
+        });
+        lags.max()
+    }
+
     /// What happens to this call.
     pub(crate) fn meet(&mut self, method: &str, path: &str, body: &[u8]) -> Vec<Effect> {
         let mut effects = vec![];
@@ -122,6 +136,10 @@ impl FaultRule {
             && self.path.as_ref().is_none_or(|pattern| glob(pattern, path))
             && self.body.as_ref().is_none_or(contains)
     }
+}
+
+pub(crate) fn lag(milliseconds: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(milliseconds).unwrap_or(i64::MAX))
 }
 
 fn glob(pattern: &str, text: &str) -> bool {

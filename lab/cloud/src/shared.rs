@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) model: Model,
     pub(crate) faults: Faults,
     pub(crate) calls: VecDeque<CallRecord>,
+    /// What the model was, with the time until which: kept only while reads lag.
+    past: VecDeque<(Timestamp, Model)>,
     /// Moves the clock for tests of what happens later.
     pub(crate) clock_offset: SignedDuration,
     generation: u64,
@@ -64,6 +66,7 @@ impl Shared {
             model,
             faults: Faults::default(),
             calls: VecDeque::new(),
+            past: VecDeque::new(),
             clock_offset: SignedDuration::ZERO,
             generation: 0,
         };
@@ -165,5 +168,19 @@ impl Shared {
 impl State {
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::now() + self.clock_offset
+    }
+
+    /// Makes this the model.
+    pub(crate) fn replace(&mut self, model: Model) {
+        let now = self.now();
+        let before = std::mem::replace(&mut self.model, model);
+        let Some(longest) = self.faults.longest_lag() else { return self.past.clear() };
+        self.past.retain(|(until, _)| *until > now - longest);
+        self.past.push_back((now, before));
+    }
+
+    /// What the model was at that time, if it was another one.
+    pub(crate) fn as_of(&self, time: Timestamp) -> Option<&Model> {
+        self.past.iter().find(|(until, _)| *until > time).map(|(_, model)| model)
     }
 }

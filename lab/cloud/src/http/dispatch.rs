@@ -6,6 +6,7 @@ use super::request::Request;
 use super::{Effects, admin, compute, identity, image, network, refuse};
 use crate::model::{Caller, Draw, Refusal};
 use crate::shared::Shared;
+use jiff::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -76,6 +77,7 @@ pub(crate) fn dispatch(
     request: &Request,
     service: Service,
     effects: Effects,
+    arrived: Timestamp,
 ) -> (Reply, Option<u64>) {
     let mut state = shared.lock();
     if service == Service::Admin {
@@ -88,15 +90,21 @@ pub(crate) fn dispatch(
     if caller.is_none() && !request.is_read() && service != Service::Identity {
         return (service.refuse(&unauthorized(), request), None);
     }
-    // Reads change nothing, so they need no copy.
-    let mut draft = (!request.is_read()).then(|| state.model.clone());
+    // Reads change nothing, so they need no copy; one that lags sees what was.
+    let mut draft = match (request.is_read(), effects.lag) {
+        (false, _) => Some(state.model.clone()),
+        (true, Some(lag)) => state.as_of(now - lag).cloned(),
+        (true, None) => None,
+    };
+    let mut draw = Draw::random(now);
+    draw.arrived = arrived;
     let nobody = || Caller { user: String::new(), project: String::new(), is_admin: false };
     let mut call = Call {
         model: draft.as_mut().unwrap_or(&mut state.model),
         config: &shared.config,
         base_url: &shared.base_url,
         request,
-        draw: Draw::random(now),
+        draw,
         fail_server: effects.fail_server,
         caller: caller.clone().unwrap_or_else(nobody),
     };
@@ -122,8 +130,8 @@ pub(crate) fn dispatch(
     match outcome {
         Err(refusal) => (service.refuse(&refusal, request), None),
         Ok(reply) => {
-            let committed = draft.map(|draft| {
-                state.model = draft;
+            let committed = draft.filter(|_| !request.is_read()).map(|draft| {
+                state.replace(draft);
                 shared.commit(&mut state)
             });
             (reply, committed)

@@ -27,6 +27,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::{SignedDuration, Timestamp};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -34,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::driver::Driver;
-use crate::fault::Effect;
+use crate::fault::{Effect, lag};
 use crate::model::Refusal;
 use crate::shared::{CallRecord, Shared};
 use attributes::{Attributes, assign};
@@ -61,6 +62,7 @@ pub(crate) struct Effects {
     instead: Option<Refusal>,
     retry_after_seconds: Option<u64>,
     over_quota: bool,
+    lag: Option<SignedDuration>,
     fail_server: Option<String>,
     delay: Duration,
     delay_after: Duration,
@@ -166,10 +168,7 @@ async fn carry_out<D: Driver>(
     request: &Request,
     service: Service,
 ) -> Result<Reply, Cut> {
-    let effects = match service {
-        Service::Admin => Effects::default(),
-        _ => Effects::of(&shared.lock().faults.meet(request.method.as_str(), &request.path, &request.body)),
-    };
+    let (effects, arrived) = shared.meet(request, service);
     tokio::time::sleep(effects.delay).await;
     if effects.cut_before {
         return Err(Cut);
@@ -182,7 +181,7 @@ async fn carry_out<D: Driver>(
         });
     }
     let (cut_after, delay_after) = (effects.cut_after, effects.delay_after);
-    let (mut reply, committed) = dispatch(shared, request, service, effects);
+    let (mut reply, committed) = dispatch(shared, request, service, effects, arrived);
     if let Some(generation) = committed
         && let Err(failure) = shared.persisted(generation).await
     {
@@ -197,6 +196,18 @@ async fn carry_out<D: Driver>(
         reply = compute::console(&driver.console(server).await, lines);
     }
     Ok(reply)
+}
+
+impl Shared {
+    /// What happens to a call, and when it arrived.
+    fn meet(&self, request: &Request, service: Service) -> (Effects, Timestamp) {
+        let mut state = self.lock();
+        let effects = match service {
+            Service::Admin => Effects::default(),
+            _ => Effects::of(&state.faults.meet(request.method.as_str(), &request.path, &request.body)),
+        };
+        (effects, state.now())
+    }
 }
 
 impl Effects {
@@ -218,6 +229,11 @@ impl Effects {
                     all.retry_after_seconds = *retry_after_seconds;
                 }
                 Effect::OverQuota => all.over_quota = true,
+                Effect::SubnetBusy => {
+                    let message = "Unable to complete operation on subnet: One or more ports have an IP allocation from this subnet.";
+                    all.instead = Some(Refusal::conflict("SubnetInUse", message));
+                }
+                Effect::Lag { milliseconds } => all.lag = Some(lag(*milliseconds)),
                 Effect::CutAfter => all.cut_after = true,
                 Effect::CutBefore => all.cut_before = true,
                 Effect::FailServer { message } => all.fail_server = Some(message.clone()),

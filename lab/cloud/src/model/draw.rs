@@ -7,13 +7,16 @@ use uuid::Uuid;
 pub struct Draw {
     /// When the call happens.
     pub now: Timestamp,
+    /// When it arrived. Neutron looks for what stands in the way of a call first and writes later: what another call made
+    /// in between does not count.
+    pub arrived: Timestamp,
     next: Box<dyn FnMut() -> Uuid + Send>,
 }
 
 impl Draw {
     /// With random ids.
     pub fn random(now: Timestamp) -> Self {
-        Self { now, next: Box::new(Uuid::new_v4) }
+        Self { now, arrived: now, next: Box::new(Uuid::new_v4) }
     }
 
     /// With ids that count up, for tests.
@@ -23,7 +26,7 @@ impl Draw {
             count += 1;
             Uuid::from_u128(count)
         };
-        Self { now, next: Box::new(next) }
+        Self { now, arrived: now, next: Box::new(next) }
     }
 
     /// A fresh id.

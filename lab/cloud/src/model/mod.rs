@@ -79,9 +79,9 @@ pub struct Model {
     /// Limits of projects that have none of their own.
     #[serde(skip)]
     pub default_quota: Quota,
-    /// How long after its creation a server takes the ports that it was given; at once where it is not set.
+    /// How long after its creation a server takes the ports that it was given.
     #[serde(skip)]
-    pub binding_delay: Option<SignedDuration>,
+    pub binding_delay: SignedDuration,
     pub quotas: BTreeMap<String, Quota>,
     /// Tokens by their secret.
     pub tokens: BTreeMap<String, Token>,

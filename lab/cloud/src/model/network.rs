@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Caller, Draw, Model, Refusal, Standard};
+use super::port::DISTRIBUTED;
+use super::{Caller, Draw, Model, NewPort, Refusal, Standard};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
@@ -58,7 +59,9 @@ impl Model {
             mtu,
             port_security_enabled: new.port_security_enabled,
         };
+        let standard = Standard::new(&network.standard.project, "", "", draw);
         self.networks.insert(id, network);
+        self.create_port(NewPort::plain(standard, id, DISTRIBUTED, &format!("ovnmeta-{id}")), draw)?;
         Ok(id)
     }
 
@@ -88,8 +91,9 @@ impl Model {
     /// Deletes a network with its subnets.
     pub fn delete_network(&mut self, caller: &Caller, id: &str) -> Result<(), Refusal> {
         let id = self.network_mut(caller, id, "delete")?.id;
-        let ports: Vec<String> =
-            self.ports.values().filter(|port| port.network == id).map(|port| port.id.to_string()).collect();
+        let others =
+            self.ports.values().filter(|port| port.network == id && port.device_owner != DISTRIBUTED);
+        let ports: Vec<String> = others.map(|port| port.id.to_string()).collect();
         if !ports.is_empty() {
             let words = format!(
                 "Unable to complete operation on network {id}. There are one or more ports still in use on the network, id for these ports: {}.",
@@ -97,6 +101,7 @@ impl Model {
             );
             return Err(Refusal::conflict("NetworkInUse", words));
         }
+        self.ports.retain(|_, port| port.network != id);
         self.subnets.retain(|_, subnet| subnet.network != id);
         self.networks.remove(&id);
         Ok(())

@@ -20,6 +20,9 @@ pub(crate) const ROUTER_INTERFACE: &str = "network:router_interface";
 /// Owner of the port that holds a floating address.
 pub(crate) const FLOATING_IP: &str = "network:floatingip";
 
+/// Owner of the port through which the cloud serves metadata: with OVN every network has one, and it goes with the network.
+pub(crate) const DISTRIBUTED: &str = "network:distributed";
+
 /// An address of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixedIp {
@@ -136,7 +139,7 @@ impl Model {
     /// Makes a port.
     pub fn create_port(&mut self, new: NewPort, draw: &mut Draw) -> Result<Uuid, Refusal> {
         let project = new.standard.project.clone();
-        if !project.is_empty() {
+        if !project.is_empty() && new.device_owner != DISTRIBUTED {
             self.check_network_quota(&project, "port")?;
         }
         let network = self.networks.get(&new.network).ok_or_else(|| network_not_found(new.network))?;
@@ -232,6 +235,16 @@ impl Model {
             given.push(fixed);
         }
         Ok(given)
+    }
+
+    /// Gives the port for metadata an address in a new subnet, if one is free.
+    pub(crate) fn serve_metadata(&mut self, network: Uuid, subnet: Uuid) {
+        let fixed = self.subnets.get(&subnet).and_then(|subnet| self.free_address(subnet, &[], &[]));
+        let mut ports = self.ports.values_mut();
+        let port = ports.find(|port| port.network == network && port.device_owner == DISTRIBUTED);
+        if let Some(port) = port {
+            port.fixed_ips.extend(fixed);
+        }
     }
 
     fn take_address(

@@ -21,8 +21,7 @@ impl Model {
     pub fn seed(&mut self, config: &Config, draw: &mut Draw) -> Result<(), Error> {
         self.availability_zones.clone_from(&config.availability_zones);
         self.default_quota = config.quota.clone();
-        let delay = config.ports_bound_after_milliseconds;
-        self.binding_delay = delay.map(|delay| SignedDuration::from_millis(delay.into()));
+        self.binding_delay = SignedDuration::from_millis(config.ports_bound_after_milliseconds.into());
         for seed in &config.projects {
             let id = seed.id.clone().unwrap_or_else(|| id_of("project", &seed.name).simple().to_string());
             self.projects.insert(id.clone(), Project { id: id.clone(), name: seed.name.clone() });

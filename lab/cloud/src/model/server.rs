@@ -136,6 +136,10 @@ impl Model {
         let flavor = self.flavors.get(&new.flavor).cloned();
         let flavor =
             flavor.ok_or_else(|| Refusal::bad(format!("Flavor {} could not be found.", new.flavor)))?;
+        if flavor.disk == 0 && !caller.is_admin {
+            let words = "Only volume-backed servers are allowed for flavors with zero disk.";
+            return Err(Refusal::forbidden(words));
+        }
         let key = match &new.key_name {
             None => None,
             Some(name) => {
@@ -172,7 +176,7 @@ impl Model {
             flavor,
             ports,
             own_ports,
-            binds_at: self.binding_delay.map(|delay| draw.now + delay),
+            binds_at: Some(draw.now + self.binding_delay),
             metadata: new.metadata,
             tags: new.tags,
             user_data: new.user_data,
@@ -245,8 +249,7 @@ impl Model {
         let (mut ports, mut own) = (vec![], BTreeSet::new());
         for wanted in wanted {
             let port = match wanted {
-                WantedPort::Existing(id) if self.binding_delay.is_some() => self.free_port(caller, &id)?.id,
-                WantedPort::Existing(id) => self.bind_port(caller, server, zone, &id)?,
+                WantedPort::Existing(id) => self.free_port(caller, &id)?.id,
                 WantedPort::InNetwork(network, address) => {
                     let network = self.server_network(caller, &network)?;
                     let standard = Standard::new(&caller.project, "", "", draw);

@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Lets servers take the ports that they were given, when it is time for it, and says whether there were any. One that
-    /// comes too late fails; like Nova's, its clean-up frees the ports that it was given, even if another server has them now.
+    /// comes too late fails.
     pub fn bind_ports(&mut self, now: Timestamp) -> bool {
         let due = self.servers.values().filter(|server| !server.is_deleting);
         let due = due
@@ -72,11 +72,11 @@ impl Model {
                 None => Some(format!("Port id {id} could not be found.")),
                 Some(port) => (!port.device_id.is_empty()).then(|| format!("Port {id} is still in use.")),
             });
-            for id in &given {
-                match self.ports.get_mut(id) {
-                    Some(port) if obstacle.is_none() => port.bind(server.id, &server.zone),
-                    Some(port) => port.unbind(),
-                    None => {}
+            if obstacle.is_none() && server.fails_with.is_none() {
+                for id in &given {
+                    if let Some(port) = self.ports.get_mut(id) {
+                        port.bind(server.id, &server.zone);
+                    }
                 }
             }
             server.fails_with = server.fails_with.take().or(obstacle);
@@ -89,11 +89,22 @@ impl Model {
         self.servers.values().filter(|server| !server.is_deleting).filter_map(|server| server.binds_at).min()
     }
 
-    /// Fails the servers that are to fail, and returns whether there were any.
+    /// Fails the servers that are to fail, and returns whether there were any. Like Nova's, the clean-up of such a server
+    /// frees the ports that it was given, even if another server has them now.
     pub fn fail_servers(&mut self, now: Timestamp) -> bool {
         let failing = self.servers.values().filter(|server| server.status == Status::Build);
         let failing: Vec<Event> =
             failing.filter_map(|server| Some(Event::Failed(server.id, server.fails_with.clone()?))).collect();
+        for event in &failing {
+            let Event::Failed(id, _) = event else { continue };
+            let Some(server) = self.servers.get_mut(id) else { continue };
+            server.binds_at = None;
+            for port in server.ports.iter().filter(|port| !server.own_ports.contains(port)) {
+                if let Some(port) = self.ports.get_mut(port) {
+                    port.unbind();
+                }
+            }
+        }
         // Each is folded, whatever came of the one before.
         failing.iter().filter(|event| self.fold(event, now)).count() > 0
     }

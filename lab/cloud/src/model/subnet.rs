@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::address::{Pool, first_host, pools_without};
+use super::port::DISTRIBUTED;
 use super::{Caller, Draw, Model, Refusal, Standard};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +112,10 @@ impl Model {
     /// Makes a subnet.
     pub fn create_subnet(&mut self, new: NewSubnet, draw: &mut Draw) -> Result<Uuid, Refusal> {
         self.check_network_quota(&new.standard.project, "subnet")?;
+        // Two calls at once with one range both succeed, as in Neutron.
+        let is_seen = |created| created <= draw.arrived || created == draw.now;
         let siblings = self.subnets.values().filter(|subnet| subnet.network == new.network);
+        let siblings = siblings.filter(|subnet| is_seen(subnet.standard.created));
         for sibling in siblings {
             if overlap(sibling.cidr, new.cidr) {
                 let words = format!(
@@ -138,7 +142,11 @@ impl Model {
             ipv6_address_mode: new.ipv6_address_mode,
             ipv6_ra_mode: new.ipv6_ra_mode,
         };
+        let (network, takes_address) = (subnet.network, subnet.enable_dhcp);
         self.subnets.insert(id, subnet);
+        if takes_address {
+            self.serve_metadata(network, id);
+        }
         Ok(id)
     }
 
@@ -168,11 +176,15 @@ impl Model {
     /// Deletes a subnet without addresses in use.
     pub fn delete_subnet(&mut self, caller: &Caller, id: &str) -> Result<(), Refusal> {
         let id = self.subnet_mut(caller, id, "delete")?.id;
-        if self.ports.values().any(|port| port.fixed_ips.iter().any(|fixed| fixed.subnet == id)) {
+        let mut others = self.ports.values().filter(|port| port.device_owner != DISTRIBUTED);
+        if others.any(|port| port.fixed_ips.iter().any(|fixed| fixed.subnet == id)) {
             let words = format!(
                 "Unable to complete operation on subnet {id}: One or more ports have an IP allocation from this subnet."
             );
             return Err(Refusal::conflict("SubnetInUse", words));
+        }
+        for port in self.ports.values_mut() {
+            port.fixed_ips.retain(|fixed| fixed.subnet != id);
         }
         self.subnets.remove(&id);
         Ok(())

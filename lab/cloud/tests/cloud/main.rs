@@ -15,3 +15,4 @@ mod pages;
 mod restart;
 mod router;
 mod security;
+mod unkind;

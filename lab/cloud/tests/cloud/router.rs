@@ -79,7 +79,7 @@ async fn floating_ips_need_a_way_and_hold_it() {
     let (router, _) = router(&bed).await;
     interface(&bed, &router, "add", &subnet).await.expect(200);
     let view = bed.call("PUT", &path, Some(associate)).await.expect(200)["floatingip"].take();
-    assert_eq!((&view["status"], &view["fixed_ip_address"]), (&json!("ACTIVE"), &json!("10.6.0.2")));
+    assert_eq!((&view["status"], &view["fixed_ip_address"]), (&json!("ACTIVE"), &json!("10.6.0.3")));
     assert_eq!(view["router_id"], json!(router));
     let second = json!({"floatingip": {"floating_network_id": external, "port_id": port}});
     let answer = bed.call("POST", "/network/v2.0/floatingips", Some(second)).await;
