@@ -45,6 +45,9 @@ pub struct Server {
     /// What is being done to it: `spawning`, `deleting`; none when nothing.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task_state: Option<String>,
+    /// When it last changed, by the cloud's clock.
+    #[serde(default)]
+    pub updated: Option<jiff::Timestamp>,
     /// What was written on it; the owner too.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use serde_json::Value;
 
-use crate::{Call, Service};
+use crate::{Call, Service, Verb};
 
 /// Longest text of a service that is kept: enough for any message, too short for an HTML page in a condition.
 const MESSAGE_LIMIT: usize = 1024;
@@ -50,6 +50,8 @@ pub enum RefusalKind {
     NoSuchPath,
     /// The state of things does not allow it now (409).
     Conflict,
+    /// Another call is changing the same subnet or network at the moment (409 of Neutron).
+    Busy,
     /// A quota is used up (Nova 403, Neutron 409, older services 413).
     Quota,
     /// Too many calls (429; older services 413 with `Retry-After`).
@@ -65,7 +67,7 @@ pub enum RefusalKind {
 impl RefusalKind {
     /// True when it passes by itself.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Unavailable | Self::Broken)
+        matches!(self, Self::Busy | Self::RateLimited | Self::Unavailable | Self::Broken)
     }
 
     /// Stable, one word in `PascalCase`.
@@ -77,6 +79,7 @@ impl RefusalKind {
             Self::NotFound => "NotFound",
             Self::NoSuchPath => "NoSuchPath",
             Self::Conflict => "Conflict",
+            Self::Busy => "CloudBusy",
             Self::Quota => "QuotaExceeded",
             Self::RateLimited => "RateLimited",
             Self::Unavailable => "CloudUnavailable",
@@ -108,7 +111,7 @@ pub(crate) fn read(
     let retry_after = text(RETRY_AFTER.as_str()).and_then(retry_after);
     Refusal {
         status: status.as_u16(),
-        kind: kind(call.service, status, &said, retry_after),
+        kind: kind(call, status, &said, retry_after),
         fault: said.fault,
         message: one_line(&words),
         request_id: request_id.map(str::to_owned),
@@ -126,6 +129,12 @@ struct Said {
 }
 
 impl Said {
+    /// What Neutron answers where something is to be deleted and others use it. It gives the same answer to calls that
+    /// delete nothing, while the subnet or the network is being changed.
+    fn is_in_use(&self) -> bool {
+        matches!(self.fault.as_deref(), Some("SubnetInUse" | "NetworkInUse"))
+    }
+
     /// Secrets go first: markup that is taken out of the middle of one would leave the rest of it unrecognised.
     fn of(body: &[u8], secrets: &[&str]) -> Self {
         let clean = |text: &str| without(text, secrets);
@@ -169,7 +178,7 @@ impl Said {
     }
 }
 
-fn kind(service: Service, status: StatusCode, said: &Said, retry_after: Option<Duration>) -> RefusalKind {
+fn kind(call: &Call, status: StatusCode, said: &Said, retry_after: Option<Duration>) -> RefusalKind {
     match status.as_u16() {
         403 | 409 | 413 if said.is_quota() => RefusalKind::Quota,
         // Zero is what Nova adds to a quota's 413.
@@ -178,8 +187,9 @@ fn kind(service: Service, status: StatusCode, said: &Said, retry_after: Option<D
         400 | 413 | 415 | 422 => RefusalKind::Invalid,
         401 => RefusalKind::Unauthorized,
         403 => RefusalKind::Forbidden,
-        404 if said.is_from_controller || is_glance_missing(service, said) => RefusalKind::NotFound,
+        404 if said.is_from_controller || is_glance_missing(call.service, said) => RefusalKind::NotFound,
         404 | 405 => RefusalKind::NoSuchPath,
+        409 if call.verb != Verb::Delete && said.is_in_use() => RefusalKind::Busy,
         409 => RefusalKind::Conflict,
         429 => RefusalKind::RateLimited,
         503 => RefusalKind::Unavailable,
@@ -255,7 +265,6 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verb;
 
     fn refusal(service: Service, status: u16, body: &str) -> Refusal {
         let call = Call { verb: Verb::Get, service, kind: "thing", name: None, id: None };
@@ -403,5 +412,18 @@ mod tests {
     fn long_words_are_cut_between_characters() {
         let line = one_line(&"ü".repeat(2000));
         assert!(line.ends_with('…') && line.len() <= MESSAGE_LIMIT + '…'.len_utf8());
+    }
+
+    /// Neutron has one name for both: only what is deleted can be in use.
+    #[test]
+    fn a_subnet_that_is_being_changed_is_waited_for() {
+        let body = r#"{"NeutronError":{"type":"SubnetInUse","message":"Unable to complete operation on subnet x: One or more ports have an IP allocation from this subnet.","detail":""}}"#;
+        let kind = |verb| {
+            let call = Call { verb, service: Service::Network, kind: "port", name: None, id: None };
+            read(&call, StatusCode::CONFLICT, &HeaderMap::new(), body.as_bytes(), &[]).kind
+        };
+        assert_eq!([Verb::Create, Verb::Update].map(kind), [RefusalKind::Busy; 2]);
+        assert_eq!(kind(Verb::Delete), RefusalKind::Conflict);
+        assert!(RefusalKind::Busy.is_transient() && !RefusalKind::Conflict.is_transient());
     }
 }

@@ -10,6 +10,9 @@ pub struct Network {
     pub id: NetworkId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
+    /// It carries the owner.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub description: String,
     #[serde(default)]
     pub tags: Vec<String>,
 }

@@ -31,6 +31,9 @@ pub struct Router {
     pub id: RouterId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
+    /// It carries the owner.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub description: String,
     /// Its way out, if it has one.
     #[serde(default, rename = "external_gateway_info")]
     pub external_gateway: Option<ExternalGateway>,

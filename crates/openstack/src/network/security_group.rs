@@ -37,6 +37,9 @@ pub struct SecurityGroup {
     pub id: SecurityGroupId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
+    /// It carries the owner.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub description: String,
     #[serde(default, rename = "security_group_rules")]
     pub rules: Vec<SecurityGroupRule>,
     #[serde(default)]

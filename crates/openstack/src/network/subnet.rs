@@ -20,6 +20,9 @@ pub struct Subnet {
     pub id: SubnetId,
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: String,
+    /// It carries the owner.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub description: String,
     /// The network it is on.
     pub network_id: NetworkId,
     pub cidr: IpNet,

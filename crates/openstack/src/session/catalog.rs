@@ -33,12 +33,33 @@ struct Endpoint {
 }
 
 impl Endpoint {
+    fn is_for(&self, region: &str, interface: Interface) -> bool {
+        self.interface.trim_end_matches("URL") == interface.as_str() && self.is_in(region)
+    }
+
     fn is_in(&self, region: &str) -> bool {
         region.is_empty() || self.region == region || self.region_id == region
     }
 }
 
 impl Catalog {
+    /// The region whose endpoint of a service is used.
+    pub(super) fn region(
+        &self,
+        service: Service,
+        region: Option<&str>,
+        interface: Interface,
+    ) -> Option<&str> {
+        let mut endpoints = self.endpoints(service);
+        let found = endpoints.find(|endpoint| endpoint.is_for(region.unwrap_or_default(), interface))?;
+        Some(if found.region_id.is_empty() { &found.region } else { &found.region_id })
+    }
+
+    fn endpoints(&self, service: Service) -> impl Iterator<Item = &Endpoint> + Clone {
+        let entries = self.services.iter().filter(move |entry| entry.service_type == service.as_str());
+        entries.flat_map(|entry| &entry.endpoints)
+    }
+
     /// Where a service is, with its version.
     pub(super) fn base(
         &self,
@@ -47,14 +68,8 @@ impl Catalog {
         interface: Interface,
     ) -> Result<String, Error> {
         let region = region.unwrap_or_default();
-        let mut endpoints = self
-            .services
-            .iter()
-            .filter(|entry| entry.service_type == service.as_str())
-            .flat_map(|entry| &entry.endpoints);
-        let found = endpoints.clone().find(|endpoint| {
-            endpoint.interface.trim_end_matches("URL") == interface.as_str() && endpoint.is_in(region)
-        });
+        let mut endpoints = self.endpoints(service);
+        let found = endpoints.clone().find(|endpoint| endpoint.is_for(region, interface));
         if let Some(endpoint) = found {
             return Ok(versioned(&endpoint.url, version(service)));
         }

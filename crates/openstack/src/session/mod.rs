@@ -14,7 +14,9 @@ use std::{fmt, sync::Arc, time::Duration};
 pub(crate) use flow::Paging;
 pub(crate) use request::{Request, segment};
 
-use crate::{Call, CallGate, CloudConfig, ComputeClient, Error, ImageClient, NetworkClient, ProjectId, Verb};
+use crate::{
+    Call, CallGate, CloudConfig, ComputeClient, Error, ImageClient, NetworkClient, ProjectId, Service, Verb,
+};
 
 /// The longest that any write takes by default. A leader's lease has to outlast it.
 pub const LONGEST_WRITE: Duration = Duration::from_secs(30);
@@ -135,6 +137,13 @@ impl Session {
     pub async fn project_id(&self) -> Result<ProjectId, Error> {
         let login = self.login(None).await?;
         login.project.clone().ok_or(Error::Config(crate::ConfigError::Missing("auth.project_name")))
+    }
+
+    /// The region whose network service is called; empty where the catalogue has none.
+    pub async fn region(&self) -> Result<String, Error> {
+        let (login, config) = (self.login(None).await?, &self.inner.config);
+        let region = login.catalog.region(Service::Network, config.region.as_deref(), config.interface);
+        Ok(region.unwrap_or_default().to_owned())
     }
 
     /// The configuration it was made from.

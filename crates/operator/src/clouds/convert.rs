@@ -42,6 +42,7 @@ pub(crate) fn port(from: cloud::Port) -> Port {
         subnet_ids: from.fixed_ips.iter().map(|fixed| CloudId::from_cloud(&fixed.subnet_id)).collect(),
         device_id: from.device_id,
         device_owner: from.device_owner,
+        has_no_address: from.fixed_ips.is_empty(),
         tags: from.tags,
     }
 }
@@ -92,6 +93,7 @@ pub(crate) fn server(from: cloud::Server) -> Server {
         status: from.status,
         fault: from.fault.map(|fault| fault.message.trim().to_owned()).filter(|words| !words.is_empty()),
         addresses: addresses.collect(),
-        is_going: from.task_state.as_deref() == Some("deleting"),
+        is_going: matches!(from.task_state.as_deref(), Some("deleting" | "soft-deleting")),
+        updated: from.updated,
     }
 }

@@ -125,12 +125,13 @@ impl Clouds {
         self.listeners.add(listener);
     }
 
-    /// The project that credentials lead to, with a session that is logged in, or why there is none.
+    /// The project that credentials lead to, with a session that is logged in, and the text that is recorded of it; or why
+    /// there is none.
     pub(crate) async fn project(
         &self,
         namespace: &str,
         identity: &IdentityReference,
-    ) -> Result<Arc<Project>, CloudTrouble> {
+    ) -> Result<(Arc<Project>, String), CloudTrouble> {
         if identity.type_ == IdentityType::ClusterIdentity {
             let message = "identityRef.type ClusterIdentity is not supported";
             return Err(trouble(cloud::UNSUPPORTED, message, Actor::ClusterOwner));
@@ -143,10 +144,8 @@ impl Clouds {
         }
         let secret = self.secret(namespace, identity).await?;
         let project = self.kept(namespace, identity, &secret)?;
-        match project.session().authenticate().await {
-            Ok(()) => Ok(project),
-            Err(error) => Err(refused(&error)),
-        }
+        let place = project.place().await.map_err(|error| refused(&error))?;
+        Ok((project, place))
     }
 
     async fn secret(&self, namespace: &str, identity: &IdentityReference) -> Result<Secret, CloudTrouble> {
@@ -264,6 +263,14 @@ fn config(identity: &IdentityReference, secret: &Secret) -> Result<CloudConfig, 
 }
 
 fn refused(error: &Error) -> CloudTrouble {
+    if error.is_unauthorized() {
+        let message = format!(
+            "{}; these credentials are tried again when the Secret changes, and otherwise after 1 to 10 minutes, so that \
+             the account is not locked",
+            words(error)
+        );
+        return trouble(cloud::UNAUTHORIZED, message, Actor::ClusterOwner);
+    }
     let actor = if error.is_user_fault() { Actor::ClusterOwner } else { Actor::Cloud };
     trouble(cloud::named(error.category()), words(error), actor)
 }

@@ -24,7 +24,7 @@ use hangar_plan::openstack::{OWNER_METADATA_KEY, Port, Server, ServerId, carries
 use tokio::time::Instant;
 
 use super::demands::{Demands, Listeners};
-use super::{convert, words};
+use super::{CloudId as _, convert, words};
 
 /// At rest a list is read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
@@ -61,6 +61,12 @@ impl Project {
         &self.session
     }
 
+    /// Its region and its id. Two projects differ in them, also those of two clouds.
+    pub(crate) async fn place(&self) -> Result<String, Error> {
+        let (region, id) = (self.session.region().await?, self.session.project_id().await?);
+        Ok(format!("{region}/{id}"))
+    }
+
     /// Whether there are lists that are newer than the moment when this was first asked for this owner; also where none
     /// can be had at present. If not, they are read beside, and the object is woken.
     pub(crate) fn has_newer_lists(self: &Arc<Self>, owner_id: &str, key: &ObjectKey) -> bool {
@@ -91,15 +97,34 @@ impl Project {
     }
 
     /// The servers with this owner's id. Where there is none, the recorded one, if no other owner's id is on it: people
-    /// change what is written on servers.
+    /// change what is written on servers. A list can lag, and lacks the servers of a part of Nova that is down: that the
+    /// recorded one is gone is only believed when it is asked for by its id.
     pub(crate) async fn servers_of(&self, owner_id: &str, recorded_id: Option<&ServerId>) -> Read<Server> {
         let listed = match self.listed_servers(self.needed(owner_id, None)).await {
             Ok(listed) => listed,
             Err(unknown) => return Read::Unknown(unknown),
         };
         match listed.of(owner_id) {
-            [] => Read::found(recorded_id.and_then(|id| listed.nobodys.get(id.as_str())).cloned()),
+            [] => match recorded_id {
+                None => Read::Absent,
+                Some(id) => match listed.nobodys.get(id.as_str()) {
+                    Some(server) => Read::One(server.clone()),
+                    None => self.server(owner_id, id).await,
+                },
+            },
             found => Read::found(found.iter().cloned()),
+        }
+    }
+
+    async fn server(&self, owner_id: &str, id: &ServerId) -> Read<Server> {
+        match self.session.compute().server(&id.to_cloud()).await {
+            Ok(found) => {
+                let is_ours = |server: &hangar_openstack::Server| {
+                    server.metadata.get(OWNER_METADATA_KEY).is_none_or(|other| other == owner_id)
+                };
+                Read::found(found.filter(is_ours).map(convert::server))
+            }
+            Err(error) => Read::unknown(words(&error)),
         }
     }
 

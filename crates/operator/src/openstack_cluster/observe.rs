@@ -10,10 +10,11 @@ use hangar_api::names::{CLUSTER_NAME_LABEL, OPENSTACK_CLUSTER_FINALIZER};
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_openstack::{
-    Filter, NetworkClient, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, Session, SubnetQuery,
+    Filter, NetworkClient, NetworkQuery, NetworkResource, PortQuery, RouterId, RouterQuery, SecurityGroupId,
+    SecurityGroupQuery, Session, SubnetId, SubnetQuery,
 };
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::{Access, Network, NetworkId, Port, Router, Subnet, mark};
+use hangar_plan::openstack::{Access, Group, Network, Port, Router, Subnet, mark};
 use hangar_plan::openstack_cluster::{AskCloud, CloudFacts, ClusterFacts, ControlPlane, Observed};
 
 use crate::clouds::{self, CloudId as _, Project, find_network, find_router, find_subnet, read_all};
@@ -37,6 +38,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Obs
         cluster: cluster.map(|cluster| cluster_facts(context, &cluster)),
         machines: Read::Absent,
         cloud: Access::NotAsked,
+        project: None,
         troubles: BTreeMap::new(),
         object: object.value.clone(),
     };
@@ -61,6 +63,9 @@ fn cluster_facts(context: &Context, cluster: &Kept<Cluster>) -> ClusterFacts {
         name: cluster.key.name.clone(),
         is_paused: cluster.spec.paused == Some(true),
         control_plane,
+        has_endpoint: cluster.spec.control_plane_endpoint.as_ref().is_some_and(|endpoint| {
+            endpoint.host.as_ref().is_some_and(|host| !host.is_empty()) && endpoint.port.is_some()
+        }),
     }
 }
 
@@ -68,7 +73,8 @@ fn cluster_facts(context: &Context, cluster: &Kept<Cluster>) -> ClusterFacts {
 pub(super) async fn read(context: &Context, observed: &mut Observed, ask: AskCloud) -> Option<Arc<Project>> {
     let namespace = observed.object.metadata.namespace.clone().unwrap_or_default();
     match context.clouds.project(&namespace, &observed.object.spec.identity_ref).await {
-        Ok(project) => {
+        Ok((project, place)) => {
+            observed.project = Some(place);
             // Several calls at once: too large to be carried around by value.
             let facts = Box::pin(facts(project.session(), observed, ask.is_deleting)).await;
             observed.cloud = Access::Facts(facts);
@@ -89,7 +95,24 @@ async fn facts(session: &Session, observed: &Observed, is_deleting: bool) -> Clo
     let groups = async {
         if is_deleting || spec.managed_security_groups.is_some() {
             let query = SecurityGroupQuery { filter: Filter::described(owner_mark.clone()) };
-            read_all(client.list(&query).await, clouds::group)
+            let mut found = read_all(client.list(&query).await, clouds::group);
+            let status = observed.object.status.as_ref();
+            let recorded = status.map(|it| [&it.control_plane_security_group, &it.worker_security_group]);
+            for group in recorded.into_iter().flatten().flatten() {
+                let is_it = |known: &Group| known.id.as_str() == group.id;
+                let id = SecurityGroupId::from(group.id.as_str());
+                found = with_recorded(
+                    &client,
+                    found,
+                    is_it,
+                    &id,
+                    clouds::group,
+                    |item| &item.description,
+                    &owner_mark,
+                )
+                .await;
+            }
+            found
         } else {
             Read::Absent
         }
@@ -164,24 +187,76 @@ async fn managed(client: &NetworkClient, observed: &Observed, owner_mark: &str) 
         },
         async { read_all(client.list(&RouterQuery { filter: filter() }).await, clouds::router) },
     );
-    let status = observed.object.status.as_ref();
-    let recorded =
-        status.and_then(|status| status.network.as_ref()).map(|network| network.id.as_str().into());
-    let networks = unless_hidden(client, networks, recorded).await;
-    NetworkFacts { networks, subnets, subnet_problems: Vec::new(), routers }
+    let mut found = NetworkFacts { networks, subnets, subnet_problems: Vec::new(), routers };
+    let Some(status) = &observed.object.status else { return found };
+    if let Some(recorded) = &status.network {
+        let is_it = |known: &Network| known.id.as_str() == recorded.id;
+        let id = hangar_openstack::NetworkId::from(recorded.id.as_str());
+        found.networks = with_recorded(
+            client,
+            found.networks,
+            is_it,
+            &id,
+            clouds::network,
+            |item| &item.description,
+            owner_mark,
+        )
+        .await;
+        for recorded in &recorded.subnets {
+            let is_it = |known: &Subnet| known.id.as_str() == recorded.id;
+            let id = SubnetId::from(recorded.id.as_str());
+            found.subnets = with_recorded(
+                client,
+                found.subnets,
+                is_it,
+                &id,
+                clouds::subnet,
+                |item| &item.description,
+                owner_mark,
+            )
+            .await;
+        }
+    }
+    if let Some(recorded) = &status.router {
+        let is_it = |known: &Router| known.id.as_str() == recorded.id;
+        let id = RouterId::from(recorded.id.as_str());
+        found.routers = with_recorded(
+            client,
+            found.routers,
+            is_it,
+            &id,
+            clouds::router,
+            |item| &item.description,
+            owner_mark,
+        )
+        .await;
+    }
+    found
 }
 
-/// A list that does not show the network we recorded may be the list of credentials that see less. Making another one
-/// each time would go on until the quota is used up, so the one we know is asked for by id.
-async fn unless_hidden(
+/// A list that does not show what we recorded lags, or is the list of credentials that see less. Making another one each
+/// time would go on until the quota is used up, and machines would keep the groups that they were made with. So the one
+/// we know is asked for by its id.
+async fn with_recorded<R: NetworkResource, T>(
     client: &NetworkClient,
-    found: Read<Network>,
-    recorded: Option<NetworkId>,
-) -> Read<Network> {
-    let (Read::Absent, Some(id)) = (&found, recorded) else { return found };
-    match client.get(&id.to_cloud()).await {
-        Ok(None) => Read::Absent,
-        Ok(Some(_)) => Read::unknown(format!("network {id} of this cluster exists without our mark")),
+    found: Read<T>,
+    is_it: impl Fn(&T) -> bool,
+    id: &R,
+    convert: impl Fn(R::Item) -> T,
+    description: impl Fn(&R::Item) -> &String,
+    owner_mark: &str,
+) -> Read<T> {
+    if found.is_unknown() || found.iter().any(is_it) {
+        return found;
+    }
+    match client.get(id).await {
+        Ok(None) => found,
+        Ok(Some(item)) if description(&item).ends_with(owner_mark) => {
+            Read::found(found.known().into_iter().flatten().chain([convert(item)]))
+        }
+        Ok(Some(_)) => {
+            Read::unknown(format!("{} {} of this cluster exists without our mark", R::KIND, id.as_ref()))
+        }
         Err(error) => Read::unknown(error.to_string()),
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
         }),
         infrastructure: infrastructure.map(|found| infrastructure_facts(&found, is_control_plane)),
         cloud: Access::NotAsked,
+        project: None,
         trouble: None,
     }
 }
@@ -92,7 +93,8 @@ fn infrastructure_facts(cluster: &Kept<OpenStackCluster>, is_control_plane: bool
 pub(super) async fn read(case: &Case<'_, OpenStackMachines>, observed: &mut Observed, wanted: Wanted) {
     match wanted {
         Wanted::Servers { is_deleting, is_live } => match project(case.context, observed).await {
-            Ok(project) => {
+            Ok((project, place)) => {
+                observed.project = Some(place);
                 let server = observed.wanted_server();
                 if is_live && !project.has_newer_lists(&server.owner_id, case.key()) {
                     case.put_off();
@@ -122,7 +124,7 @@ pub(super) async fn read(case: &Case<'_, OpenStackMachines>, observed: &mut Obse
     }
 }
 
-async fn project(context: &Context, observed: &Observed) -> Result<Arc<Project>, CloudTrouble> {
+async fn project(context: &Context, observed: &Observed) -> Result<(Arc<Project>, String), CloudTrouble> {
     let namespace = observed.object.namespace().unwrap_or_default();
     let own = observed.object.spec.identity_ref.as_ref();
     let shared = observed.infrastructure.iter().next().and_then(|found| found.identity.as_ref());

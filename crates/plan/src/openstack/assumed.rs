@@ -57,6 +57,7 @@ fn port(wanted: &WantedPort) -> PortFacts {
     let subnets = wanted.given.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref());
     PortFacts {
         network: Read::found(network),
+        has_subnet: Read::One(true),
         subnets: subnets
             .map(|parameter| {
                 let (id, name) = named("subnet", parameter);

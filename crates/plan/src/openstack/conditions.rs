@@ -16,6 +16,7 @@ pub mod cloud {
         bad NO_ENDPOINT = "NoEndpoint" [OWNER]: "The catalogue has no such service in this region.";
         bad CLOUD_UNREACHABLE = "CloudUnreachable" [CLOUD]: "The service cannot be reached.";
         bad CLOUD_TIMEOUT = "CloudTimeout" [CLOUD]: "The service does not answer in time.";
+        bad CLOUD_BUSY = "CloudBusy" [CLOUD]: "Another call is changing the same subnet or network at the moment. Hangar tries again.";
         bad CLOUD_UNAVAILABLE = "CloudUnavailable" [CLOUD]: "The service answers that it is not available.";
         bad CLOUD_ERROR = "CloudError" [CLOUD]: "The service answers with an internal error.";
         bad RATE_LIMITED = "RateLimited" [CLOUD]: "The service asks for fewer calls.";
@@ -45,6 +46,8 @@ pub(crate) mod ownership {
         "", Positive;
         bad STARTING = "Starting" [HANGAR]: "Hangar is about to write the owner id and the finalizer.";
         bad OWNER_ID_COPIED = "OwnerIdCopied" [OWNER]: "The object was copied together with its owner id: nothing is created or deleted for it.";
+        bad OTHER_PROJECT = "OtherProject" [OWNER]: "The credentials lead to another project or region than the one that is recorded for the object: nothing is created, deleted or released.";
+        bad MADE_BY_ANOTHER = "MadeByAnotherProvider" [OWNER]: "The status or the provider id names things in the cloud, and the object has no owner id of Hangar: nothing is created, deleted or released.";
         bad DELETING = "Deleting" [HANGAR, CLOUD]: "The object is being deleted; the message names what still exists.";
     }
 }

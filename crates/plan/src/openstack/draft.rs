@@ -6,6 +6,7 @@ use std::time::Duration;
 use hangar_api::conditions::{Actor, Bad, Finding};
 
 use super::conditions::ownership;
+use super::owner::{record_project, recorded_project};
 use super::{Access, CloudTrouble, OWNER_ID_ANNOTATION, claim, release};
 use crate::conditions::shared::{paused, reads};
 use crate::flow::{Draft, Drafted, StepOf, Write};
@@ -22,6 +23,8 @@ pub(crate) trait InCloud: Drafted {
 
     fn cloud(&self) -> &Access<Self::Facts>;
     fn fresh_owner_id(&self) -> &str;
+    /// The region and the project that the credentials lead to, if the cloud was asked.
+    fn project(&self) -> Option<&str>;
     /// What the last step of a condition said when it did not work.
     fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble>;
     /// Whether the object as a whole is not ready because of it.
@@ -60,8 +63,50 @@ where
         match self.observed.cloud() {
             Access::NotAsked => self.unknown(access, "the cloud was not asked"),
             Access::Trouble(trouble) => self.trouble(access, trouble, "access to the cloud"),
-            Access::Facts(facts) => work(self, facts),
+            Access::Facts(facts) => {
+                if self.is_in_its_project() {
+                    work(self, facts);
+                }
+            }
         }
+    }
+
+    /// Whether the credentials lead where everything was made. With others nothing would be found: all would be made a
+    /// second time, or a deletion would end with everything left behind. Else it is said, or recorded first.
+    fn is_in_its_project(&mut self) -> bool {
+        let observed = self.observed;
+        match (recorded_project(self.metadata()), observed.project()) {
+            (_, None) => true,
+            (Some(recorded), Some(found)) if recorded == found => true,
+            (Some(recorded), Some(found)) => {
+                let on = format!("credentials for {recorded} (region/project)");
+                let why = format!(
+                    "identityRef leads to {found}; nothing is created, deleted or released there (to give up what is in \
+                     {recorded}, remove the finalizer {} by hand)",
+                    P::FINALIZER
+                );
+                self.broken(ownership::OTHER_PROJECT.about(P::MAIN), &on, why);
+                false
+            }
+            (None, Some(_)) if self.metadata().deletion_timestamp.is_some() => true,
+            (None, Some(found)) => {
+                let step = record_project(found);
+                self.step(step);
+                self.say(ownership::STARTING.about(P::MAIN).waits("the project to be recorded"));
+                false
+            }
+        }
+    }
+
+    /// Another provider made what the object names, and Hangar does not know its things.
+    pub(crate) fn made_by_another(&mut self) {
+        let on = format!("the provider that made it, or the annotation {OWNER_ID_ANNOTATION}");
+        let why = format!(
+            "the status or the provider id names things in the cloud that do not carry an owner id of Hangar; nothing is \
+             created, deleted or released (to give up what is in the cloud, remove the finalizer {} by hand)",
+            P::FINALIZER
+        );
+        self.say(ownership::MADE_BY_ANOTHER.about(P::MAIN).waits(on).because(why));
     }
 
     /// Something is being done; what went wrong so far is added.

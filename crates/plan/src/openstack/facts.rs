@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use hangar_api::conditions::{Actor, Bad};
 use ipnet::IpNet;
+use jiff::Timestamp;
 
 use super::conditions::cloud;
 use super::{
@@ -111,6 +112,8 @@ pub struct Port {
     pub device_id: String,
     /// What uses it; empty for nobody.
     pub device_owner: String,
+    /// Whether it has no address: its network had no subnet when it was made. Nova refuses such a port.
+    pub has_no_address: bool,
     pub tags: Vec<String>,
 }
 
@@ -255,6 +258,8 @@ pub struct Server {
     pub addresses: BTreeMap<String, Vec<Address>>,
     /// Whether its end was asked for.
     pub is_going: bool,
+    /// When it last changed, by the cloud's clock.
+    pub updated: Option<Timestamp>,
 }
 
 impl Server {

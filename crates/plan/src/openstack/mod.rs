@@ -27,8 +27,8 @@ pub use ids::{
     ServerId, SubnetId,
 };
 pub use owner::{
-    OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, SERVER_REQUESTED_ANNOTATION, carries_mark, mark, owner_id,
-    server_requested, server_requested_at,
+    OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, PROJECT_ANNOTATION, SERVER_REQUESTED_ANNOTATION, carries_mark,
+    mark, owner_id, server_requested, server_requested_at,
 };
 pub(crate) use owner::{claim, release};
 pub use pick::{Picked, pick};

@@ -11,6 +11,8 @@ use crate::flow::{StepId, Write};
 
 /// On an object of ours: the id that everything made for it in a cloud carries.
 pub const OWNER_ID_ANNOTATION: &str = "hangar.cluster.x-k8s.io/owner-id";
+/// On an object of ours: the region and the project in which everything is made for it.
+pub const PROJECT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/project";
 /// On an object of ours: when a server was asked for, from before the call until it is known what became of it.
 pub const SERVER_REQUESTED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/server-requested-at";
 /// In the metadata of a server: the owner id.
@@ -19,6 +21,17 @@ pub const OWNER_METADATA_KEY: &str = "hangar-owner-id";
 /// The owner id of an object, if it has one.
 pub fn owner_id(annotations: Option<&BTreeMap<String, String>>) -> Option<String> {
     annotations?.get(OWNER_ID_ANNOTATION).filter(|id| !id.is_empty()).cloned()
+}
+
+/// Where everything is made for an object, if that is recorded.
+pub(crate) fn recorded_project(metadata: &ObjectMeta) -> Option<&str> {
+    metadata.annotations.as_ref()?.get(PROJECT_ANNOTATION).map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// Records where everything is made for an object, before anything is.
+pub(crate) fn record_project(project: &str) -> Write {
+    let fields = json!({ "metadata": { "annotations": { PROJECT_ANNOTATION: project } } });
+    Write::itself(StepId::new("record", "project", "self"), fields)
 }
 
 /// When a server was asked for whose end is not known. What cannot be read was long ago.

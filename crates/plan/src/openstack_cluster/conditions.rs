@@ -26,7 +26,8 @@ conditions! {
         good READY = "Ready": "The network and its subnets exist.";
         bad WORKING = "Working" [HANGAR]: "Hangar is about to make a call.";
         bad NO_NETWORK = "NoNetwork" [OWNER]: "The specification names no network and no subnets.";
-        bad NETWORK_NOT_FOUND = "NetworkNotFound" [OWNER]: "No network matches, or several do.";
+        bad NETWORK_NOT_FOUND = "NetworkNotFound" [OWNER]: "No network matches.";
+        bad NETWORK_AMBIGUOUS = "NetworkAmbiguous" [OWNER]: "Several networks match; the message names them.";
         bad SUBNET_NOT_FOUND = "SubnetNotFound" [OWNER]: "No subnet matches, or the subnet is on another network.";
         bad SUBNET_AMBIGUOUS = "SubnetAmbiguous" [OWNER]: "Several subnets of one address family match.";
         ..shared::reads;
@@ -40,7 +41,8 @@ conditions! {
         bad WORKING = "Working" [HANGAR]: "Hangar is about to make a call.";
         bad EXTERNAL_NETWORK_NOT_FOUND = "ExternalNetworkNotFound" [OWNER]: "No external network matches.";
         bad EXTERNAL_NETWORK_AMBIGUOUS = "ExternalNetworkAmbiguous" [OWNER]: "Several external networks match.";
-        bad ROUTER_NOT_FOUND = "RouterNotFound" [OWNER]: "No router matches, or several do.";
+        bad ROUTER_NOT_FOUND = "RouterNotFound" [OWNER]: "No router matches.";
+        bad ROUTER_AMBIGUOUS = "RouterAmbiguous" [OWNER]: "Several routers match; the message names them.";
         ..shared::reads;
         ..cloud;
     }

@@ -90,6 +90,8 @@ impl Planner for Observed {
             Stage::NoOwner => draft.say(ready::WAITING_FOR_CLUSTER.waits("a Cluster that owns this object")),
             Stage::Unknown(why) => draft.unknown(ready::TYPE, &why),
             Stage::Copied(other) => draft.copied(&other),
+            Stage::MadeByAnother => draft.made_by_another(),
+            Stage::Unsupported => endpoint::draft(&mut draft),
             Stage::Release => draft.release(),
             Stage::Claim => draft.claim(),
             Stage::Delete => draft.with_cloud(authentication::TYPE, |draft, facts| {
@@ -151,6 +153,10 @@ impl InCloud for Observed {
 
     fn fresh_owner_id(&self) -> &str {
         &self.fresh_owner_id
+    }
+
+    fn project(&self) -> Option<&str> {
+        self.project.as_deref()
     }
 
     fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {

@@ -59,10 +59,8 @@ fn external_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<Network
             None
         }
         Read::Many(networks) => {
-            let names: Vec<String> =
-                networks.iter().map(|network| format!("{} ({})", network.name, network.id)).collect();
-            let why = format!("{} networks match: {}", networks.len(), names.join(", "));
-            draft.broken(router_ready::EXTERNAL_NETWORK_AMBIGUOUS, "spec.externalNetwork to name one", &why);
+            let why = listed("networks", networks.iter().map(|network| (&network.name, network.id.as_str())));
+            draft.broken(router_ready::EXTERNAL_NETWORK_AMBIGUOUS, "spec.externalNetwork to name one", why);
             None
         }
     }
@@ -191,7 +189,11 @@ fn managed_subnet(
 
 fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network, subnet: &Subnet) {
     let recorded = draft.status.router.as_ref().map(|router| router.id.as_str().into());
-    let router = match pick(&facts.routers, |router| &router.id, recorded.as_ref()) {
+    // Of two the one that is connected is kept: it holds the gateway's address, and cannot be deleted.
+    let connected = facts.interfaces.iter().filter(|port| port.subnet_ids.contains(&subnet.id));
+    let mut connected = connected.map(|port| port.device_id.as_str().into());
+    let preferred = connected.next().or_else(|| recorded.clone());
+    let router = match pick(&facts.routers, |router| &router.id, preferred.as_ref()) {
         Picked::Unknown(why) => return draft.unknown(router_ready::TYPE, &why),
         Picked::None => {
             if let Some(step) = create_router(draft, external) {
@@ -279,9 +281,13 @@ fn existing(draft: &mut Draft<'_>, facts: &CloudFacts) {
             draft.say(router_ready::READY);
         }
         (Some(_), Read::Unknown(unknown)) => draft.unknown(router_ready::TYPE, &unknown.why),
-        (Some(_), found) => {
-            let why = counted("router", found);
-            draft.broken(router_ready::ROUTER_NOT_FOUND, "one router that matches spec.router", &why);
+        (Some(_), Read::Absent) => {
+            let on = "a router that matches spec.router";
+            draft.broken(router_ready::ROUTER_NOT_FOUND, on, "no router matches");
+        }
+        (Some(_), Read::Many(routers)) => {
+            let why = listed("routers", routers.iter().map(|router| (&router.name, router.id.as_str())));
+            draft.broken(router_ready::ROUTER_AMBIGUOUS, "spec.router to name one", why);
         }
     }
 }
@@ -304,9 +310,14 @@ fn existing_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<(Networ
             draft.unknown(network_ready::TYPE, &unknown.why);
             return None;
         }
-        found => {
-            let why = counted("network", found);
-            draft.broken(network_ready::NETWORK_NOT_FOUND, "one network that matches spec.network", why);
+        Read::Absent => {
+            let on = "a network that matches spec.network";
+            draft.broken(network_ready::NETWORK_NOT_FOUND, on, "no network matches");
+            return None;
+        }
+        Read::Many(networks) => {
+            let why = listed("networks", networks.iter().map(|network| (&network.name, network.id.as_str())));
+            draft.broken(network_ready::NETWORK_AMBIGUOUS, "spec.network to name one", why);
             return None;
         }
     };
@@ -337,11 +348,10 @@ fn existing_network(draft: &mut Draft<'_>, facts: &CloudFacts) -> Option<(Networ
     Some((network, subnets))
 }
 
-fn counted<T>(what: &str, found: &Read<T>) -> String {
-    match found.iter().count() {
-        0 => format!("no {what} matches"),
-        count => format!("{count} {what}s match"),
-    }
+/// Those that match, by name and id.
+fn listed<'a>(what: &str, found: impl Iterator<Item = (&'a String, &'a str)>) -> String {
+    let names: Vec<String> = found.map(|(name, id)| format!("{name} ({id})")).collect();
+    format!("{} {what} match: {}", names.len(), names.join(", "))
 }
 
 fn recorded(network: &Network, subnets: &[Subnet]) -> NetworkStatusWithSubnets {

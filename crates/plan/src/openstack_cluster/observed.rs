@@ -6,6 +6,7 @@ use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER};
 use jiff::{SignedDuration, Timestamp};
 
+use super::endpoint;
 use crate::flow::Read;
 use crate::openstack::{Access, CloudTrouble, Group, Network, Port, Router, Subnet, Zone, owner_id};
 use crate::referred;
@@ -30,6 +31,8 @@ pub struct ClusterFacts {
     pub is_paused: bool,
     /// Who makes its control plane.
     pub control_plane: ControlPlane,
+    /// Whether it has the endpoint of its API server.
+    pub has_endpoint: bool,
 }
 
 /// What the cloud says.
@@ -70,6 +73,8 @@ pub struct Observed {
     pub machines: Read<String>,
     /// What the cloud says; asked from [`Stage::Keep`] and [`Stage::Delete`] on.
     pub cloud: Access<CloudFacts>,
+    /// The region and the project in which it was asked.
+    pub project: Option<String>,
     /// What the last steps that did not work said, by condition.
     pub troubles: BTreeMap<&'static str, CloudTrouble>,
 }
@@ -87,6 +92,10 @@ pub enum Stage {
     Unknown(String),
     /// The owner id belongs to another object, by name: nothing may be touched.
     Copied(String),
+    /// It names things in a cloud, and has no owner id: nothing may be touched.
+    MadeByAnother,
+    /// It asks for an endpoint that cannot be made, and nothing is there yet.
+    Unsupported,
     /// Put the owner id and the finalizer on the object.
     Claim,
     Keep,
@@ -117,6 +126,7 @@ impl Observed {
             let is_ours = self.has_finalizer();
             return match self.owner_id() {
                 _ if !is_ours => Stage::Foreign,
+                None if self.names_something() => Stage::MadeByAnother,
                 None => Stage::Release,
                 // What carries the id is the other's.
                 Some(_) if self.copied_from.is_some() => Stage::Release,
@@ -129,9 +139,21 @@ impl Observed {
             Read::One(_) if self.copied_from.is_some() => {
                 Stage::Copied(self.copied_from.clone().unwrap_or_default())
             }
+            Read::One(_) if self.owner_id().is_none() && self.names_something() => Stage::MadeByAnother,
             Read::One(_) if self.owner_id().is_none() || !self.has_finalizer() => Stage::Claim,
+            Read::One(_) if !self.names_something() && endpoint::unsupported(self).is_some() => {
+                Stage::Unsupported
+            }
             Read::One(_) => Stage::Keep,
         }
+    }
+
+    /// Whether something was made or found for it, by whomever.
+    fn names_something(&self) -> bool {
+        self.object.status.as_ref().is_some_and(|status| {
+            let groups = [&status.control_plane_security_group, &status.worker_security_group];
+            status.network.is_some() || status.router.is_some() || groups.into_iter().any(Option::is_some)
+        })
     }
 
     /// Whether it was created in the last ten minutes.

@@ -2,6 +2,7 @@
 //! deletion.
 
 mod cloud;
+mod ownership;
 
 use super::*;
 use crate::flow::crash::{World, sweep};

@@ -19,11 +19,16 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
 fn idle(spec: &OpenStackClusterSpec) -> Vec<&'static str> {
     let given = [
         (spec.bastion.is_some(), "spec.bastion"),
-        (spec.api_server_floating_ip.is_some(), "spec.apiServerFloatingIP"),
-        (spec.api_server_fixed_ip.is_some(), "spec.apiServerFixedIP"),
+        (is_given(spec.api_server_floating_ip.as_ref()), "spec.apiServerFloatingIP"),
+        (is_given(spec.api_server_fixed_ip.as_ref()), "spec.apiServerFixedIP"),
         (spec.api_server_port.is_some(), "spec.apiServerPort"),
     ];
     given.into_iter().filter_map(|(is_given, name)| is_given.then_some(name)).collect()
+}
+
+/// An empty text asks for nothing.
+fn is_given(text: Option<&String>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -35,5 +40,11 @@ mod tests {
         let spec = OpenStackClusterSpec { api_server_port: Some(443), ..OpenStackClusterSpec::default() };
         assert_eq!(idle(&spec), ["spec.apiServerPort"]);
         assert!(idle(&OpenStackClusterSpec::default()).is_empty());
+        let empty = OpenStackClusterSpec {
+            api_server_fixed_ip: Some(String::new()),
+            api_server_floating_ip: Some(String::new()),
+            ..OpenStackClusterSpec::default()
+        };
+        assert!(idle(&empty).is_empty(), "an empty address asks for nothing");
     }
 }

@@ -93,6 +93,7 @@ impl Planner for Observed {
                 fields.join("; "),
             ),
             Stage::Copied(other) => draft.copied(&other),
+            Stage::MadeByAnother => draft.made_by_another(),
             Stage::PortsChanged(names) => draft.broken(
                 instance_ready::PORTS_CHANGED,
                 &format!("spec.ports to be what it was; the ports that were made are called {names}"),
@@ -142,6 +143,10 @@ impl InCloud for Observed {
 
     fn fresh_owner_id(&self) -> &str {
         &self.fresh_owner_id
+    }
+
+    fn project(&self) -> Option<&str> {
+        self.project.as_deref()
     }
 
     fn trouble_about(&self, _: &str) -> Option<&CloudTrouble> {

@@ -75,6 +75,8 @@ pub struct Observed {
     pub infrastructure: Read<InfrastructureFacts>,
     /// What the cloud says; asked from [`Stage::Keep`] and [`Stage::Delete`] on.
     pub cloud: Access<ServerFacts>,
+    /// The region and the project in which it was asked.
+    pub project: Option<String>,
     /// What the last step that did not work said.
     pub trouble: Option<CloudTrouble>,
 }
@@ -98,6 +100,8 @@ pub enum Stage {
     Unsupported(Vec<String>),
     /// The owner id belongs to another object, by name: nothing may be touched.
     Copied(String),
+    /// It names a server, and has no owner id: nothing may be touched.
+    MadeByAnother,
     /// The ports that were made had these names, and `spec.ports` gives others now.
     PortsChanged(String),
     /// Put the owner id and the finalizer on the object.
@@ -132,6 +136,7 @@ impl Observed {
         if self.object.metadata.deletion_timestamp.is_some() {
             return match self.owner_id() {
                 _ if !self.has_finalizer() => Stage::Foreign,
+                None if self.names_something() => Stage::MadeByAnother,
                 None => Stage::Release,
                 // What carries the id is the other's.
                 Some(_) if self.copied_from.is_some() => Stage::Release,
@@ -154,6 +159,9 @@ impl Observed {
                 return Stage::Wait { reason: instance_ready::WAITING_FOR_CLUSTER, on };
             }
         };
+        if self.owner_id().is_none() && self.names_something() {
+            return Stage::MadeByAnother;
+        }
         let unsupported = unsupported(&self.object.spec);
         if !unsupported.is_empty() {
             return Stage::Unsupported(unsupported);
@@ -216,12 +224,20 @@ impl Observed {
         server_requested_at(self.object.metadata.annotations.as_ref())
     }
 
-    /// The server that was seen last.
+    /// The server that was seen last: the provider id survives a move, the status does not.
     pub fn recorded_id(&self) -> Option<ServerId> {
-        self.object.status.as_ref()?.instance_id.as_deref().map(Into::into)
+        let seen = self.object.status.as_ref().and_then(|status| status.instance_id.as_deref());
+        let named = self.object.spec.provider_id.as_deref().and_then(|id| id.rsplit('/').next());
+        seen.or(named).filter(|id| !id.is_empty()).map(Into::into)
     }
 
-    /// Whether a server was seen before. The provider id survives a move, the status does not.
+    /// Whether a server or a port was made, by whomever.
+    fn names_something(&self) -> bool {
+        let resources = self.object.status.as_ref().and_then(|status| status.resources.as_ref());
+        self.was_made() || resources.is_some_and(|resources| !resources.ports.is_empty())
+    }
+
+    /// Whether a server was seen before.
     pub fn was_made(&self) -> bool {
         self.object.spec.provider_id.is_some() || self.recorded_id().is_some()
     }

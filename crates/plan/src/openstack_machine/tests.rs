@@ -3,6 +3,7 @@
 
 mod cloud;
 mod late;
+mod ownership;
 
 use super::*;
 use crate::flow::crash::{World, sweep};

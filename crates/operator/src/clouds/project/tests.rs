@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::clouds::CloudId as _;
 
 /// Moves the clock of the runtime ahead; it goes on by itself, because sockets take real time.
 async fn later(time: Duration) {

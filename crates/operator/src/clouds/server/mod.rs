@@ -5,15 +5,15 @@
 
 mod run;
 
-use hangar_openstack::Session;
+use hangar_openstack::{NetworkClient, Session, SubnetQuery};
 use hangar_plan::flow::Read;
-use hangar_plan::openstack::ServerId;
-use hangar_plan::openstack::server::{PortFacts, Preflight, ServerFacts, UserData, WantedServer};
+use hangar_plan::openstack::server::{PortFacts, Preflight, ServerFacts, UserData, WantedPort, WantedServer};
+use hangar_plan::openstack::{NetworkId, ServerId};
 
 use super::find::{
     find_flavor, find_group, find_image, find_network, find_server_group, find_subnet, read_all,
 };
-use super::project::Project;
+use super::{CloudId as _, project::Project};
 
 /// What carries the owner id: a server whatever its name, for people rename them, and ports by theirs.
 pub(crate) async fn server_facts(
@@ -62,6 +62,7 @@ pub(crate) async fn preflight(
             None => Read::Absent,
         };
         let network_id = network.iter().next().map(|network| network.id.clone());
+        let has_subnet = has_subnet(&client, port, network_id.as_ref()).await;
         let mut subnets = Vec::new();
         for param in port.given.fixed_ips.iter().filter_map(|fixed| fixed.subnet.as_ref()) {
             subnets.push(find_subnet(&client, param, network_id.as_ref()).await);
@@ -70,7 +71,19 @@ pub(crate) async fn preflight(
         for param in &port.given.security_groups {
             groups.push(find_group(&client, param).await);
         }
-        found.wanted.push(PortFacts { network, subnets, groups });
+        found.wanted.push(PortFacts { network, has_subnet, subnets, groups });
     }
     found
+}
+
+/// Whether the network of a port has a subnet. Where subnets are named they are looked for themselves.
+async fn has_subnet(client: &NetworkClient, port: &WantedPort, network_id: Option<&NetworkId>) -> Read<bool> {
+    if !port.subnet_ids.is_empty() || port.given.fixed_ips.iter().any(|fixed| fixed.subnet.is_some()) {
+        return Read::One(true);
+    }
+    let own = port.network_id.as_ref().filter(|_| port.given.network.is_none());
+    let Some(id) = network_id.or(own) else { return Read::Absent };
+    let query = SubnetQuery { network_id: Some(id.to_cloud()), ..SubnetQuery::default() };
+    let answer = client.list(&query).await.map(|subnets| vec![!subnets.is_empty()]);
+    read_all(answer, |has| has)
 }

@@ -6,6 +6,7 @@ pub(crate) mod cloud;
 mod crash;
 mod faults;
 mod real_cloud;
+mod projects;
 mod rest;
 mod servers;
 mod shares;

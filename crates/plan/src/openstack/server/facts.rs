@@ -38,6 +38,8 @@ pub struct Preflight {
 pub struct PortFacts {
     /// Its network; only looked for when the port names one.
     pub network: Read<Network>,
+    /// Whether its network has a subnet; a port without an address is of no use.
+    pub has_subnet: Read<bool>,
     /// Its subnets, in the order of its addresses that name one.
     pub subnets: Vec<Read<Subnet>>,
     /// Its security groups, in their order.
@@ -93,6 +95,7 @@ impl ServerFacts {
                 // Asked for, not gone: only a new look tells.
                 for server in self.servers.iter_mut().filter(|server| server.id == *id) {
                     server.is_going = true;
+                    server.updated = None;
                 }
             }
             ServerStep::DeletePort { id, .. } => {

@@ -54,6 +54,10 @@ impl Situation<'_> {
                     return decided;
                 }
                 Picked::None => steps.push(ServerStep::CreatePort(Box::new(wanted.clone())).into()),
+                // Its network had no subnet; it has one now, or the server would not be asked for.
+                Picked::One(port, _) if port.has_no_address && port.device_id.is_empty() => {
+                    steps.push(delete_port(&wanted.name, 0, &port));
+                }
                 Picked::One(port, extras) => {
                     let extras = extras.iter().enumerate().filter(|(_, extra)| extra.device_id.is_empty());
                     steps.extend(extras.map(|(index, extra)| delete_port(&wanted.name, index + 1, extra)));

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hangar_api::infrastructure::v1beta1::ResolvedServer;
+use hangar_api::infrastructure::v1beta1::{ImageParam, ResolvedServer};
 
 use super::{NewPort, PortFacts, Preflight, State, UserData, WantedPort, WantedServer, union};
 use crate::flow::Read;
@@ -35,7 +35,8 @@ impl Resolved {
 /// What was found and the ports to make, or everything that was not found.
 pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<Resolved, State> {
     let mut found = Found { field: wanted.field, problems: Vec::new(), is_all_unknown: true };
-    let image_id = found.one("image", "image", &facts.image, |image| {
+    let by = described(&wanted.image);
+    let image_id = found.one_by("image", "image", &by, &facts.image, |image| {
         (image.status == "active").then(|| image.id.clone()).ok_or(format!("its status is {}", image.status))
     });
     let flavor_field = if wanted.flavor_id.is_some() { "flavorID" } else { "flavor" };
@@ -58,6 +59,20 @@ pub(super) fn resolve(wanted: &WantedServer, facts: &Preflight) -> Result<Resolv
     }
 }
 
+/// What an image is looked for by.
+fn described(image: &ImageParam) -> String {
+    match image {
+        ImageParam::Id(id) => format!(" with the id {:?}", id.0),
+        ImageParam::Filter(filter) => {
+            let name = filter.name.iter().map(|name| format!("name {name:?}"));
+            let tags = filter.tags.iter().map(|tag| format!("tag {tag:?}"));
+            let words: Vec<String> = name.chain(tags).collect();
+            format!(" with {}", words.join(", "))
+        }
+        ImageParam::ImageRef(_) => String::new(),
+    }
+}
+
 struct Found {
     /// Where the server is described.
     field: &'static str,
@@ -75,13 +90,25 @@ impl Found {
         read: &Read<T>,
         take: impl Fn(&T) -> Result<I, String>,
     ) -> I {
+        self.one_by(field, what, "", read, take)
+    }
+
+    /// The same, with what it is looked for by.
+    fn one_by<T, I: Default>(
+        &mut self,
+        field: &str,
+        what: &str,
+        by: &str,
+        read: &Read<T>,
+        take: impl Fn(&T) -> Result<I, String>,
+    ) -> I {
         let (words, is_unknown) = match read {
             Read::One(item) => match take(item) {
                 Ok(id) => return id,
                 Err(why) => (why, false),
             },
-            Read::Absent => (format!("no {what} matches"), false),
-            Read::Many(many) => (format!("{} {what}s match", many.len()), false),
+            Read::Absent => (format!("no {what}{by} matches"), false),
+            Read::Many(many) => (format!("{} {what}s{by} match", many.len()), false),
             Read::Unknown(unknown) => (unknown.why.clone(), true),
         };
         self.problem(&format!("{}.{field}", self.field), &words, is_unknown);
@@ -147,6 +174,16 @@ fn port(field: &str, wanted: &WantedPort, known: &PortFacts, found: &mut Found) 
         let network = Read::found(wanted.network_id.clone());
         found.one(&network_field, "network of the cluster", &network, |id| Ok(id.clone()))
     };
+    match &known.has_subnet {
+        Read::One(false) => {
+            let what = format!("{}.{network_field}", found.field);
+            found.problem(&what, "the network has no subnet, and a port on it gets no address", false);
+        }
+        Read::Unknown(unknown) if !network_id.as_str().is_empty() => {
+            found.problem(&format!("{}.{network_field}", found.field), &unknown.why, true);
+        }
+        _ => {}
+    }
     let mut security_group_ids = group_ids(&format!("{field}.securityGroups"), &known.groups, found);
     security_group_ids.extend(wanted.security_group_ids.iter().cloned());
     let is_unfiltered = given.disable_port_security == Some(true);

@@ -65,7 +65,9 @@ fn jump() -> Jump {
 
 fn needed() -> Preflight {
     let image = Image { id: "image-1".into(), status: "active".to_owned(), ..Image::default() };
+    let port = PortFacts { has_subnet: Read::One(true), ..PortFacts::default() };
     Preflight {
+        wanted: vec![port.clone(), port],
         image: Read::One(image),
         flavor: Read::One(Flavor { id: "flavor-1".into(), name: "tiny".to_owned() }),
         user_data: Read::One(UserData(b"#cloud-config".to_vec())),
@@ -236,7 +238,8 @@ fn problems_are_told_by_the_fields_of_who_wants_the_server() {
     let jump = jump();
     let mut seen = jump.observe();
     seen.facts.preflight = Some(Preflight { image: Read::Absent, flavor: Read::Absent, ..needed() });
-    let problems = "spec.jump.image: no image matches; spec.jump.flavor: no flavor matches";
+    let problems =
+        "spec.jump.image: no image with name \"debian\" matches; spec.jump.flavor: no flavor matches";
     assert_eq!(jump.decide(&seen).state, State::Invalid(problems.to_owned()));
     seen.facts.preflight = Some(Preflight { image: Read::unknown("503 from glance"), ..needed() });
     let decided = jump.decide(&seen);

@@ -52,6 +52,8 @@ pub(super) struct Cloud {
     pub(super) groups: Vec<Group>,
     /// Others' ports on our network.
     pub(super) strangers: Vec<Port>,
+    /// The region and the project that the credentials lead to.
+    pub(super) project: Option<String>,
     pub(super) next: u32,
     pub(super) is_released: bool,
 }
@@ -241,9 +243,11 @@ impl World for Cloud {
                 name: "demo".to_owned(),
                 is_paused: false,
                 control_plane: self.control_plane,
+                has_endpoint: false,
             }),
             machines: Read::found(self.machines.clone()),
             cloud: Access::NotAsked,
+            project: self.project.clone(),
             troubles: std::collections::BTreeMap::new(),
             object,
         };

@@ -55,6 +55,8 @@ pub(super) struct Cloud {
     pub(super) servers: Vec<Server>,
     /// What a server that is being built becomes.
     pub(super) becomes: &'static str,
+    /// The region and the project that the credentials lead to.
+    pub(super) project: Option<String>,
     pub(super) next: u32,
     pub(super) is_released: bool,
     pub(super) now: Timestamp,
@@ -84,6 +86,7 @@ impl Cloud {
             ports: Vec::new(),
             servers: Vec::new(),
             becomes: "ACTIVE",
+            project: None,
             next: 0,
             is_released: false,
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
@@ -287,6 +290,7 @@ impl World for Cloud {
                 ..InfrastructureFacts::default()
             }),
             cloud: Access::NotAsked,
+            project: self.project.clone(),
             trouble: None,
         };
         let wanted = observed.wanted_server().ports;
@@ -315,6 +319,7 @@ impl World for Cloud {
                 .iter()
                 .map(|port| PortFacts {
                     network: self.find("network", network.clone()),
+                    has_subnet: Read::One(!self.missing.contains("subnet of the network")),
                     subnets: port
                         .given
                         .fixed_ips
