@@ -71,7 +71,7 @@ fn of_two_routers_the_connected_one_is_kept() {
     let status = cloud.object.as_mut().unwrap().status.as_mut().unwrap();
     status.router.as_mut().unwrap().id = "id-0".to_owned();
     cloud.settle_all();
-    assert_eq!(cloud.routers, [router.clone()]);
+    assert_eq!(cloud.routers, std::slice::from_ref(&router));
     assert_eq!(cloud.status().router.as_ref().unwrap().id, router.id.to_string());
     assert!(cloud.status().ready);
     let held: Vec<&Port> =
