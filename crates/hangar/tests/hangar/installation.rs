@@ -114,6 +114,13 @@ impl Manager {
         .await;
     }
 
+    /// The most memory that it has ever had.
+    pub(crate) fn peak_mib(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
+    }
+
     /// As `kubectl delete pod` does it.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();

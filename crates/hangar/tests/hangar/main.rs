@@ -6,6 +6,7 @@
 mod admission;
 mod command_line;
 mod documents;
+mod hostile;
 mod installation;
 mod manager;
 mod namespaces;

@@ -43,6 +43,8 @@ pub enum Answer {
     TimedOut,
     /// The server answered with more than is read.
     TooLarge,
+    /// The server answered, and others' answers took all the room for it.
+    NoRoom,
 }
 
 impl Answer {

@@ -2,7 +2,8 @@
 //!
 //! Answers are read to their end here, except those of watches and of logs that follow, so that the time limit covers
 //! the whole call and `after` means committed and complete. The client would buffer them anyway, but without a limit on
-//! their size, or on the length of a stream's line: the server could fill our memory. So both have a limit here.
+//! their size, or on the length of a stream's line: the server could fill our memory. So both have a limit here. What
+//! many servers may fill together is the matter of `room`.
 
 use std::{
     future::Future,
@@ -17,13 +18,14 @@ use http::{
     header::{DATE, RETRY_AFTER},
 };
 use http_body::{Body as HttpBody, Frame};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use hyper::body::Bytes;
 use jiff::Timestamp;
 use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
+use super::room::{self, Reason, Room, Weighed};
 use super::{Answer, Call, CallGate, Delivery, Stopped, Verb, clock};
 
 /// Bytes of an answer that is no success: a message, of some kilobytes at most.
@@ -46,6 +48,14 @@ pub struct TooLarge {
     pub limit: usize,
 }
 
+/// An answer that was not read to its end. Reaches callers as `kube::Error::Service`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call}: {why}")]
+pub struct Unread {
+    pub call: String,
+    pub why: Reason,
+}
+
 fn size(bytes: usize) -> String {
     const MIB: usize = 1 << 20;
     if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
@@ -58,18 +68,27 @@ pub struct CallLayer {
     limit: Duration,
     write_limit: Duration,
     answer_limit: usize,
+    room: Option<Room>,
 }
 
 impl CallLayer {
     /// No call takes longer than the limit; a watch has to be opened within it.
     pub fn new(limit: Duration, gates: impl IntoIterator<Item = Arc<dyn CallGate>>) -> Self {
-        Self { gates: gates.into_iter().collect(), limit, write_limit: limit, answer_limit: usize::MAX }
+        let gates = gates.into_iter().collect();
+        Self { gates, limit, write_limit: limit, answer_limit: usize::MAX, room: None }
     }
 
     /// No answer is read beyond this many bytes, and no line of a stream.
     #[must_use]
     pub fn answer_limit(mut self, bytes: usize) -> Self {
         self.answer_limit = bytes;
+        self
+    }
+
+    /// Answers take no more than there is room for.
+    #[must_use]
+    pub fn room(mut self, room: Option<Room>) -> Self {
+        self.room = room;
         self
     }
 
@@ -154,13 +173,8 @@ impl CallLayer {
             } else {
                 self.answer_limit.min(REFUSAL_LIMIT)
             };
-            match Limited::new(body, limit).collect().await {
-                Ok(body) => Ok(Response::from_parts(head, whole_body(body.to_bytes()))),
-                Err(error) if error.is::<LengthLimitError>() => {
-                    Err(TooLarge { call: call.to_string(), limit }.into())
-                }
-                Err(error) => Err(error),
-            }
+            let bytes = self.whole(&call, body, limit).await?;
+            Ok(Response::from_parts(head, whole_body(bytes)))
         };
         let limit = if call.verb.is_write() { self.write_limit } else { self.limit };
         let result: Result<_, BoxError> = match tokio::time::timeout(limit, whole).await {
@@ -171,6 +185,11 @@ impl CallLayer {
             Ok(response) => Answer::Status(response.status()),
             Err(error) if error.is::<TimedOut>() => Answer::TimedOut,
             Err(error) if error.is::<TooLarge>() => Answer::TooLarge,
+            Err(error) if let Some(unread) = error.downcast_ref::<Unread>() => match unread.why {
+                Reason::NoRoom => Answer::NoRoom,
+                Reason::TooHeavy => Answer::TooLarge,
+                Reason::TooSlow => Answer::TimedOut,
+            },
             Err(_) => Answer::Disconnected,
         };
         if let Some(length) = result.as_ref().ok().and_then(retry_after) {
@@ -191,14 +210,43 @@ impl CallLayer {
         }
     }
 
+    /// Reads an answer to its end.
+    async fn whole<B>(&self, call: &Call, body: B, limit: usize) -> Result<Bytes, BoxError>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut body = Weighed::new(body.map_err(Into::into).boxed_unsync(), self.room.clone(), false);
+        // One buffer, not a list of pieces: each of those has a cost, and may be a single byte.
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|error| named(error, call))?.into_data() else { continue };
+            if data.len() > limit.saturating_sub(bytes.len()) {
+                return Err(TooLarge { call: call.to_string(), limit }.into());
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(room::taken(bytes, body.place()))
+    }
+
     fn watched<B>(&self, call: &Call, body: B) -> UnsyncBoxBody<Bytes, BoxError>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let body = body.map_err(Into::into).boxed_unsync();
+        let body = Weighed::new(body.map_err(Into::into).boxed_unsync(), self.room.clone(), true);
+        let whose = call.clone();
+        let body = body.map_err(move |error| named(error, &whose)).boxed_unsync();
         let too_large = TooLarge { call: call.to_string(), limit: self.answer_limit };
         Severable { body, too_large, line: 0, gates: Arc::clone(&self.gates) }.boxed_unsync()
+    }
+}
+
+/// Says whose answer was not read.
+fn named(error: BoxError, call: &Call) -> BoxError {
+    match error.downcast::<Reason>() {
+        Ok(why) => Unread { call: call.to_string(), why: *why }.into(),
+        Err(other) => other,
     }
 }
 

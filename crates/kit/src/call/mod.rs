@@ -10,8 +10,10 @@ pub mod fault;
 mod gate;
 mod identity;
 mod layer;
+mod room;
 
 pub use clock::ServerClock;
 pub use gate::{Answer, CallGate, CallLog, Delivery, FencingGate, Stopped};
 pub use identity::{Call, Verb};
-pub use layer::{CallLayer, CallService, TimedOut, TooLarge};
+pub use layer::{CallLayer, CallService, TimedOut, TooLarge, Unread};
+pub use room::{Reason, Room};

@@ -187,6 +187,8 @@ impl CallGate for Breaker {
             Answer::Disconnected => Some(format!("{call}: cannot connect")),
             Answer::TimedOut => Some(format!("{call}: no answer in time")),
             Answer::TooLarge => Some(format!("{call}: the answer is too large")),
+            // Others are the reason: it says nothing about this one.
+            Answer::NoRoom => return Delivery::Deliver,
         };
         let mut side = self.of(call.verb.is_write());
         // Never earlier than it was: the call after a pause is not taken for one from before it.

@@ -20,7 +20,7 @@ pub use list::{Bounds, TooMany, list_bounded};
 pub use tenant::{Connection, KubeconfigSource, TenantOptions, Tenants};
 
 use crate::{
-    call::{CallGate, CallLayer},
+    call::{CallGate, CallLayer, Room},
     error::{Error, Result},
 };
 
@@ -40,6 +40,8 @@ pub struct ClientOptions {
     pub connect_limit: Duration,
     /// No answer has more bytes.
     pub answer_limit: usize,
+    /// Room for the answers, where the server is not trusted.
+    pub room: Option<Room>,
     /// Who is asked about each call, in order.
     pub gates: Vec<Arc<dyn CallGate>>,
 }
@@ -51,6 +53,7 @@ impl Default for ClientOptions {
             write_limit: MANAGEMENT_CALL_LIMIT,
             connect_limit: Duration::from_secs(5),
             answer_limit: MANAGEMENT_ANSWER_LIMIT,
+            room: None,
             gates: Vec::new(),
         }
     }
@@ -88,6 +91,7 @@ pub fn client(mut config: Config, options: &ClientOptions) -> Result<Client> {
     let builder = ClientBuilder::try_from(config).map_err(|source| Error::api("build a client", source))?;
     let layer = CallLayer::new(options.call_limit, options.gates.iter().cloned())
         .write_limit(options.write_limit)
-        .answer_limit(options.answer_limit);
+        .answer_limit(options.answer_limit)
+        .room(options.room.clone());
     Ok(builder.with_layer(&layer).build())
 }

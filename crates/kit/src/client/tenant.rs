@@ -4,7 +4,7 @@
 //! slow, or its answers huge.
 //!
 //! Invariants
-//! - Every call has a short time limit and every answer a small size limit. After [`TenantOptions::failures`]
+//! - Every call has a short time limit and every answer a small size limit, and answers share a [`Room`]. After [`TenantOptions::failures`]
 //!   unreachable calls in a row, calls to the tenant fail at once for a while that grows, so that workers do not wait
 //!   for it again.
 //! - Reads and writes are judged apart (`breaker`).
@@ -26,7 +26,7 @@ use super::{ClientOptions, Health, breaker::Breaker, client};
 use crate::{
     ObjectKey,
     backoff::Backoff,
-    call::CallGate,
+    call::{CallGate, Room},
     error::{Error, Result},
 };
 
@@ -53,8 +53,10 @@ pub struct TenantOptions {
     pub call_limit: Duration,
     /// No connection attempt takes longer.
     pub connect_limit: Duration,
-    /// No answer has more bytes. A page of 500 Nodes has a few MiB.
+    /// No answer has more bytes. A page of Nodes has one MiB.
     pub answer_limit: usize,
+    /// Room for the answers of all tenants together.
+    pub room: Room,
     /// This many unreachable calls in a row make a tenant unavailable.
     pub failures: u32,
     /// How long it then is.
@@ -68,7 +70,8 @@ impl Default for TenantOptions {
         Self {
             call_limit: Duration::from_secs(10),
             connect_limit: Duration::from_secs(3),
-            answer_limit: 16 << 20,
+            answer_limit: 8 << 20,
+            room: Room::default(),
             failures: 3,
             // Upstream tries again every 30 s; a tenant that was restarted should be noticed sooner at first.
             backoff: Backoff {
@@ -89,6 +92,7 @@ impl TenantOptions {
             write_limit: self.call_limit,
             connect_limit: self.connect_limit,
             answer_limit: self.answer_limit,
+            room: Some(self.room.of_another()),
             gates: self.gates.iter().cloned().chain(last).collect(),
         }
     }

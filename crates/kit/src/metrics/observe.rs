@@ -41,6 +41,7 @@ impl CallGate for CallMetrics {
             Answer::Disconnected => self.observe(call.verb.as_str(), resource, "disconnected"),
             Answer::TimedOut => self.observe(call.verb.as_str(), resource, "timeout"),
             Answer::TooLarge => self.observe(call.verb.as_str(), resource, "too-large"),
+            Answer::NoRoom => self.observe(call.verb.as_str(), resource, "no-room"),
         }
         Delivery::Deliver
     }

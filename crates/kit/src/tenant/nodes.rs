@@ -12,6 +12,8 @@
 //!   paused. No controller's readiness waits for it.
 //! - A tenant can have [`NODES_LIMIT`] Nodes. More of them, a list without end, or a page that is too large make its
 //!   reads `Unknown`, so that a tenant cannot fill our memory.
+//! - The facts of all tenants' Nodes together are bounded as well. Each tenant has room for some hundred Nodes that no
+//!   other can take.
 //! - A new kubeconfig starts a new watch: the old one may have led elsewhere.
 
 use std::{
@@ -33,11 +35,14 @@ use crate::{
     ObjectKey,
     backoff::Backoff,
     client::{KubeconfigSource, Tenants},
-    watch::{Change, Kept, Watch, WatchBuilder},
+    watch::{Change, Common, Kept, Watch, WatchBuilder},
 };
 
 /// Clusters of this size are the largest that Kubernetes supports.
 const NODES_LIMIT: usize = 5000;
+/// Bytes of facts: what all tenants have in common, what each has for itself, and the most for one. A real Node takes 4 KiB,
+/// and a list that replaces another takes as much again for a moment.
+const FACTS: [usize; 3] = [96 << 20, 1 << 20, 48 << 20];
 /// An API server that restarts is back within this time.
 const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The watch outlives its last lease by this: longer than controllers leave an object alone at rest.
@@ -52,6 +57,7 @@ pub struct Nodes<S> {
     stop: CancellationToken,
     watched: Mutex<BTreeMap<ObjectKey, Arc<Watched>>>,
     wakes: Arc<RwLock<Vec<Wake>>>,
+    common: Common,
 }
 
 struct Watched {
@@ -69,7 +75,9 @@ impl<S: KubeconfigSource> Nodes<S> {
     /// Watches nothing yet. Call it inside the runtime; it ends with the token.
     pub fn new(tenants: Arc<Tenants<S>>, stop: &CancellationToken) -> Arc<Self> {
         let (watched, wakes) = (Mutex::default(), Arc::default());
-        let nodes = Arc::new(Self { tenants, stop: stop.clone(), watched, wakes });
+        let [common, own, most] = FACTS;
+        let common = Common::new(common, own, most);
+        let nodes = Arc::new(Self { tenants, stop: stop.clone(), watched, wakes, common });
         let (weak, stop) = (Arc::downgrade(&nodes), stop.clone());
         tokio::spawn(async move {
             while stop.run_until_cancelled(tokio::time::sleep(IDLE_LIMIT / 2)).await.is_some() {
@@ -110,7 +118,7 @@ impl<S: KubeconfigSource> Nodes<S> {
             .bounded(NODES_LIMIT)
             .stale_after(STALE_AFTER)
             .backoff(backoff)
-            .project(&stop, NodeFacts::from);
+            .project_within(&stop, NodeFacts::from, &self.common, NodeFacts::bytes);
         let (wakes, tenant) = (Arc::clone(&self.wakes), tenant.clone());
         watch.each(move |change| {
             if is_news(change) {

@@ -92,11 +92,8 @@ where
                     Event::InitApply(_) => listed += 1,
                     Event::Apply(_) | Event::Delete(_) => {}
                 }
-                match watch.excess(&event, listed) {
-                    None => {
-                        watch.handle(event);
-                        continue;
-                    }
+                match watch.excess(&event, listed).or_else(|| watch.handle(event)) {
+                    None => continue,
                     Some(why) => why,
                 }
             }
@@ -113,15 +110,20 @@ where
     K: Resource + 'static,
     F: Send + Sync + 'static,
 {
-    pub(super) fn handle(&self, event: Event<Item<K>>) {
+    /// Takes an event, or says why its object cannot be kept.
+    pub(super) fn handle(&self, event: Event<Item<K>>) -> Option<String> {
         let changes = {
             // Projection may be the caller's code: it runs outside the lock.
             let event = match event {
-                Event::Init => Event::Init,
-                Event::InitDone => Event::InitDone,
-                Event::InitApply(item) => Event::InitApply(self.keep(item)),
-                Event::Apply(item) => Event::Apply(self.keep(item)),
-                Event::Delete(item) => Event::Delete(self.keep(item)),
+                Event::Init => Ok(Event::Init),
+                Event::InitDone => Ok(Event::InitDone),
+                Event::InitApply(item) => self.hold(self.keep(item)).map(Event::InitApply),
+                Event::Apply(item) => self.hold(self.keep(item)).map(Event::Apply),
+                Event::Delete(item) => Ok(Event::Delete(self.keep(item))),
+            };
+            let event = match event {
+                Ok(event) => event,
+                Err(why) => return Some(why),
             };
             let mut store = self.place().write();
             match event {
@@ -141,6 +143,7 @@ where
         self.shared.announce(changes);
         // Last: who waited for it finds the keys of the first list in its queue.
         self.settle();
+        None
     }
 
     /// A pause that ends early, though not at once, when a caller is in a hurry.

@@ -24,6 +24,7 @@
 mod drive;
 mod item;
 mod place;
+mod share;
 mod store;
 
 use std::{
@@ -34,7 +35,7 @@ use std::{
 };
 
 use hangar_plan::flow::{Read, Unknown};
-use kube::{Api, Resource, runtime::watcher};
+use kube::{Api, Resource, core::ObjectMeta, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::{Notify, watch as channel},
@@ -43,11 +44,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use hangar_plan::unreadable::Unreadable;
+pub use share::Common;
 pub use store::{Change, Kept, Owner, WatchStats};
 
 use crate::{Error, ObjectKey, Result, backoff::Backoff, queue::WorkQueue};
 use item::Item;
 use place::Place;
+use share::Share;
 use store::{Entry, Store};
 
 /// A connection that is broken for less than this is not yet stale: an API server that restarts behind a load balancer
@@ -58,10 +61,13 @@ const STALE_AFTER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Objects in a page of a watch whose server is not trusted: large ones still fit into a small answer.
-const PAGE: u32 = 100;
+const PAGE: u32 = 25;
 
 /// A place that changes are offered to. Must not block. Says whether it still wants to hear.
 type Sink<F> = Box<dyn Fn(&Change<F>) -> bool + Send + Sync>;
+
+/// About how many bytes something takes.
+type Size<F> = fn(&F) -> usize;
 
 /// What a kind's watch has seen. Cloning shares it.
 pub struct Watch<K, F = K> {
@@ -81,6 +87,7 @@ struct Shared<F> {
     stale_after: Duration,
     limit: Option<usize>,
     places: Vec<Place<F>>,
+    share: Option<(Share, Size<F>)>,
     sinks: Mutex<Vec<Sink<F>>>,
     synced: channel::Sender<bool>,
     hurry: Notify,
@@ -153,7 +160,8 @@ where
     }
 
     /// For a server that is not trusted: pages are small, more objects than this are an error, and so are objects whose
-    /// names no API server would allow. Owners are not kept: an object may name any number of them.
+    /// names no API server would allow. Owners are not kept: an object may name any number of them. Of an object that
+    /// cannot be read only its identity is.
     #[must_use]
     pub fn bounded(mut self, objects: usize) -> Self {
         self.limit = Some(objects);
@@ -175,12 +183,39 @@ where
     where
         F: Send + Sync + 'static,
     {
+        self.begin(stop, project, None)
+    }
+
+    /// The same, of objects that take no more than this watch's share of what all have in common.
+    pub fn project_within<F>(
+        self,
+        stop: &CancellationToken,
+        project: impl Fn(K) -> F + Send + Sync + 'static,
+        common: &Common,
+        size: fn(&F) -> usize,
+    ) -> Watch<K, F>
+    where
+        F: Send + Sync + 'static,
+    {
+        self.begin(stop, project, Some((common.share(), size)))
+    }
+
+    fn begin<F>(
+        self,
+        stop: &CancellationToken,
+        project: impl Fn(K) -> F + Send + Sync + 'static,
+        share: Option<(Share, Size<F>)>,
+    ) -> Watch<K, F>
+    where
+        F: Send + Sync + 'static,
+    {
         let shared = Arc::new(Shared {
             name: self.name,
             indexed_labels: self.indexed_labels,
             stale_after: self.stale_after,
             limit: self.limit,
             places: self.apis.iter().map(|api| Place::new(api.namespace())).collect(),
+            share,
             sinks: Mutex::new(Vec::new()),
             synced: channel::Sender::new(false),
             hurry: Notify::new(),
@@ -372,6 +407,14 @@ where
         }
     }
 
+    /// Gives an object its part of the share.
+    fn hold(&self, mut entry: Entry<F>) -> Result<Entry<F>, String> {
+        if let Some((share, size)) = &self.shared.share {
+            entry.hold(|value| share.take(size_of::<Kept<F>>() + value.map_or(0, size)))?;
+        }
+        Ok(entry)
+    }
+
     fn keep(&self, mut item: Item<K>) -> Entry<F> {
         let metadata = item.meta_mut();
         metadata.managed_fields = None;
@@ -381,7 +424,13 @@ where
         let indexed = &self.shared.indexed_labels;
         match item {
             Item::Readable(object) => Entry::readable(object, indexed, &*self.project),
-            Item::Unreadable(object) => {
+            Item::Unreadable(mut object) => {
+                if self.shared.limit.is_some() {
+                    let ObjectMeta { name, namespace, uid, resource_version, .. } = object.metadata;
+                    object.metadata =
+                        ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
+                    object.conditions = Vec::new();
+                }
                 // Not what is wrong: that may quote the object. Its condition says it.
                 tracing::warn!(watch = self.name(), name = object.metadata.name, "an object cannot be read");
                 Entry::unreadable(*object, indexed)

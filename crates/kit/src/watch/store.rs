@@ -24,6 +24,7 @@ use hangar_plan::{flow::Unknown, unreadable::Unreadable};
 use kube::{Resource, core::ObjectMeta};
 use tokio::time::Instant;
 
+use super::share::Held;
 use crate::ObjectKey;
 
 /// A kept object or what was made of it, with what the store needs to know.
@@ -41,6 +42,8 @@ pub struct Kept<F> {
     pub is_terminating: bool,
     /// The object, or its projection.
     pub value: F,
+    /// Its part of the watch's share.
+    held: Option<Arc<Held>>,
 }
 
 /// One owner reference.
@@ -77,7 +80,7 @@ impl<F> Kept<F> {
 
     fn holding<G>(self, value: G) -> Kept<G> {
         let Self { key, uid, resource_version, owners, labels, is_terminating, .. } = self;
-        Kept { key, uid, resource_version, owners, labels, is_terminating, value }
+        Kept { key, uid, resource_version, owners, labels, is_terminating, value, held: None }
     }
 
     /// The key of the owner that manages this object, if that is of the given kind.
@@ -108,6 +111,7 @@ impl Kept<()> {
             labels: labels.collect(),
             is_terminating: meta.deletion_timestamp.is_some(),
             value: (),
+            held: None,
         }
     }
 }
@@ -135,6 +139,24 @@ impl<F> Entry<F> {
 
     pub(super) fn unreadable(object: Unreadable, indexed: &[String]) -> Self {
         Self::Unreadable(Arc::new(Kept::about(&object.metadata, indexed).holding(object)))
+    }
+
+    /// Takes what it holds, before anybody shares it. One that cannot be read is told apart by having no value.
+    pub(super) fn hold(&mut self, take: impl Fn(Option<&F>) -> Result<Held, String>) -> Result<(), String> {
+        let held = |held: Held| Some(Arc::new(held));
+        match self {
+            Self::Readable(kept) => {
+                if let Some(kept) = Arc::get_mut(kept) {
+                    kept.held = held(take(Some(&kept.value))?);
+                }
+            }
+            Self::Unreadable(kept) => {
+                if let Some(kept) = Arc::get_mut(kept) {
+                    kept.held = held(take(None)?);
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn key(&self) -> &ObjectKey {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_kit::Error;
-use hangar_kit::call::{CallGate, ServerClock};
+use hangar_kit::call::{CallGate, Room, ServerClock};
 use hangar_kit::client::{TenantOptions, Tenants};
 use hangar_kit::controller::ControllerBuilder;
 use hangar_kit::event::Recorder;
@@ -77,6 +77,8 @@ pub(crate) struct Context {
     pub(crate) foreign: Arc<Foreign>,
     /// Clients of tenants, from `<cluster>-kubeconfig`; the key is the Cluster's.
     pub(crate) tenants: Arc<Tenants<KubeconfigSecrets>>,
+    /// Room for the answers of all tenants.
+    pub(crate) room: Room,
     /// Nodes of tenants, as small facts, while somebody needs them.
     pub(crate) nodes: Arc<Nodes<KubeconfigSecrets>>,
     /// Sessions of clouds, from the Secrets that identity references name.
@@ -101,13 +103,15 @@ impl Context {
         let foreign = Foreign::new(reach, metrics.clone(), contracts, storing.clone());
         let source =
             KubeconfigSecrets::new(handles.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
-        let tenants = Arc::new(Tenants::new(source, tenant_options(&handles)));
+        let room = Room::default();
+        let tenants = Arc::new(Tenants::new(source, tenant_options(&handles, &room)));
         let nodes = Nodes::new(Arc::clone(&tenants), stop);
         let clouds = Arc::new(Clouds::new(&handles));
         Self {
             watches,
             foreign: Arc::new(foreign),
             tenants,
+            room,
             nodes,
             clouds,
             ambient: Ambient::Real,
@@ -120,7 +124,7 @@ impl Context {
     pub(crate) fn tenants_by(&self, material: Material) -> Arc<Tenants<KubeconfigSecrets>> {
         let client = self.handles.client.clone();
         let source = KubeconfigSecrets::new(client, Arc::clone(&self.watches), material);
-        Arc::new(Tenants::new(source, tenant_options(&self.handles)))
+        Arc::new(Tenants::new(source, tenant_options(&self.handles, &self.room)))
     }
 
     /// A kind of the management cluster, for writing.
@@ -155,7 +159,12 @@ impl Context {
     }
 }
 
-fn tenant_options(handles: &Handles) -> TenantOptions {
-    // Writes to tenants are fenced as well: none may outlast what the lease is certain to last.
-    TenantOptions { gates: handles.tenant_gates.clone(), call_limit: WRITE_LIMIT, ..TenantOptions::default() }
+fn tenant_options(handles: &Handles, room: &Room) -> TenantOptions {
+    TenantOptions {
+        gates: handles.tenant_gates.clone(),
+        // Writes to tenants are fenced as well: none may outlast what the lease is certain to last.
+        call_limit: WRITE_LIMIT,
+        room: room.clone(),
+        ..TenantOptions::default()
+    }
 }

@@ -20,8 +20,9 @@ use crate::reconcile::{WRITE_LIMIT, answer};
 use crate::referring;
 
 /// Ten times what kubelet runs on a Node by default: more than that is no honest answer.
-const PODS: Bounds = Bounds { pages: 20, items: 1000 };
-const PAGE: u32 = 100;
+const PODS: Bounds = Bounds { pages: 80, items: 1000 };
+/// As small as a page of Nodes: a pod is as heavy.
+const PAGE: u32 = 25;
 
 /// The Cluster of a Machine, by which its tenant is known.
 pub(super) fn cluster_of(machine: &Machine) -> ObjectKey {

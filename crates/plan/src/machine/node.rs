@@ -34,6 +34,8 @@ const ENTRIES: usize = 16;
 const TAINTS: usize = 64;
 /// Bytes of a name: what Kubernetes allows.
 const NAME_BYTES: usize = 253;
+/// Bytes that an entry of a map or a list takes beside its texts.
+const PART_BYTES: usize = 128;
 /// How domains of Cluster API end.
 const OUR_DOMAIN: &str = "cluster.x-k8s.io";
 
@@ -94,6 +96,25 @@ impl From<Node> for NodeFacts {
             info: status.node_info.map(short),
             deleted_at: metadata.deletion_timestamp.map(|time| time.0),
         }
+    }
+}
+
+impl NodeFacts {
+    /// About how many bytes its parts take.
+    pub fn bytes(&self) -> usize {
+        let maps = self.labels.iter().chain(&self.annotations).map(|(name, value)| name.len() + value.len());
+        let taints = self
+            .taints
+            .iter()
+            .map(|taint| taint.key.len() + taint.effect.len() + taint.value.as_ref().map_or(0, String::len));
+        let conditions = self.conditions.iter().map(|(type_, (status, reason, message))| {
+            2 * type_.len() + status.len() + reason.len() + message.len()
+        });
+        let addresses = self.addresses.iter().map(|address| address.address.len() + address.type_.len());
+        let parts = maps.chain(taints).chain(conditions).chain(addresses).map(|length| length + PART_BYTES);
+        // At most TEXT_BYTES of each text; usually a few dozen.
+        let info = self.info.as_ref().map_or(0, |info| format!("{info:?}").len());
+        parts.sum::<usize>() + info + self.name.len() + self.uid.len() + self.provider_id.len()
     }
 }
 

@@ -1,0 +1,54 @@
+//! Tenants, cluster owners and clouds that wish us ill, beside a cluster that is created, scaled and deleted as usual.
+//!
+//! The manager is a process of its own, so that its memory and its restarts can be counted.
+
+mod servers;
+mod site;
+
+use hangar_testbed::{Options, Testbed};
+
+use self::servers::{Manner, Tenant};
+use self::site::{Good, Site, install_stubs};
+use crate::installation::{Manager, conversion_works, eventually, install};
+
+/// A manager in an installation with the stub kinds.
+async fn managed() -> (Testbed, Manager) {
+    let bed = tokio::task::block_in_place(|| {
+        let bed = Testbed::start(Options::default()).unwrap();
+        install(&bed, &[]);
+        install_stubs(&bed);
+        bed
+    });
+    let manager = Manager::start(&bed, "only", &[]);
+    manager.wait_until_ready().await;
+    conversion_works(&bed.client()).await;
+    (bed, manager)
+}
+
+/// Twenty tenants that answer as much as they can, all at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_tenants_fill_no_memory_and_another_cluster_goes_on() {
+    let (bed, mut manager) = managed().await;
+    let (evil, good) = (Site::new(&bed, "evil"), Good::new(&bed, "good").await);
+    let before = manager.peak_mib();
+    let manners = [Manner::Endless, Manner::Fields, Manner::Pages, Manner::Line, Manner::Drip];
+    let mut tenants = Vec::new();
+    for number in 0..20 {
+        let manner = manners[number % manners.len()];
+        let tenant = Tenant::start(manner, 0).await;
+        evil.tenant(&format!("t{number}"), &tenant.kubeconfig(), 1).await;
+        tenants.push((manner, tenant));
+    }
+    good.lives().await;
+    eventually("every tenant has answered", async || tenants.iter().all(|(_, tenant)| tenant.calls() > 2))
+        .await;
+    let peak = manager.peak_mib();
+    for manner in manners {
+        let calls: Vec<usize> =
+            tenants.iter().filter(|(one, _)| *one == manner).map(|(_, tenant)| tenant.calls()).collect();
+        println!("{manner:?}: {calls:?} calls");
+    }
+    println!("{before} MiB before, {peak} MiB at most");
+    assert!(manager.is_running(), "{}", manager.log());
+    assert!(peak < 400, "{before} MiB became {peak} MiB");
+}
