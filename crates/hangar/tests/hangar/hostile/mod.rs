@@ -2,11 +2,15 @@
 //!
 //! The manager is a process of its own, so that its memory and its restarts can be counted.
 
+mod evil;
 mod servers;
 mod site;
 
+use std::time::{Duration, Instant};
+
 use hangar_testbed::{Options, Testbed};
 
+use self::evil::Evil;
 use self::servers::{Manner, Tenant};
 use self::site::{Good, Site, install_stubs};
 use crate::installation::{Manager, conversion_works, eventually, install};
@@ -51,4 +55,31 @@ async fn answers_of_tenants_fill_no_memory_and_another_cluster_goes_on() {
     println!("{before} MiB before, {peak} MiB at most");
     assert!(manager.is_running(), "{}", manager.log());
     assert!(peak < 400, "{before} MiB became {peak} MiB");
+}
+
+/// One namespace does everything at once, for half a minute, or for five minutes where somebody asks for it with
+/// `HANGAR_LOAD=1`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_afternoon_beside_a_cluster_that_lives_as_usual() {
+    let (seconds, machines) = if std::env::var_os("HANGAR_LOAD").is_some() { (300, 500) } else { (30, 50) };
+    let (bed, mut manager) = managed().await;
+    let directory = tempfile::tempdir().unwrap();
+    let marker = directory.path().join("ran");
+    let good = Good::new(&bed, "good").await;
+    let evil = Evil::start(&bed, good.namespace(), machines, &marker).await;
+    let (until, mut lives) = (Instant::now() + Duration::from_secs(seconds), 0);
+    while lives == 0 || Instant::now() < until {
+        let began = Instant::now();
+        good.lives().await;
+        lives += 1;
+        println!("{:?}: a life", began.elapsed());
+    }
+    eventually("every server was called", async || evil.served().iter().all(|(_, calls)| *calls > 0)).await;
+    let (acts, peak) = (evil.acts.lock().unwrap().clone(), manager.peak_mib());
+    println!("{lives} lives of the good cluster, {peak} MiB at most; {acts:?}; {:?}", evil.served());
+    assert!(manager.is_running(), "{}", manager.log());
+    assert!(manager.metrics().contains("\nhangar_leader_lost_total 0\n"), "{}", manager.log());
+    assert!(peak < 512, "{peak} MiB");
+    assert_eq!(acts.len(), 5, "{acts:?}");
+    assert_eq!((evil.forbidden_connections(), marker.exists()), (0, false));
 }

@@ -108,7 +108,7 @@ impl Site {
     }
 
     /// A Cluster whose control plane serves, with infrastructure of this kind.
-    async fn cluster(&self, name: &str, infrastructure: &str) {
+    pub(crate) async fn cluster(&self, name: &str, infrastructure: &str) {
         let reference = |group: &str, kind: &str| json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": name});
         self.create(json!({"apiVersion": PLANE, "kind": "StubPlane", "metadata": {"name": name},
             "spec": {"controlPlaneEndpoint": {"host": "api.example", "port": 6443}}}))
@@ -177,6 +177,10 @@ impl Good {
         Self { site, cloud, kubeconfig, kubelets }
     }
 
+    pub(crate) fn namespace(&self) -> &str {
+        &self.site.namespace
+    }
+
     /// Creates, scales and deletes it, as people do.
     pub(crate) async fn lives(&self) {
         self.create().await;
@@ -202,13 +206,13 @@ impl Good {
     }
 
     async fn create(&self) {
-        let clouds = clouds_yaml(&self.cloud.auth_url());
+        let clouds = clouds_yaml(&self.cloud.auth_url(), "secret");
         let secret = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         self.site.create(secret("cloud", json!({"clouds.yaml": clouds}))).await.unwrap();
         let data = json!({"value": "#cloud-config\n", "format": "cloud-config"});
         self.site.create(secret("data", data)).await.unwrap();
         self.site.kubeconfig("demo", &self.kubeconfig).await;
-        self.site.create(openstack_cluster("demo")).await.unwrap();
+        self.site.create(openstack_cluster("demo", "cloud")).await.unwrap();
         self.site.cluster("demo", "OpenStackCluster").await;
         let worker = json!({"flavor": "small", "image": {"filter": {"name": "node-v1.34.10"}}});
         self.site
@@ -246,19 +250,19 @@ impl Good {
     }
 }
 
-/// An OpenStackCluster with the credentials of the Secret `cloud`.
-pub(crate) fn openstack_cluster(name: &str) -> Value {
+/// An OpenStackCluster with the credentials of a Secret.
+pub(crate) fn openstack_cluster(name: &str, secret: &str) -> Value {
     json!({"apiVersion": INFRASTRUCTURE, "kind": "OpenStackCluster",
         "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": name}},
-        "spec": {"identityRef": {"name": "cloud", "cloudName": "openstack"},
+        "spec": {"identityRef": {"name": secret, "cloudName": "openstack"},
             "managedSubnets": [{"cidr": "10.6.0.0/24"}], "disableAPIServerFloatingIP": true,
             "managedSecurityGroups": {"allowAllInClusterTraffic": true}}})
 }
 
 /// Credentials for a cloud.
-pub(crate) fn clouds_yaml(auth_url: &str) -> String {
+pub(crate) fn clouds_yaml(auth_url: &str, password: &str) -> String {
     format!(
-        "clouds:\n  openstack:\n    auth:\n      auth_url: {auth_url}\n      username: demo\n      password: secret\n      \
+        "clouds:\n  openstack:\n    auth:\n      auth_url: {auth_url}\n      username: demo\n      password: {password}\n      \
          project_name: demo\n      user_domain_name: Default\n      project_domain_name: Default\n    region_name: RegionOne\n"
     )
 }

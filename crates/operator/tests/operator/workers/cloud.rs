@@ -18,10 +18,14 @@ pub(crate) async fn start() -> Handle {
 
 /// Credentials for it, as people write them.
 pub(crate) fn clouds_yaml(cloud: &Handle, password: &str) -> String {
+    credentials(&cloud.auth_url(), password)
+}
+
+/// The same for a cloud at any address.
+pub(super) fn credentials(auth_url: &str, password: &str) -> String {
     format!(
-        "clouds:\n  openstack:\n    auth:\n      auth_url: {}\n      username: demo\n      password: {password}\n      \
-         project_name: demo\n      user_domain_name: Default\n      project_domain_name: Default\n    region_name: RegionOne\n",
-        cloud.auth_url()
+        "clouds:\n  openstack:\n    auth:\n      auth_url: {auth_url}\n      username: demo\n      password: {password}\n      \
+         project_name: demo\n      user_domain_name: Default\n      project_domain_name: Default\n    region_name: RegionOne\n"
     )
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod projects;
 mod real_cloud;
 mod rest;
+mod restless;
 mod servers;
 mod shares;
 mod slow;

@@ -1,12 +1,12 @@
 //! Clusters beside each other: the faults of one do not affect the others.
 //!
-//! Nothing here is timed. The same Cluster is created and deleted alone and beside three faulty ones, and its writes
-//! are counted.
+//! Nothing here is timed. The same Cluster is created and deleted alone and beside faulty ones, and its writes are
+//! counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hangar_api::cluster::v1beta2::{Machine, MachineSet};
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineSet};
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
 use hangar_cloud::fault::{Effect, FaultRule};
@@ -14,24 +14,28 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use serde_json::json;
 
-use super::cloud::{inventory, start};
+use super::cloud::{credentials, inventory, managed, start};
 use super::servers::{ready_cluster, worker};
-use super::tenants::{Kubelets, Swallowing};
-use super::world::{BED, Running, Seen, World, eventually};
+use super::tenants::{Kubelets, Swallowing, Tarpit};
+use super::world::{BED, Running, Seen, World, eventually, owner};
 
-const CONTROLLERS: &str = "machine,machine-set,openstack-cluster,openstack-machine";
+pub(super) const CONTROLLERS: &str = "machine,machine-set,openstack-cluster,openstack-machine";
 /// Machines of each bad cluster.
 const MANY: usize = 4;
+/// Machines of the cluster whose tenant swallows writes: each of them would hold a worker.
+const HUNG: usize = 10;
+/// Clusters whose clouds accept and never answer.
+const TARPITS: usize = 20;
 
 /// A cluster with a cloud of its own.
-struct Site {
-    world: World,
+pub(super) struct Site {
+    pub(super) world: World,
     cloud: Arc<Handle>,
     _kubelets: Kubelets,
 }
 
 impl Site {
-    async fn new(prefix: &str) -> Self {
+    pub(super) async fn new(prefix: &str) -> Self {
         let world = World::beside(prefix).await;
         let cloud = Arc::new(start().await);
         let kubelets = Kubelets::start(&world, &cloud);
@@ -39,7 +43,7 @@ impl Site {
     }
 
     /// Everything but Machines.
-    async fn prepare(&self, kubeconfig: &str) {
+    pub(super) async fn prepare(&self, kubeconfig: &str) {
         ready_cluster(&self.world, &self.cloud).await;
         self.world
             .create::<Secret>(json!({
@@ -56,7 +60,7 @@ impl Site {
             .await;
     }
 
-    async fn workers(&self, replicas: usize) {
+    pub(super) async fn workers(&self, replicas: usize) {
         let template = json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachineTemplate", "name": "small"});
         self.world
             .create::<MachineSet>(json!({
@@ -81,7 +85,7 @@ impl Site {
     }
 
     /// Whether there are so many Machines, all of them with a Node that has been given its labels, and no other server.
-    async fn runs(&self, count: usize) -> bool {
+    pub(super) async fn runs(&self, count: usize) -> bool {
         let machines = self.world.api::<Machine>().list(&ListParams::default()).await.unwrap().items;
         let is_running = |machine: &Machine| {
             let status = machine.status.as_ref();
@@ -110,7 +114,7 @@ impl Site {
     }
 
     /// Returns when nothing was written for it for a while.
-    async fn rests(&self, seen: &Seen) {
+    pub(super) async fn rests(&self, seen: &Seen) {
         let (mut quiet, mut before) = (0, BTreeMap::new());
         eventually("it rests", async || {
             let now = self.writes(seen);
@@ -122,7 +126,7 @@ impl Site {
     }
 
     /// Writes for it that were carried out, by kind: here, in its tenant and in its cloud.
-    fn writes(&self, seen: &Seen) -> BTreeMap<String, usize> {
+    pub(super) fn writes(&self, seen: &Seen) -> BTreeMap<String, usize> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let mut count = |kind: String| *counts.entry(kind).or_default() += 1;
         for (place, log) in [("here", &seen.management), ("tenant", &seen.tenants)] {
@@ -161,7 +165,7 @@ async fn alone() -> BTreeMap<String, usize> {
     site.writes(&seen)
 }
 
-fn good_tenant() -> String {
+pub(super) fn good_tenant() -> String {
     std::fs::read_to_string(BED.kubeconfig()).unwrap()
 }
 
@@ -170,19 +174,23 @@ fn all_calls(name: &str, method: Option<&str>, effect: Effect) -> FaultRule {
     FaultRule { name, method, path: None, body: None, skip: 0, times: None, effect }
 }
 
-/// Clusters whose tenant swallows writes, whose cloud takes 20 s for every answer, and whose cloud refuses everything.
+/// Clusters whose tenant swallows writes, whose cloud takes 20 s for every answer, and whose cloud refuses everything; and
+/// many whose cloud never answers.
 struct Bad {
     hung: Site,
     slow: Site,
     refused: Site,
     tenant: Swallowing,
+    silent: World,
+    tarpit: Tarpit,
 }
 
 impl Bad {
     async fn new() -> Self {
         let (hung, slow, refused) =
             (Site::new("hung").await, Site::new("slow").await, Site::new("refused").await);
-        Self { hung, slow, refused, tenant: Swallowing::start().await }
+        let (silent, tarpit) = (World::beside("silent").await, Tarpit::start().await);
+        Self { hung, slow, refused, tenant: Swallowing::start().await, silent, tarpit }
     }
 
     async fn go_wrong(&self) {
@@ -194,21 +202,50 @@ impl Bad {
             let refuse = Effect::Fail { status, message, retry_after_seconds: None };
             self.refused.cloud.arm(all_calls(method, Some(method), refuse));
         }
-        futures::join!(self.hung.workers(MANY), self.slow.workers(MANY), self.refused.workers(MANY));
-        self.has_gone_on_since([0; 3]).await;
+        tarpits(&self.silent, &self.tarpit).await;
+        futures::join!(self.hung.workers(HUNG), self.slow.workers(MANY), self.refused.workers(MANY));
+        self.has_gone_on_since([0; 4]).await;
     }
 
-    /// Swallowed, delayed and refused calls so far.
-    fn counts(&self) -> [usize; 3] {
+    /// Swallowed, delayed and refused calls so far, and those that nobody answered.
+    fn counts(&self) -> [usize; 4] {
         let fired = |site: &Site| site.cloud.faults().iter().map(|armed| armed.fired as usize).sum();
-        [self.tenant.swallowed(), fired(&self.slow), fired(&self.refused)]
+        [self.tenant.swallowed(), fired(&self.slow), fired(&self.refused), self.tarpit.connections()]
     }
 
-    async fn has_gone_on_since(&self, before: [usize; 3]) {
-        eventually("all three are bad", async || {
+    async fn has_gone_on_since(&self, before: [usize; 4]) {
+        eventually("all are bad", async || {
             self.counts().iter().zip(before).all(|(now, before)| *now > before)
         })
         .await;
+    }
+}
+
+/// Clusters in clouds that never answer.
+async fn tarpits(world: &World, tarpit: &Tarpit) {
+    for number in 0..TARPITS {
+        let name = format!("silent-{number}");
+        // Credentials of its own: a project of its own.
+        let clouds = credentials(&tarpit.auth_url(), &name);
+        world.secret(&name, json!({ "clouds.yaml": clouds })).await;
+        let cluster: Cluster = world
+            .create(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name},
+                "spec": {"infrastructureRef": {
+                    "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": name,
+                }},
+            }))
+            .await;
+        let metadata = json!({"name": name, "labels": {"cluster.x-k8s.io/cluster-name": name},
+            "ownerReferences": owner(&cluster)});
+        let mut spec = managed();
+        spec["identityRef"]["name"] = json!(name);
+        world
+            .create::<OpenStackCluster>(json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "OpenStackCluster",
+                "metadata": metadata, "spec": spec,
+            }))
+            .await;
     }
 }
 
@@ -232,7 +269,7 @@ async fn another_cluster_is_looked_after_as_if_the_others_were_well() {
     bad.has_gone_on_since(before).await;
     drop(running);
     let beside = good.writes(&seen);
-    println!("swallowed, delayed, refused: {before:?}, at the end {:?}", bad.counts());
+    println!("swallowed, delayed, refused, unanswered: {before:?}, at the end {:?}", bad.counts());
     for kind in alone.keys().chain(beside.keys().filter(|kind| !alone.contains_key(*kind))) {
         let (one, other) =
             (alone.get(kind).copied().unwrap_or_default(), beside.get(kind).copied().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Tenants for these tests: the management cluster's own API server, or a proxy to it that answers no write. Also the
-//! kubelets of a cloud's servers.
+//! Tenants for these tests: the management cluster's own API server, or a proxy to it that answers no write, or whose Nodes
+//! never rest. Also the kubelets of a cloud's servers, and a cloud that never answers.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
 use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, SecretText, Trust, Usage, issue};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -29,23 +29,38 @@ pub(super) struct Swallowing {
     address: SocketAddr,
     /// Whom to trust, in PEM.
     authority: String,
-    swallowed: Arc<AtomicUsize>,
+    counts: Counts,
     task: JoinHandle<()>,
+}
+
+#[derive(Clone, Default)]
+struct Counts {
+    swallowed: Arc<AtomicUsize>,
+    changed: Arc<AtomicUsize>,
 }
 
 impl Swallowing {
     pub(super) async fn start() -> Self {
+        Self::begin(false).await
+    }
+
+    /// One whose watches of Nodes tell all the time that each of them has changed.
+    pub(super) async fn restless() -> Self {
+        Self::begin(true).await
+    }
+
+    async fn begin(is_restless: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, swallowed) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
-        let (client, count) = (BED.client(), Arc::clone(&swallowed));
+        let (address, counts) = (listener.local_addr().unwrap(), Counts::default());
+        let (client, count) = (BED.client(), counts.clone());
         let (acceptor, authority) = serving(address);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(pass(acceptor.accept(stream), client.clone(), Arc::clone(&count)));
+                connections.spawn(pass(acceptor.accept(stream), client.clone(), count.clone(), is_restless));
             }
         });
-        Self { address, authority, swallowed, task }
+        Self { address, authority, counts, task }
     }
 
     pub(super) fn kubeconfig(&self) -> String {
@@ -63,11 +78,53 @@ impl Swallowing {
 
     /// Writes that never were answered.
     pub(super) fn swallowed(&self) -> usize {
-        self.swallowed.load(Ordering::SeqCst)
+        self.counts.swallowed.load(Ordering::SeqCst)
+    }
+
+    /// Changes that watches told of.
+    pub(super) fn changed(&self) -> usize {
+        self.counts.changed.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Swallowing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A cloud that accepts and never answers. Dropping it ends it.
+pub(super) struct Tarpit {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Tarpit {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&connections);
+        let task = tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                open.push(stream);
+            }
+        });
+        Self { address, connections, task }
+    }
+
+    pub(super) fn auth_url(&self) -> String {
+        format!("http://{}/v3", self.address)
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Tarpit {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -89,7 +146,7 @@ fn serving(address: SocketAddr) -> (TlsAcceptor, String) {
 }
 
 /// One call per connection. Whoever hangs up ends it.
-async fn pass(accepted: Accept<TcpStream>, client: Client, swallowed: Arc<AtomicUsize>) -> Option<()> {
+async fn pass(accepted: Accept<TcpStream>, client: Client, counts: Counts, is_restless: bool) -> Option<()> {
     let mut stream = accepted.await.ok()?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -99,12 +156,16 @@ async fn pass(accepted: Accept<TcpStream>, client: Client, swallowed: Arc<Atomic
     let mut words = head.split(' ');
     let (method, path) = (words.next()?, words.next()?);
     if method != "GET" {
-        swallowed.fetch_add(1, Ordering::SeqCst);
+        counts.swallowed.fetch_add(1, Ordering::SeqCst);
         return std::future::pending().await;
+    }
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+    if is_restless && path.starts_with("/api/v1/nodes?") && path.contains("watch=true") {
+        stream.write_all(head.as_bytes()).await.ok()?;
+        return change(&mut stream, &client, &counts).await;
     }
     let request = http::Request::get(path).body(Vec::new()).ok()?;
     let mut answer = std::pin::pin!(client.request_stream(request).await.ok()?);
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.ok()?;
     let mut piece = vec![0; 64 << 10];
     while let Some(length) = answer.read(&mut piece).await.ok().filter(|length| *length > 0) {
@@ -113,6 +174,34 @@ async fn pass(accepted: Accept<TcpStream>, client: Client, swallowed: Arc<Atomic
     }
     // TLS tells an end from a cut.
     stream.shutdown().await.ok()
+}
+
+/// Tells without end that all Nodes have changed: their texts of a MiB together, and whether they are ready.
+async fn change(stream: &mut (impl AsyncWrite + Unpin), client: &Client, counts: &Counts) -> Option<()> {
+    let mut nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.ok()?.items;
+    for number in 1_usize.. {
+        let text = char::from(b'a' + u8::try_from(number % 26).ok()?).to_string().repeat(256 << 10);
+        let ready = if number.is_multiple_of(2) { "True" } else { "False" };
+        for node in &mut nodes {
+            let version: u64 = node.metadata.resource_version.as_ref()?.parse().ok()?;
+            node.metadata.resource_version = Some((version + 1).to_string());
+            let status = node.status.get_or_insert_default();
+            let info = status.node_info.get_or_insert_default();
+            for field in [&mut info.os_image, &mut info.kernel_version, &mut info.machine_id] {
+                field.clone_from(&text);
+            }
+            let condition = status.conditions.get_or_insert_default().first_mut()?;
+            condition.status = ready.to_owned();
+            condition.message = Some(format!("{number}{text}"));
+            let line =
+                format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", serde_json::to_string(node).ok()?);
+            stream.write_all(line.as_bytes()).await.ok()?;
+            stream.flush().await.ok()?;
+            counts.changed.fetch_add(1, Ordering::SeqCst);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    None
 }
 
 /// Every server that runs in a cloud registers a Node, once. Dropping them ends them.
