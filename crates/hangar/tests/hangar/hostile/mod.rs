@@ -10,29 +10,34 @@ use std::time::{Duration, Instant};
 
 use hangar_testbed::{Options, Testbed};
 
-use self::evil::Evil;
+use self::evil::{Evil, are_told, store_odd_objects};
 use self::servers::{Manner, Tenant};
 use self::site::{Good, Site, install_stubs};
 use crate::installation::{Manager, conversion_works, eventually, install};
 
-/// A manager in an installation with the stub kinds.
-async fn managed() -> (Testbed, Manager) {
-    let bed = tokio::task::block_in_place(|| {
+/// An installation with the stub kinds.
+fn installed() -> Testbed {
+    tokio::task::block_in_place(|| {
         let bed = Testbed::start(Options::default()).unwrap();
         install(&bed, &[]);
         install_stubs(&bed);
         bed
-    });
-    let manager = Manager::start(&bed, "only", &[]);
+    })
+}
+
+/// A manager that is at work.
+async fn managed(bed: &Testbed) -> Manager {
+    let manager = Manager::start(bed, "only", &[]);
     manager.wait_until_ready().await;
     conversion_works(&bed.client()).await;
-    (bed, manager)
+    manager
 }
 
 /// Twenty tenants that answer as much as they can, all at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_of_tenants_fill_no_memory_and_another_cluster_goes_on() {
-    let (bed, mut manager) = managed().await;
+    let bed = installed();
+    let mut manager = managed(&bed).await;
     let (evil, good) = (Site::new(&bed, "evil"), Good::new(&bed, "good").await);
     let before = manager.peak_mib();
     let manners = [Manner::Endless, Manner::Fields, Manner::Pages, Manner::Line, Manner::Drip];
@@ -62,7 +67,10 @@ async fn answers_of_tenants_fill_no_memory_and_another_cluster_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_afternoon_beside_a_cluster_that_lives_as_usual() {
     let (seconds, machines) = if std::env::var_os("HANGAR_LOAD").is_some() { (300, 500) } else { (30, 50) };
-    let (bed, mut manager) = managed().await;
+    let bed = installed();
+    let odd = store_odd_objects(&bed).await;
+    tokio::task::block_in_place(|| install(&bed, &[]));
+    let mut manager = managed(&bed).await;
     let directory = tempfile::tempdir().unwrap();
     let marker = directory.path().join("ran");
     let good = Good::new(&bed, "good").await;
@@ -75,6 +83,7 @@ async fn a_hostile_afternoon_beside_a_cluster_that_lives_as_usual() {
         println!("{:?}: a life", began.elapsed());
     }
     eventually("every server was called", async || evil.served().iter().all(|(_, calls)| *calls > 0)).await;
+    eventually("what cannot be read is told", async || are_told(&odd).await).await;
     let (acts, peak) = (evil.acts.lock().unwrap().clone(), manager.peak_mib());
     println!("{lives} lives of the good cluster, {peak} MiB at most; {acts:?}; {:?}", evil.served());
     assert!(manager.is_running(), "{}", manager.log());

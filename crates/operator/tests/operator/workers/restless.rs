@@ -47,7 +47,7 @@ async fn nodes_that_never_rest_cost_few_writes_and_leave_small_objects() {
     let before: Vec<usize> = machines.iter().map(|machine| writes(&seen, machine)).collect();
 
     // From now on the tenant is another server, which knows the same Nodes.
-    let (tenant, seconds) = (Swallowing::restless().await, size(20, 180));
+    let (tenant, seconds) = (Swallowing::restless().await, size(12, 180));
     let kubeconfig = json!({"stringData": {"value": tenant.kubeconfig()}});
     site.world.merge::<Secret>("demo-kubeconfig", kubeconfig).await;
     for machine in &machines {

@@ -191,7 +191,7 @@ async fn change(stream: &mut (impl AsyncWrite + Unpin), client: &Client, counts:
                 field.clone_from(&text);
             }
             let condition = status.conditions.get_or_insert_default().first_mut()?;
-            condition.status = ready.to_owned();
+            ready.clone_into(&mut condition.status);
             condition.message = Some(format!("{number}{text}"));
             let line =
                 format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", serde_json::to_string(node).ok()?);
