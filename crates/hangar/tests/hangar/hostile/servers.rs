@@ -180,19 +180,20 @@ async fn watch<S: AsyncWrite + Unpin>(stream: &mut S, manner: Manner, nodes: usi
         let line = format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"{text}"#);
         stream.write_all(line.as_bytes()).await?;
     }
-    let mut version = 1;
-    while manner == Manner::Restless {
+    stream.flush().await?;
+    if manner != Manner::Restless {
+        return std::future::pending().await;
+    }
+    for version in 2_usize.. {
+        let text = char::from(b'a' + u8::try_from(version % 26).unwrap_or(0)).to_string().repeat(MIB);
         for number in 0..nodes {
-            version += 1;
-            let text = char::from(b'a' + u8::try_from(version % 26).unwrap_or(0)).to_string().repeat(MIB);
             let line = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", node(number, version, &text));
             stream.write_all(line.as_bytes()).await?;
             stream.flush().await?;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    stream.flush().await?;
-    std::future::pending().await
+    Ok(())
 }
 
 fn list(next: &str, items: &str) -> String {
