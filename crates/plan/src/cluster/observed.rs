@@ -46,6 +46,23 @@ pub enum Connection {
     },
 }
 
+#[cfg(test)]
+impl crate::flow::doubt::Reads for Connection {
+    fn reads(&mut self, doubt: &mut crate::flow::doubt::Doubt) {
+        if *self == Self::Answering {
+            let why = crate::flow::doubt::FAILED.to_owned();
+            doubt.here(self, Self::Failing { why, is_lasting: false }, None);
+        }
+    }
+}
+
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        cluster, infrastructure, control_plane, deployments, sets, machines, connection, refusals, now,
+    };
+}
+
 /// Which of the two objects that a Cluster refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {

@@ -25,6 +25,11 @@ pub(crate) trait HasRoot {
 
     fn root(&self) -> &Self::Root;
     fn now(&self) -> Timestamp;
+    /// Nothing may follow from a read that failed.
+    #[cfg(test)]
+    fn doubt(&self, plan: &PlanOf<Self>)
+    where
+        Self: Planner;
 }
 
 /// Implements [`HasRoot`] for an `Observed`: kind and field of the object, and what is repeated in the older shape.
@@ -40,6 +45,11 @@ macro_rules! has_root {
 
             fn now(&self) -> jiff::Timestamp {
                 self.now
+            }
+
+            #[cfg(test)]
+            fn doubt(&self, plan: &$crate::flow::PlanOf<Self>) {
+                $crate::flow::doubt::check(self, plan);
             }
         }
     };
@@ -167,11 +177,16 @@ impl<'a, P: Drafted> Draft<'a, P> {
     /// Writes everything that was said, and gives the plan.
     pub(crate) fn finish(self) -> PlanOf<P> {
         let (generation, now) = (self.metadata().generation, self.observed.now());
+        #[cfg(test)]
+        let observed = self.observed;
         let Self { objects, steps, mut status, report, wake, said, .. } = self;
         for finding in &said {
             status.write(finding, generation, now);
         }
         status.conclude(generation, P::OLDER, now);
-        Plan { objects, steps, status, report, wake }
+        let plan = Plan { objects, steps, status, report, wake };
+        #[cfg(test)]
+        observed.doubt(&plan);
+        plan
     }
 }

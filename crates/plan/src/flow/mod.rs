@@ -14,6 +14,8 @@
 
 mod clocks;
 pub mod crash;
+#[cfg(test)]
+pub(crate) mod doubt;
 mod draft;
 mod outcome;
 mod plan;

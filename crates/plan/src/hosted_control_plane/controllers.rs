@@ -16,7 +16,7 @@ use super::version::KubernetesVersion;
 use super::{Draft, controller_manager, scheduler};
 use crate::conditions::shared;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
-use crate::flow::Read;
+use crate::flow::{Read, Unknown};
 
 /// Where both have their files.
 pub(super) const PKI: &str = "/etc/kubernetes/pki";
@@ -46,7 +46,13 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             waiting.push(wait);
             continue;
         }
-        let version = version(observed, validated, facts);
+        let version = match version(observed, validated, facts) {
+            Ok(version) => version,
+            Err(unknown) => {
+                unread.get_or_insert(("the API server's pods".to_owned(), unknown));
+                continue;
+            }
+        };
         let deployment = match name {
             "scheduler" => scheduler::deployment(validated, &version),
             _ => controller_manager::deployment(validated, &version),
@@ -77,20 +83,27 @@ fn gate(observed: &Observed, materials: &[Material]) -> Result<(), Waiting> {
 }
 
 /// The wanted version once all API servers have it; until then the one that runs, or the oldest API server's.
-fn version(observed: &Observed, validated: &Validated<'_>, own: Option<&WorkloadFacts>) -> KubernetesVersion {
+fn version<'observed>(
+    observed: &'observed Observed,
+    validated: &Validated<'_>,
+    own: Option<&WorkloadFacts>,
+) -> Result<KubernetesVersion, &'observed Unknown> {
     let wanted = &validated.version;
-    let serving = serving_version(observed);
+    let serving = serving_version(observed)?;
     if serving.as_ref().is_none_or(|serving| serving >= wanted) {
-        return wanted.clone();
+        return Ok(wanted.clone());
     }
     let running = own.and_then(|facts| KubernetesVersion::parse(facts.version.as_deref()?));
-    running.or(serving).unwrap_or_else(|| wanted.clone())
+    Ok(running.or(serving).unwrap_or_else(|| wanted.clone()))
 }
 
-/// The oldest version that any API server pod runs.
-pub(super) fn serving_version(observed: &Observed) -> Option<KubernetesVersion> {
+/// The oldest version that any API server pod runs, if there is one.
+pub(super) fn serving_version(observed: &Observed) -> Result<Option<KubernetesVersion>, &Unknown> {
+    if let Read::Unknown(unknown) = &observed.api_server_pods {
+        return Err(unknown);
+    }
     let pods = observed.api_server_pods.iter().filter(|pod| !pod.is_deleting);
-    pods.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?)).min()
+    Ok(pods.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?)).min())
 }
 
 pub(super) fn replicas(given: &ScalablePod) -> i32 {

@@ -64,6 +64,17 @@ pub struct Observed {
     pub troubles: BTreeMap<StepId, String>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        now, limits, clocks, control_plane, cluster, infrastructure, secrets, etcd, etcd_pods, api_server,
+        api_server_pods, controller_manager, scheduler, service, tunnel, tenant, troubles,
+    }
+    TenantFacts { lacks_rights, nodes, objects };
+    Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
+    ServiceFacts, TenantObject,
+}
+
 /// Why the tenant is unknown while nobody asked it, though it can be asked.
 pub const NOT_ASKED: &str = "it was not asked";
 

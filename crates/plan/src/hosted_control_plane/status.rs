@@ -77,7 +77,7 @@ pub(super) fn counters(draft: &mut Draft<'_>) {
     ] {
         count.get_or_insert_default();
     }
-    if let Some(version) = serving_version(observed) {
+    if let Ok(Some(version)) = serving_version(observed) {
         status.version = Some(version.to_string());
     }
     if let Read::One(service) = &observed.service {

@@ -15,6 +15,7 @@ use super::names::DESIRED_ANNOTATION;
 use super::observed::{ObjectIdentity, Observed, TenantFacts, TenantObject};
 use super::step::{Step, TenantStep};
 use super::validate::Validated;
+use super::version::KubernetesVersion;
 use super::{
     Draft, access, controllers, core_dns, join, konnectivity, kube_proxy, kubeconfigs, tenant_rbac, trust,
 };
@@ -35,36 +36,36 @@ pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<Dyn
     objects.extend(konnectivity::rights(validated.epoch));
     objects.push(dynamic(&join::kubelet_config(validated)));
     let authority = trust::bundle(observed, Material::ClusterAuthority);
-    if let (Ok(reach), Some(authority)) = (reach(observed, validated), authority) {
-        objects.extend(addressed(observed, validated, &reach, &authority));
+    let serving = controllers::serving_version(observed);
+    if let (Ok(reach), Some(authority), Ok(serving)) = (reach(observed, validated), authority, serving) {
+        let serving = serving.filter(|serving| *serving < validated.version);
+        let version = serving.unwrap_or_else(|| validated.version.clone());
+        objects.extend(addressed(observed, validated, &version, (&reach, &authority)));
     }
     objects.into_iter().map(|object| inventory::marked(object, DESIRED_ANNOTATION)).collect()
 }
 
-/// What needs to know where the API server is and whom to trust.
+/// What needs to know where the API server is, of which version, and whom to trust.
 fn addressed(
     observed: &Observed,
     validated: &Validated<'_>,
-    reach: &Reach,
-    authority: &str,
+    version: &KubernetesVersion,
+    (reach, authority): (&Reach, &str),
 ) -> Vec<DynamicObject> {
-    let serving = controllers::serving_version(observed);
-    let version =
-        serving.filter(|serving| *serving < validated.version).unwrap_or_else(|| validated.version.clone());
     let nodes = observed.tenant.iter().map(|tenant| tenant.nodes).next().unwrap_or_default();
     let endpoint = &reach.nodes;
     let mut objects = vec![
         dynamic(&join::cluster_info(validated.epoch, endpoint, authority)),
-        dynamic(&join::kubeadm_config(validated, &version, endpoint)),
+        dynamic(&join::kubeadm_config(validated, version, endpoint)),
     ];
     objects.extend(join::kubernetes_endpoints(validated.epoch, reach));
     if !kube_proxy::is_disabled(validated) {
-        objects.extend(kube_proxy::objects(validated, &version, endpoint));
+        objects.extend(kube_proxy::objects(validated, version, endpoint));
     }
     if let Ok(agents) = &reach.agents {
         objects.extend(konnectivity::agents(validated, (agents, endpoint), authority, nodes));
     }
-    objects.extend(core_dns::objects(validated, &version, endpoint, nodes));
+    objects.extend(core_dns::objects(validated, version, endpoint, nodes));
     objects
 }
 
@@ -125,6 +126,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
     if trust::bundle(observed, Material::ClusterAuthority).is_none() {
         pending.push("everything that needs to know the cluster's authority".to_owned());
+    }
+    if controllers::serving_version(observed).is_err() {
+        pending.push("everything that depends on the version of the API servers".to_owned());
     }
     draft.say(judged(observed, validated, &foreign, (&pending, &troubles)));
     if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {

@@ -101,6 +101,16 @@ pub struct Observed {
     pub trouble: Option<String>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        config, now, clocks, fresh_secret, free_token_id, machine, cluster, data_secret, authority_hashes, contents, token,
+        trouble,
+    }
+    DataSecret { name, uid, is_ours, token_id, recorded_token };
+    KubeadmConfig, MachineFacts, ClusterFacts, Token, TokenSecret,
+}
+
 /// How far a configuration has come.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stage {

@@ -69,12 +69,17 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     draft.again(MISSING_INTERVAL);
 }
 
-/// Whether the Cluster is going, and whether it has a control plane, decides about the Node: both have to be known, or a
-/// Node that runs would lose its server without being emptied.
+/// Whether the Cluster is going, whether it has a control plane, and whether the server is there decides about the Node:
+/// all have to be known, or a Node that runs would lose its server without being emptied.
 fn unread(observed: &Observed) -> Option<Finding> {
-    let unread = |what, unknown| Some(deleting::STATE_UNKNOWN.waiting(shared::unreadable(what, unknown)));
+    let unread =
+        |what: &str, unknown| Some(deleting::STATE_UNKNOWN.waiting(shared::unreadable(what, unknown)));
     if let Read::Unknown(unknown) = &observed.cluster {
         return unread("the Cluster", unknown);
+    }
+    if let Read::Unknown(unknown) = &observed.infrastructure {
+        let reference = &observed.machine.spec.infrastructure_ref;
+        return unread(&format!("{} {}", reference.kind, reference.name), unknown);
     }
     let Some(Read::Unknown(unknown)) = &observed.control_plane else { return None };
     let cluster = observed.the_cluster()?;

@@ -76,7 +76,10 @@ impl Planner for Observed {
             delete::draft(&mut draft);
         } else {
             draft.say(conditions::deleting::NOT_DELETING);
-            if draft.has_finalizer(names::MACHINE_FINALIZER) {
+            if self.cluster.is_unknown() {
+                // Whether it is paused cannot be told, so nothing is changed.
+                draft.again(MISSING_INTERVAL);
+            } else if draft.has_finalizer(names::MACHINE_FINALIZER) {
                 provision(&mut draft);
             } else {
                 draft.step(Write::add_finalizer(draft.metadata(), names::MACHINE_FINALIZER, NAME));
@@ -129,7 +132,7 @@ fn provision(draft: &mut Draft<'_>) {
             draft.step(Write::claim(id, target, &claim));
         }
     }
-    draft.steps.extend(note(observed));
+    draft.steps.extend(notes(observed));
     if let NodeView::Found(node) = &observed.node
         && let Some(patch) = node::patch(node, &observed.machine)
     {
@@ -137,8 +140,9 @@ fn provision(draft: &mut Draft<'_>) {
     }
 }
 
-/// Facts that the providers know now and the Machine's spec does not.
-fn note(observed: &Observed) -> Option<Step> {
+/// Facts that the providers know now and the Machine's spec does not: a step for each provider, since one may be
+/// readable while the other is not.
+fn notes(observed: &Observed) -> impl Iterator<Item = Step> {
     let spec = &observed.machine.spec;
     let is_empty = |text: &Option<String>| text.as_deref().unwrap_or_default().is_empty();
     let data_secret_name = observed
@@ -154,13 +158,16 @@ fn note(observed: &Observed) -> Option<Step> {
     let failure_domain = server
         .and_then(|view| view.failure_domain().map(str::to_owned))
         .filter(|_| is_empty(&spec.failure_domain));
-    let mut spec = serde_json::Map::new();
-    let bootstrap = data_secret_name.map(|name| json!({ "dataSecretName": name }));
-    spec.extend(bootstrap.map(|bootstrap| ("bootstrap".to_owned(), bootstrap)));
-    spec.extend(provider_id.map(|id| ("providerID".to_owned(), json!(id))));
-    spec.extend(failure_domain.map(|domain| ("failureDomain".to_owned(), json!(domain))));
-    let note = || Write::itself(StepId::new("note", NAME, ""), json!({ "spec": spec.clone() })).into();
-    (!spec.is_empty()).then(note)
+    let bootstrap = data_secret_name.map(|name| json!({ "bootstrap": { "dataSecretName": name } }));
+    let mut server = serde_json::Map::new();
+    server.extend(provider_id.map(|id| ("providerID".to_owned(), json!(id))));
+    server.extend(failure_domain.map(|domain| ("failureDomain".to_owned(), json!(domain))));
+    let server = (!server.is_empty()).then_some(json!(server));
+    let note = |(which, spec): (Reference, serde_json::Value)| {
+        Write::itself(StepId::new("note", which.as_str(), ""), json!({ "spec": spec })).into()
+    };
+    let bootstrap = bootstrap.map(|spec| (Reference::Bootstrap, spec));
+    bootstrap.into_iter().chain(server.map(|spec| (Reference::Infrastructure, spec))).map(note)
 }
 
 fn wake(observed: &Observed) -> Wake {

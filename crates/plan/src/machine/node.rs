@@ -176,6 +176,16 @@ pub enum NodeView {
     Several(Vec<String>),
 }
 
+#[cfg(test)]
+impl crate::flow::doubt::Reads for NodeView {
+    fn reads(&mut self, doubt: &mut crate::flow::doubt::Doubt) {
+        if !matches!(self, Self::NotLooked | Self::Unreachable(_)) {
+            let failed = Self::Unreachable(crate::flow::doubt::FAILED.to_owned());
+            doubt.here(self, failed, Some(Self::Absent));
+        }
+    }
+}
+
 /// Scheme and server of a provider id.
 fn server(provider_id: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = provider_id.split_once("://")?;

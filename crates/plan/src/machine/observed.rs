@@ -36,6 +36,15 @@ pub struct Observed {
     pub now: Timestamp,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        machine, cluster, bootstrap, infrastructure, control_plane, has_control_plane_machines, set, deployment, node,
+        pods, refusals, now,
+    };
+    PodFacts,
+}
+
 /// Which of the two objects that a Machine refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {

@@ -24,6 +24,11 @@ pub struct Observed {
     pub now: Timestamp,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed { deployment, cluster, sets, machines, refusals, now };
+}
+
 impl Observed {
     /// The sets that the deployment manages, oldest first.
     pub fn members(&self) -> Vec<&MachineSet> {

@@ -48,6 +48,15 @@ pub struct Clones {
     pub infrastructure: Read<()>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        set, cluster, deployment, machines, bootstrap_template, infrastructure_template, clones, refusals, now,
+    }
+    Clones { bootstrap, infrastructure };
+    Template,
+}
+
 impl Observed {
     /// The Machines that the set manages, in the order of their names.
     pub fn members(&self) -> Vec<&Machine> {

@@ -53,6 +53,21 @@ pub enum Access<T> {
     Facts(T),
 }
 
+#[cfg(test)]
+impl<T: crate::flow::doubt::Reads> crate::flow::doubt::Reads for Access<T> {
+    fn reads(&mut self, doubt: &mut crate::flow::doubt::Doubt) {
+        let Self::Facts(facts) = self else { return };
+        facts.reads(doubt);
+        let (reason, message) = (cloud::CALL_FAILED, crate::flow::doubt::FAILED.to_owned());
+        doubt.here(self, Self::Trouble(CloudTrouble { reason, message, actor: Actor::Cloud }), None);
+    }
+}
+
+#[cfg(test)]
+crate::flow::doubt::reads! {;
+    CloudTrouble, Network, Subnet, Router, Port, Group, Zone, Image, Flavor, Server, super::ServerGroupId,
+}
+
 impl<T> Access<T> {
     /// What it said, if it did.
     pub fn facts(&self) -> Option<&T> {

@@ -79,6 +79,15 @@ pub struct Observed {
     pub troubles: BTreeMap<&'static str, CloudTrouble>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed { object, now, fresh_owner_id, copied_from, cluster, machines, cloud, troubles }
+    CloudFacts {
+        external_networks, networks, subnets, subnet_problems, routers, interfaces, groups, zones, other_ports,
+    };
+    OpenStackCluster, ClusterFacts,
+}
+
 /// What it is time for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {

@@ -81,6 +81,14 @@ pub struct Observed {
     pub trouble: Option<CloudTrouble>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    Observed {
+        object, now, fresh_owner_id, settling, copied_from, machine, cluster, infrastructure, cloud, trouble,
+    };
+    OpenStackMachine, MachineFacts, ClusterFacts, InfrastructureFacts,
+}
+
 /// What it is time for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {

@@ -46,6 +46,14 @@ pub struct PortFacts {
     pub groups: Vec<Read<Group>>,
 }
 
+#[cfg(test)]
+crate::flow::doubt::reads! {
+    ServerFacts { servers, ports, preflight }
+    Preflight { image, flavor, server_group, key, wanted, groups, user_data }
+    PortFacts { network, subnets, groups };
+    UserData,
+}
+
 impl ServerFacts {
     /// Servers that count. One that the cloud only keeps for a while is none.
     pub fn visible(&self) -> Read<Server> {
