@@ -18,6 +18,7 @@ pub(crate) fn travels(annotation: &str) -> bool {
     let stays = [
         names::STASH_ANNOTATION,
         names::CONVERSION_DATA_ANNOTATION,
+        naming::NEXT_SLOT_ANNOTATION,
         "kubectl.kubernetes.io/last-applied-configuration",
     ];
     !stays.contains(&annotation) && !annotation.starts_with("applied.hangar.cluster.x-k8s.io/")
@@ -74,7 +75,7 @@ pub(super) fn in_place(observed: &Observed) -> Vec<Machine> {
     let members = observed.members();
     let ours = members.into_iter().filter(|machine| machine.metadata.deletion_timestamp.is_none());
     ours.filter_map(|live| {
-        let slot = naming::slot_of(live)?;
+        let slot = naming::slot(live)?;
         let mut machine = self::machine(&observed.set, live.metadata.name.as_deref()?, slot);
         machine.spec.version.clone_from(&live.spec.version);
         machine.spec.failure_domain.clone_from(&observed.set.spec.template.spec.failure_domain);

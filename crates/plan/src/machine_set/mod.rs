@@ -1,7 +1,9 @@
 //! Plans a MachineSet: a number of Machines of one template, with the objects that they refer to.
 //!
 //! A Machine is named from the set's uid and a slot (`naming`). So a planner that does not see the latest Machine yet
-//! chooses its name again and collides with it, instead of creating one too many. The Machine is created first; its
+//! chooses its name again and collides with it, instead of creating one too many. No slot is used twice: before
+//! anything is made for a Machine, the set records that its slot is used, so that a name never comes back while a
+//! server, a Node or a volume of that name may still exist. The Machine is created first; its
 //! bootstrap configuration and its server are cloned from their templates under the Machine's name and belong to it
 //! from the start. After a crash, whatever is missing is created. A Machine that is deleted takes with it what was made
 //! for it, so nothing is left to clean up.
@@ -26,10 +28,11 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineS
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names;
 use jiff::Timestamp;
+use serde_json::json;
 
 pub use clone::kind as clone_kind;
 pub(crate) use desired::travels;
-pub use naming::{NamingError, SLOT_ANNOTATION, machine_name};
+pub use naming::{NEXT_SLOT_ANNOTATION, NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
 
@@ -79,6 +82,7 @@ impl Planner for Observed {
             own_templates(&mut draft);
             draft.adopt("machine", &spec.selector, &spec.cluster_name, self.machines.iter());
             scale(&mut draft);
+            record_slots(&mut draft);
             complete(&mut draft);
             draft.objects = desired::in_place(self);
         } else {
@@ -201,11 +205,8 @@ fn scale(draft: &mut Draft<'_>) {
     if members.len() == wanted || obstacle(observed).is_some() {
         return;
     }
-    let names = observed.machines.iter().filter_map(|machine| machine.metadata.name.clone()).collect();
     // One at a time: a slot whose answer was lost is tried again before the next one is used.
-    let Ok(Some((slot, name))) = naming::free(&observed.set, naming::next_slot(&members), &names) else {
-        return;
-    };
+    let Ok((slot, name)) = next_name(observed, &members) else { return };
     draft
         .report
         .decide(format!("Machine {name}"), format!("slot {slot}, {} of {wanted} exist", members.len()));
@@ -213,12 +214,31 @@ fn scale(draft: &mut Draft<'_>) {
     draft.step(Write::create(StepId::new("create", "machine", name), &machine, true));
 }
 
+fn next_name(observed: &Observed, members: &[&Machine]) -> Result<(u32, String), NamingError> {
+    let taken = observed.machines.iter().filter_map(|machine| machine.metadata.name.clone()).collect();
+    naming::next(&observed.set, members, &taken)
+}
+
+/// Records the slots that are used, if that is not recorded yet.
+fn record_slots(draft: &mut Draft<'_>) {
+    let set = &draft.observed.set;
+    let Ok(recorded) = naming::recorded(set) else { return };
+    if let Some(next) = naming::after(set, &draft.observed.members()).filter(|next| *next > recorded) {
+        let annotations = json!({ NEXT_SLOT_ANNOTATION: next.to_string() });
+        let fields = json!({ "metadata": { "annotations": annotations } });
+        draft.step(Write::itself(StepId::new("record", "slots", NAME), fields));
+    }
+}
+
 /// Objects that Machines of this set refer to and that were never there.
 fn complete(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     for machine in observed.members() {
         let name = machine.metadata.name.as_deref().unwrap_or_default();
-        if machine.metadata.deletion_timestamp.is_some() {
+        // What has no server yet can come back under its name, and nothing else can.
+        let is_recorded = naming::used_slot(&observed.set, machine)
+            .is_none_or(|slot| naming::recorded(&observed.set).is_ok_and(|next| slot < next));
+        if machine.metadata.deletion_timestamp.is_some() || !is_recorded {
             continue;
         }
         let Some(clones) = observed.clones.get(name) else { continue };

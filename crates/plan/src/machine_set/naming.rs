@@ -1,8 +1,9 @@
 //! Names Machines from the set's uid and a slot, and from nothing else.
 //!
-//! The next slot is one above the highest in use. A store that lags misses the latest Machines, which have the highest
-//! slots, so a plan made from it chooses names that exist, and the API server refuses them. A name is used again only
-//! when the Machine with the highest slot is gone, with everything that carried its name.
+//! The next slot is above every one that is in use or was recorded as used. A store that lags misses the latest Machines,
+//! which have the highest slots, so a plan made from it chooses names that exist, and the API server refuses them. A
+//! slot is recorded once its Machine is seen and before anything is made for it, so a name comes back only if nothing
+//! but the Machine ever carried it.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 /// On Machines: the slot they were named from.
 pub const SLOT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/slot";
+/// On MachineSets: slots below this one were used, whether their Machines still exist or not.
+pub const NEXT_SLOT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/next-slot";
 
 /// Names of Machines become host names and label values.
 const NAME_LIMIT: usize = 63;
@@ -31,6 +34,12 @@ pub enum NamingError {
     /// Two Machines would have the same name.
     #[error("spec.machineNaming.template does not use {{{{ .random }}}}")]
     NotUnique,
+    /// Nobody can tell which names were used.
+    #[error("the annotation {NEXT_SLOT_ANNOTATION} is {0:?}, and not the number that Hangar wrote")]
+    Record(String),
+    /// Every name was used.
+    #[error("no slot is left after {NEXT_SLOT_ANNOTATION}")]
+    Exhausted,
 }
 
 /// Five characters from what an identity consists of.
@@ -51,40 +60,56 @@ pub(crate) fn with_suffix(base: &str, suffix: &str) -> String {
     format!("{}-{suffix}", base.trim_end_matches(['-', '.']))
 }
 
-fn slot(machine: &Machine) -> Option<u32> {
+/// The slot of a Machine that we named.
+pub(super) fn slot(machine: &Machine) -> Option<u32> {
     machine.metadata.annotations.as_ref()?.get(SLOT_ANNOTATION)?.parse().ok()
 }
 
-/// The slot of a Machine that we named.
-pub(super) fn slot_of(machine: &Machine) -> Option<u32> {
-    slot(machine)
+/// The first slot that no Machine of the set ever had, as far as that is recorded.
+pub(super) fn recorded(set: &MachineSet) -> Result<u32, NamingError> {
+    let annotations = set.metadata.annotations.as_ref();
+    let text = annotations.and_then(|annotations| annotations.get(NEXT_SLOT_ANNOTATION));
+    text.map_or(Ok(0), |text| text.parse().map_err(|_| NamingError::Record(text.clone())))
 }
 
-pub(super) fn next_slot(members: &[&Machine]) -> u32 {
-    members.iter().filter_map(|machine| slot(machine)).max().map_or(0, |highest| highest.wrapping_add(1))
+/// The slot whose name a Machine has. Annotations can be written by anybody; one that does not fit the name says
+/// nothing.
+pub(super) fn used_slot(set: &MachineSet, machine: &Machine) -> Option<u32> {
+    let slot = slot(machine)?;
+    let name = machine.metadata.name.as_deref()?;
+    name.contains(&random(set, slot)).then_some(slot)
 }
 
-/// The first free slot from one on, with its name.
-pub(super) fn free(
+/// The first slot after all that Machines have; none when no Machine has one.
+pub(super) fn after(set: &MachineSet, members: &[&Machine]) -> Option<u32> {
+    let used = members.iter().filter_map(|machine| used_slot(set, machine)).max();
+    used.map(|highest| highest.saturating_add(1))
+}
+
+/// The slot and the name of the next Machine. Names that are taken are stepped over.
+pub(super) fn next(
     set: &MachineSet,
-    first: u32,
+    members: &[&Machine],
     taken: &BTreeSet<String>,
-) -> Result<Option<(u32, String)>, NamingError> {
-    // Slots are annotations, which anybody can write: after the last one comes the first.
+) -> Result<(u32, String), NamingError> {
+    let first = recorded(set)?.max(after(set, members).unwrap_or_default());
     let attempts = u32::try_from(taken.len()).unwrap_or(u32::MAX).saturating_add(ATTEMPTS);
-    for slot in (0..attempts).map(|number| first.wrapping_add(number)) {
+    for slot in (first..u32::MAX).take(usize::try_from(attempts).unwrap_or(usize::MAX)) {
         let name = machine_name(set, slot)?;
         if !taken.contains(&name) {
-            return Ok(Some((slot, name)));
+            return Ok((slot, name));
         }
     }
-    Ok(None)
+    Err(NamingError::Exhausted)
+}
+
+fn random(set: &MachineSet, slot: u32) -> String {
+    suffix(&[set.metadata.uid.as_deref().unwrap_or_default(), &slot.to_string()])
 }
 
 pub fn machine_name(set: &MachineSet, slot: u32) -> Result<String, NamingError> {
-    let uid = set.metadata.uid.as_deref().unwrap_or_default();
     let name = set.metadata.name.as_deref().unwrap_or_default();
-    let random = suffix(&[uid, &slot.to_string()]);
+    let random = random(set, slot);
     let template = set.spec.machine_naming.as_ref().and_then(|naming| naming.template.as_deref());
     match template {
         None => Ok(with_suffix(name, &random)),
@@ -164,29 +189,57 @@ mod tests {
         );
     }
 
-    #[test]
-    fn taken_names_are_stepped_over() {
-        let set = set("workers", None);
-        let taken = BTreeSet::from([machine_name(&set, 3).unwrap(), machine_name(&set, 4).unwrap()]);
-        let slot = |first| free(&set, first, &taken).unwrap().unwrap().0;
-        assert_eq!((slot(2), slot(3), slot(5)), (2, 5, 5));
-    }
-
-    #[test]
-    fn after_the_last_slot_comes_the_first_free_one() {
-        let set = set("workers", None);
-        let mut machine: Machine = serde_json::from_value(serde_json::json!({
-            "metadata": { "annotations": { SLOT_ANNOTATION: u32::MAX.to_string() } },
+    fn machine(set: &MachineSet, slot: u32) -> Machine {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {
+                "name": machine_name(set, slot).unwrap(), "annotations": { SLOT_ANNOTATION: slot.to_string() },
+            },
             "spec": {
                 "clusterName": "demo", "bootstrap": { "dataSecretName": "a" },
                 "infrastructureRef": { "apiGroup": "a", "kind": "b", "name": "c" },
             },
         }))
-        .unwrap();
-        let first = next_slot(&[&machine]);
-        let taken = (0..100).map(|slot| machine_name(&set, slot).unwrap()).collect();
-        assert_eq!(free(&set, first, &taken).unwrap().unwrap().0, 100);
-        machine.metadata.annotations = None;
-        assert_eq!(next_slot(&[&machine]), 0);
+        .unwrap()
+    }
+
+    fn recording(next: &str) -> MachineSet {
+        let mut set = set("workers", None);
+        set.metadata.annotations = Some([(NEXT_SLOT_ANNOTATION.to_owned(), next.to_owned())].into());
+        set
+    }
+
+    #[test]
+    fn taken_names_are_stepped_over() {
+        let set = set("workers", None);
+        let taken = BTreeSet::from([machine_name(&set, 3).unwrap(), machine_name(&set, 4).unwrap()]);
+        let slot = |first: u32| next(&recording(&first.to_string()), &[], &taken).unwrap().0;
+        assert_eq!((slot(2), slot(3), slot(5)), (2, 5, 5));
+    }
+
+    #[test]
+    fn what_was_recorded_counts_as_much_as_what_exists() {
+        let slot = |set: &MachineSet, members: &[&Machine]| next(set, members, &BTreeSet::new()).unwrap().0;
+        let (set, of_seven) = (set("workers", None), machine(&set("workers", None), 7));
+        assert_eq!((slot(&set, &[]), slot(&set, &[&of_seven])), (0, 8));
+        assert_eq!((slot(&recording("9"), &[&of_seven]), slot(&recording("3"), &[&of_seven])), (9, 8));
+    }
+
+    /// Trap: annotations can be written by anybody, and after the last number there is none.
+    #[test]
+    fn no_annotation_makes_names_come_back() {
+        let set = set("workers", None);
+        let mut forged = machine(&set, 1);
+        forged
+            .metadata
+            .annotations
+            .as_mut()
+            .unwrap()
+            .insert(SLOT_ANNOTATION.to_owned(), u32::MAX.to_string());
+        let none = BTreeSet::new();
+        assert_eq!(next(&recording("2"), &[&forged], &none).unwrap().0, 2);
+        assert_eq!(next(&set, &[&machine(&set, u32::MAX)], &none), Err(NamingError::Exhausted));
+        for text in ["", "-1", "4294967296", "many"] {
+            assert_eq!(next(&recording(text), &[], &none), Err(NamingError::Record(text.to_owned())));
+        }
     }
 }

@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use kube::core::Selector;
 
 use super::conditions::{deleting, machines_ready, machines_up_to_date, replicas, scaling_down, scaling_up};
-use super::{Draft, Observed, is_up_to_date, naming, obstacle};
+use super::{Draft, NamingError, Observed, is_up_to_date, next_name, obstacle};
 use crate::conditions::shared::{listed, merged, unlisted};
 use crate::flow::StepId;
 
@@ -82,8 +82,11 @@ fn scaling_up(observed: &Observed, members: &[&Machine]) -> Finding {
     if let Some(obstacle) = obstacle(observed) {
         return scaling_up::SCALING_UP.waiting(obstacle);
     }
-    if let Err(error) = naming::machine_name(&observed.set, 0) {
-        let on = "a naming template that can be followed";
+    if let Err(error) = next_name(observed, members) {
+        let on = match error {
+            NamingError::UnknownValue(_) | NamingError::NotUnique => "a naming template that can be followed",
+            NamingError::Record(_) | NamingError::Exhausted => "another MachineSet",
+        };
         return scaling_up::SCALING_UP.by(Actor::ClusterOwner, on).because(error.to_string());
     }
     growing(members.len(), wanted, observed.refusals.iter().next())

@@ -123,6 +123,8 @@ fn machines_are_made_and_then_what_they_refer_to() {
     );
     let document = serde_saphyr::to_string(&machine).unwrap();
     seen.machines = Read::One(machine);
+    assert!(!seen.plan().steps.iter().any(|step| made(step, "clone").is_some()), "its slot is not recorded");
+    record(&mut seen);
     let second = seen.plan();
     let clones: Vec<String> = second
         .steps
@@ -133,6 +135,38 @@ fn machines_are_made_and_then_what_they_refer_to() {
     assert_eq!((clones.len(), second.steps.len()), (2, 3), "and the next Machine");
     let status = golden(&crate::flow::Frontier::<Step>::default(), &first.status, &first.report);
     insta::assert_snapshot!(format!("{status}---\n{document}---\n{}", clones.join("---\n")));
+}
+
+/// Runs the step that records slots.
+fn record(seen: &mut Observed) {
+    let plan = seen.plan();
+    let step = plan.steps.iter().find(|step| step.id().verb == "record");
+    seen.fold(step.unwrap_or_else(|| panic!("{:?}", plan.steps)), &Outcome::Done);
+}
+
+/// Trap: a Machine that replaces the only one of a set would be named like it, and so would its server and its Node, of
+/// which something may still be there.
+#[test]
+fn a_name_never_comes_back_once_something_could_carry_it() {
+    let mut seen = observed(set(json!({"spec": {"replicas": 1}})));
+    let mut names = Vec::new();
+    for round in 0..3 {
+        let plan = seen.plan();
+        let step = plan.steps.iter().find(|step| made(step, "machine").is_some()).unwrap();
+        names.push(made(step, "machine").unwrap().metadata.name.clone().unwrap());
+        seen.fold(step, &Outcome::Created(format!("u-{round}")));
+        record(&mut seen);
+        assert_eq!(seen.plan().steps.iter().filter(|step| made(step, "clone").is_some()).count(), 2);
+        seen.machines = Read::Absent;
+        seen.clones.clear();
+    }
+    assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{names:?}");
+    let annotations = seen.set.metadata.annotations.as_mut().unwrap();
+    annotations.insert(NEXT_SLOT_ANNOTATION.to_owned(), "x".to_owned());
+    assert_eq!(ids(&seen), [""; 0], "nobody can tell which names were used");
+    let conditions = seen.plan().status.conditions.unwrap();
+    let scaling = conditions.iter().find(|one| one.type_ == "ScalingUp").unwrap();
+    assert!(scaling.message.contains(NEXT_SLOT_ANNOTATION), "{scaling:?}");
 }
 
 /// An object that was there and is gone is not made again; one that cannot be looked at is not either.
