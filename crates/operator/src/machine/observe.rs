@@ -105,16 +105,15 @@ pub(super) async fn read(context: &Context, observed: &mut Observed, wanted: Ten
         nodes.ready(WRITE_LIMIT).await;
     }
     let view = |found: Read<Arc<Kept<NodeFacts>>>| node::view(found.map(|kept| kept.value.clone()));
-    match wanted {
-        TenantRead::FindNode { provider_id } => observed.node = view(nodes.find(&provider_id)),
-        TenantRead::Node { name } => observed.node = view(nodes.get(&name)),
-        TenantRead::NodeAndPods { name } => {
-            observed.node = view(nodes.get(&name));
-            if matches!(observed.node, NodeView::Found(_)) {
-                observed.pods = pods(client, &name).await;
-            }
-        }
+    let (node, with_pods) = match wanted {
+        TenantRead::FindNode { provider_id, with_pods } => (view(nodes.find(&provider_id)), with_pods),
+        TenantRead::Node { name } => (view(nodes.get(&name)), false),
+        TenantRead::NodeAndPods { name } => (view(nodes.get(&name)), true),
+    };
+    if let (NodeView::Found(node), true) = (&node, with_pods) {
+        observed.pods = pods(client, &node.name).await;
     }
+    observed.node = node;
 }
 
 async fn pods(client: Client, node: &str) -> Read<PodFacts> {

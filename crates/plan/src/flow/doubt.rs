@@ -18,7 +18,15 @@ use super::{Clocks, HasRoot, Identified as _, Plan, PlanOf, Planner, Read, StepI
 const PLANS: u32 = 12;
 
 /// Steps that are right though a read failed: kind of the object, the read, the step's verb and kind, and why.
-const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[];
+const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[
+    ("Machine", "node", "delete infrastructure", "a Node that was never seen is searched for a while only"),
+    (
+        "Machine",
+        "node",
+        "remove finalizer",
+        "a Node that cannot be deleted holds its Machine for a while only",
+    ),
+];
 
 thread_local! {
     static LEFT: Cell<u32> = const { Cell::new(PLANS) };

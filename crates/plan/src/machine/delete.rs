@@ -26,7 +26,7 @@ const NOT_ASKED: &str = "the Node was not asked for yet";
 
 /// Why the Node is left alone; none when it is drained and deleted.
 fn excuse(observed: &Observed) -> Option<&'static str> {
-    if observed.node_name().is_none() {
+    if has_no_node(observed) {
         return Some("the Machine has no Node");
     }
     let Some(cluster) = observed.the_cluster() else { return Some("there is no Cluster") };
@@ -42,14 +42,27 @@ fn excuse(observed: &Observed) -> Option<&'static str> {
     }
 }
 
+/// Whether there cannot be a Node. One that registered since the last look is not in the status yet: it is searched by
+/// the server's id, if there is a server and an API server that it could register with.
+fn has_no_node(observed: &Observed) -> bool {
+    let can_have = observed.machine.spec.provider_id.is_some() && observed.is_control_plane_initialized();
+    observed.node_name().is_none() && !can_have
+}
+
 /// What the tenant has to be asked for the next stage.
-pub(super) fn tenant_read(observed: &Observed, name: Option<&str>) -> Option<TenantRead> {
-    let name = name.filter(|_| excuse(observed).is_none())?.to_owned();
-    Some(if drain_excuse(observed).is_none() {
-        TenantRead::NodeAndPods { name }
-    } else {
-        TenantRead::Node { name }
-    })
+pub(super) fn tenant_read(observed: &Observed) -> Option<TenantRead> {
+    if excuse(observed).is_some() {
+        return None;
+    }
+    let with_pods = drain_excuse(observed).is_none();
+    match observed.node_name().map(str::to_owned) {
+        Some(name) if with_pods => Some(TenantRead::NodeAndPods { name }),
+        Some(name) => Some(TenantRead::Node { name }),
+        None => {
+            let provider_id = observed.machine.spec.provider_id.clone()?;
+            Some(TenantRead::FindNode { provider_id, with_pods })
+        }
+    }
 }
 
 /// Says where deletion stands, and does what is next.
@@ -83,7 +96,7 @@ fn unread(observed: &Observed) -> Option<Finding> {
     }
     let Some(Read::Unknown(unknown)) = &observed.control_plane else { return None };
     let cluster = observed.the_cluster()?;
-    let is_decided = observed.node_name().is_none()
+    let is_decided = has_no_node(observed)
         || cluster.metadata.deletion_timestamp.is_some()
         || observed.has_control_plane_machines;
     if is_decided { None } else { unread("the control plane", unknown) }
@@ -131,6 +144,12 @@ fn drain_node(draft: &mut Draft<'_>) -> Option<Finding> {
     }
     let why = match (&observed.node, &observed.pods) {
         (NodeView::Absent | NodeView::Several(_), _) => return None,
+        // A Node that was never seen is searched for a while only.
+        (NodeView::Unreachable(_), _)
+            if observed.node_name().is_none() && is_node_deletion_over(observed) =>
+        {
+            return None;
+        }
         (NodeView::NotLooked, _) => NOT_ASKED,
         (NodeView::Unreachable(why), _) => why,
         (NodeView::Found(_), Read::Unknown(unknown)) => &unknown.why,
@@ -221,7 +240,10 @@ fn delete_node(draft: &mut Draft<'_>) -> Option<Finding> {
     if excuse(observed).is_some() {
         return None;
     }
-    let name = observed.node_name()?;
+    let name = match &observed.node {
+        NodeView::Found(node) => node.name.as_str(),
+        _ => observed.node_name().or(observed.machine.spec.provider_id.as_deref()).unwrap_or_default(),
+    };
     let why = match &observed.node {
         NodeView::Absent | NodeView::Several(_) => return None,
         NodeView::Found(_) => observed.refusals.get(&StepId::new("delete", "node", name)).map(String::as_str),

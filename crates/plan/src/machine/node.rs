@@ -1,7 +1,7 @@
 //! The Node of a Machine: which one it is, its state, and what the Machine writes to it.
 //!
-//! A provider id has a scheme, sometimes a region, and ends in the server's own id. Providers and cloud controllers do
-//! not agree on the region, so the scheme and the server's id decide.
+//! Provider ids are compared as a whole. Those of OpenStack end in the server's own id, which is unique, and providers and
+//! cloud controllers do not agree on the region before it, so for them the server's id decides.
 //!
 //! The Machine's labels with three prefixes, which a kubelet may not set on itself, are copied to the Node. An
 //! annotation lists them, so that a label that is removed from the Machine is removed from the Node too, and no other
@@ -186,16 +186,15 @@ impl crate::flow::doubt::Reads for NodeView {
     }
 }
 
-/// Scheme and server of a provider id.
-fn server(provider_id: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = provider_id.split_once("://")?;
-    let server = rest.rsplit('/').next().filter(|server| !server.is_empty())?;
-    Some((scheme, server))
+/// The server of one of OpenStack's provider ids.
+fn openstack_server(provider_id: &str) -> Option<&str> {
+    provider_id.strip_prefix("openstack://")?.rsplit('/').next().filter(|server| !server.is_empty())
 }
 
-/// Whether two provider ids mean the same server.
+/// Whether two provider ids mean the same server. Servers of other clouds may be called the same in each zone or group.
 pub fn is_same_server(left: &str, right: &str) -> bool {
-    !left.is_empty() && (left == right || (server(left).is_some() && server(left) == server(right)))
+    let (one, other) = (openstack_server(left), openstack_server(right));
+    !left.is_empty() && (left == right || (one.is_some() && one == other))
 }
 
 /// What was found of a Machine's Node.

@@ -65,9 +65,10 @@ impl Reference {
 /// What to ask the tenant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TenantRead {
-    /// The Node with this provider id.
+    /// The Node with this provider id, and the pods on it if they matter.
     FindNode {
         provider_id: String,
+        with_pods: bool,
     },
     Node {
         name: String,
@@ -132,11 +133,11 @@ pub fn tenant_read(observed: &Observed) -> Option<TenantRead> {
         return None;
     }
     match (observed.is_deleting(), observed.node_name()) {
-        (true, name) => delete::tenant_read(observed, name),
+        (true, _) => delete::tenant_read(observed),
         (false, Some(name)) => Some(TenantRead::Node { name: name.to_owned() }),
         (false, None) => {
             let provider_id = observed.machine.spec.provider_id.clone()?;
-            Some(TenantRead::FindNode { provider_id })
+            Some(TenantRead::FindNode { provider_id, with_pods: false })
         }
     }
 }

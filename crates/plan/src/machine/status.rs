@@ -13,11 +13,15 @@ use super::conditions::{
     ready, up_to_date,
 };
 use super::{Draft, NodeFacts, NodeView, Observed, Reference, node};
+use crate::cluster::conditions::remote_connection_probe;
 use crate::conditions::shared::{self, Absence};
 use crate::conditions::who::CONTROL_PLANE;
 use crate::flow::{Read, Wake};
 use crate::machine_set::is_up_to_date;
 use crate::referred::{self, Claiming, Referred};
+
+/// How long the last word about a Node counts while its API server does not answer: as long as upstream's.
+const BELIEVED_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// Everything but what is said about deletion.
 pub(super) fn draft(draft: &mut Draft<'_>) {
@@ -190,6 +194,16 @@ fn of_node(node: &NodeFacts) -> [Finding; 2] {
     [healthy, ready]
 }
 
+/// Whether the Cluster's API server has not answered for so long that what was said about the Node may be wrong.
+fn is_long_away(observed: &Observed) -> bool {
+    let status = observed.the_cluster().and_then(|cluster| cluster.status.as_ref());
+    let probe = status.and_then(|status| conditions::get(status, remote_connection_probe::TYPE));
+    probe.is_some_and(|probe| {
+        let since = observed.now.duration_since(probe.last_transition_time.0);
+        probe.status != "True" && since >= BELIEVED_FOR
+    })
+}
+
 /// `NodeHealthy` and `NodeReady`; none keeps what was said before.
 fn node_findings(draft: &Draft<'_>) -> Option<[Finding; 2]> {
     let observed = draft.observed;
@@ -208,8 +222,13 @@ fn node_findings(draft: &Draft<'_>) -> Option<[Finding; 2]> {
         NodeView::Several(names) => nodes::SEVERAL_NODES
             .waits("one Node per server")
             .because(format!("the Nodes {} have the same provider id", names.join(", "))),
-        // One failed call is no news about a Node; the Cluster says that its API server is away.
-        NodeView::Unreachable(_) if draft.condition(node_healthy::TYPE).is_some() => return None,
+        // One failed call is no news about a Node, and a short outage is none; the Cluster says that its API server is
+        // away.
+        NodeView::Unreachable(_)
+            if draft.condition(node_healthy::TYPE).is_some() && !is_long_away(observed) =>
+        {
+            return None;
+        }
         NodeView::Unreachable(why) => {
             nodes::API_SERVER_UNREACHABLE.waits("an answer of the API server").because(why)
         }

@@ -174,7 +174,10 @@ fn facts_are_noted_and_the_node_is_searched() {
     seen.machine = machine(json!({"spec": noted["spec"]}));
     assert_eq!(
         tenant_read(&seen),
-        Some(TenantRead::FindNode { provider_id: "openstack://RegionOne/u-server".to_owned() })
+        Some(TenantRead::FindNode {
+            provider_id: "openstack://RegionOne/u-server".to_owned(),
+            with_pods: false
+        })
     );
     seen.node = NodeView::Absent;
     assert_eq!(ids(&seen), [""; 0]);
@@ -191,6 +194,9 @@ fn a_node_is_found_by_its_server() {
         ("", "", false),
         ("openstack:///", "openstack:///", true),
         ("openstack:///", "openstack://RegionOne/", false),
+        ("gce://project/zone-a/w1", "gce://project/zone-a/w1", true),
+        ("gce://project/zone-a/w1", "gce://project/zone-b/w1", false),
+        ("azure:///a/virtualMachineScaleSets/one/0", "azure:///a/virtualMachineScaleSets/two/0", false),
     ];
     for (left, right, expected) in table {
         assert_eq!(node::is_same_server(left, right), expected, "{left} {right}");
@@ -321,6 +327,33 @@ fn a_tenant_that_is_away_changes_nothing_that_was_said() {
     assert_eq!(ids(&seen), [""; 0]);
 }
 
+/// Trap: what nobody has looked at for minutes is not healthy, and not ready either.
+#[test]
+fn a_tenant_that_stays_away_makes_what_was_said_unknown() {
+    let mut seen = observed(machine(running()));
+    seen.bootstrap = Some(bootstrapped());
+    seen.infrastructure = provisioned();
+    seen.node = found(json!({"spec": {"taints": null}}));
+    seen.machine.status = Some(seen.plan().status);
+    seen.node = NodeView::Unreachable("timeout".to_owned());
+    let Read::One(cluster) = &mut seen.cluster else { panic!() };
+    let probe = json!([{"type": "RemoteConnectionProbe", "status": "False", "reason": "ProbeFailed", "message": "",
+        "lastTransitionTime": now().to_string()}]);
+    cluster.status.as_mut().unwrap().conditions = Some(serde_json::from_value(probe).unwrap());
+    let status = |seen: &Observed, type_: &str| {
+        let conditions = seen.plan().status.conditions.unwrap();
+        conditions.into_iter().find(|one| one.type_ == type_).unwrap().status
+    };
+    seen.now = now() + jiff::SignedDuration::from_secs(299);
+    assert_eq!((status(&seen, "NodeHealthy").as_str(), status(&seen, "Ready").as_str()), ("True", "True"));
+    seen.now = now() + jiff::SignedDuration::from_secs(300);
+    for type_ in ["NodeHealthy", "NodeReady"] {
+        assert_eq!(status(&seen, type_), "Unknown", "{type_}");
+    }
+    assert_ne!(status(&seen, "Ready"), "True");
+    assert_eq!(ids(&seen), [""; 0]);
+}
+
 #[test]
 fn a_paused_machine_changes_nothing_and_asks_nobody() {
     let mut seen = observed(machine(json!({"metadata": {"finalizers": []}})));
@@ -430,7 +463,23 @@ fn when_a_node_is_left_alone() {
     };
     let table: Vec<(&str, Change, bool)> = vec![
         ("nothing special", Box::new(|_| {}), false),
-        ("no node", Box::new(|seen| seen.machine.status.as_mut().unwrap().node_ref = None), true),
+        (
+            "no server",
+            Box::new(|seen| {
+                seen.machine.status.as_mut().unwrap().node_ref = None;
+                seen.machine.spec.provider_id = None;
+            }),
+            true,
+        ),
+        (
+            "no API server that it could register with",
+            Box::new(|seen| {
+                seen.machine.status.as_mut().unwrap().node_ref = None;
+                let Read::One(cluster) = &mut seen.cluster else { panic!() };
+                cluster.status = None;
+            }),
+            true,
+        ),
         (
             "the cluster goes",
             Box::new(|seen| {
@@ -527,6 +576,71 @@ fn no_server_is_deleted_while_nobody_knows_whether_its_node_must_be_emptied() {
     // Where it makes no difference nobody waits for it.
     let Read::One(cluster) = &mut seen.cluster else { panic!() };
     cluster.metadata.deletion_timestamp = seen.machine.metadata.deletion_timestamp.clone();
+    assert_eq!(ids(&seen), ["delete infrastructure "]);
+}
+
+/// Trap: a budget that holds more pods than one pass asks. Those behind them are asked too, and nobody is asked all the
+/// time.
+#[test]
+fn pods_beyond_one_pass_are_asked_and_none_without_a_pause() {
+    use crate::flow::{Ending, Next, ROUNDS, Rounds, Setbacks};
+    let held = ROUNDS + 16;
+    let pods = || Read::found((0..held).map(|number| pod(&format!("held-{number:03}"), json!({}))));
+    let (mut setbacks, mut asked) = (Setbacks::default(), BTreeMap::<String, usize>::new());
+    let (mut at, mut passes) = (now(), 0);
+    while at < now() + jiff::SignedDuration::from_secs(10) {
+        let mut seen = observed(deleting(json!({})));
+        seen.infrastructure = provisioned();
+        seen.node = found(json!({"spec": {"unschedulable": true}}));
+        (seen.pods, seen.now) = (pods(), at);
+        let mut rounds = Rounds::default();
+        let ending = loop {
+            let plan = seen.plan();
+            let (step, outcome) = match rounds.next(&plan.steps, &setbacks, at) {
+                Next::End(ending) => break ending,
+                Next::Recall(step, outcome) => (step, outcome),
+                Next::Run(step) => {
+                    *asked.entry(step.id().name).or_default() += 1;
+                    let outcome = Outcome::refused("the budget needs 1");
+                    setbacks.note(&step.id(), &outcome, at, 0.0);
+                    rounds.ran(step.id(), outcome.clone());
+                    (step, outcome)
+                }
+            };
+            seen.fold(step, &outcome);
+        };
+        passes += 1;
+        if ending != Ending::OutOfRounds {
+            at += jiff::SignedDuration::from_secs(1);
+        }
+        assert!(passes < 50, "it never rests");
+    }
+    assert_eq!(asked.len(), held);
+    assert!(asked.values().all(|times| *times <= 4), "{asked:?}");
+}
+
+/// Trap: a Node that registered after the last look is not in the status, and would be left behind.
+#[test]
+fn a_node_that_was_not_seen_yet_is_searched_before_its_machine_goes() {
+    let mut seen = observed(deleting(json!({"status": {"nodeRef": null}})));
+    seen.bootstrap = None;
+    seen.infrastructure = provisioned();
+    let provider_id = "openstack://RegionOne/u-server".to_owned();
+    assert_eq!(tenant_read(&seen), Some(TenantRead::FindNode { provider_id, with_pods: true }));
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.node = found(json!({}));
+    seen.pods = Read::One(pod("web", json!({})));
+    assert_eq!(ids(&seen), ["cordon node node-a", "evict pod apps/web"]);
+    seen.infrastructure = Read::Absent;
+    assert_eq!(ids(&seen), ["delete node node-a"]);
+    seen.node = NodeView::Absent;
+    assert_eq!(ids(&seen), ["remove finalizer machine"]);
+    // A tenant that is away holds it for as long as it holds one whose Node cannot be deleted.
+    seen.node = NodeView::Unreachable("timeout".to_owned());
+    seen.infrastructure = provisioned();
+    seen.now = Timestamp::from_second(1_800_000_000).unwrap();
+    assert_eq!(ids(&seen), [""; 0]);
+    seen.now += jiff::SignedDuration::from_secs(10);
     assert_eq!(ids(&seen), ["delete infrastructure "]);
 }
 

@@ -127,7 +127,8 @@ impl Memory {
         };
         match observed.wanted() {
             None => {}
-            Some(TenantRead::FindNode { provider_id }) => {
+            Some(TenantRead::FindNode { provider_id, .. }) => {
+                observed.pods = Read::Absent;
                 let is_same = |node: &&NodeFacts| node::is_same_server(&node.provider_id, &provider_id);
                 observed.node = found(self.nodes.values().find(is_same));
             }
