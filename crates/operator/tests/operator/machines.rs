@@ -209,10 +209,10 @@ async fn a_budget_holds_a_drain_and_a_deleted_cluster_does_not_drain() {
     drop(providers);
 }
 
-/// A Machine of the same name with another uid: the highest slot is used again.
+/// Another Machine runs, and it has another name.
 async fn replaced(world: &World, old: &Machine) -> bool {
     let running = world.running().await;
-    running.len() == 1 && running[0].uid() != old.uid()
+    running.len() == 1 && running[0].name_any() != old.name_any()
 }
 
 async fn pod(world: &World, node: &str) {

@@ -14,10 +14,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_api::cluster::v1beta2::{MachineDeployment, MachineDeploymentStatus, MachineSet};
+use hangar_api::cluster::v1beta2::{
+    MachineDeployment, MachineDeploymentStatus, MachineSet, MachineTemplateSpec,
+};
 use hangar_api::names;
 use serde_json::json;
 
@@ -26,6 +27,7 @@ pub use revision::is_current;
 pub use rollout::{Counts, Intents, Limits, intents};
 
 use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Wake, Write, has_root};
+use crate::machine_set::timeouts;
 use crate::referred;
 
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
@@ -49,7 +51,7 @@ impl Planner for Observed {
     type Status = MachineDeploymentStatus;
     type Object = MachineSet;
 
-    /// The objects are the current set, where it is ours to keep.
+    /// The objects are the sets that are ours to keep.
     fn plan(&self) -> DeploymentPlan {
         let mut draft = Draft::new(self);
         let cluster = self.cluster.iter().next();
@@ -115,7 +117,24 @@ fn delete_all(draft: &mut Draft<'_>) {
     }
     for set in members {
         draft.delete("machine-set", set);
+        release(draft, set);
     }
+}
+
+/// A set that is being deleted follows the timeouts, which it passes on: they end drains that are stuck.
+fn release(draft: &mut Draft<'_>, set: &MachineSet) {
+    let of = |spec: &MachineTemplateSpec| timeouts(spec.spec.deletion.as_ref());
+    let wanted = of(&draft.observed.deployment.spec.template);
+    if set.metadata.deletion_timestamp.is_some() && is_ours(set) && of(&set.spec.template) != wanted {
+        let target = Target::of::<MachineSet>(&set.metadata);
+        let id = StepId::new("release", "machine-set", &target.name);
+        let fields = json!({ "spec": { "template": { "spec": { "deletion": wanted } } } });
+        draft.step(Write { id, action: Action::Change { target, fields } });
+    }
+}
+
+fn is_ours(set: &MachineSet) -> bool {
+    set.metadata.annotations.iter().flatten().any(|(name, _)| name == APPLIED_MARK)
 }
 
 /// The current set and the others, oldest first.
@@ -142,7 +161,6 @@ fn roll(draft: &mut Draft<'_>) {
     let limits = observed.limits();
     let counts: Vec<Counts> = others.iter().map(|set| Counts::of(set)).collect();
     let intents = intents(&limits, current.map(Counts::of), &counts);
-    let annotations = revision::numbers(&limits);
     let highest = revision::highest(&others);
     match current {
         None => {
@@ -157,7 +175,8 @@ fn roll(draft: &mut Draft<'_>) {
         }
     }
     for (set, replicas) in others.iter().zip(&intents.others) {
-        push_scale(set, *replicas, &annotations, draft);
+        follow(draft, set, *replicas);
+        release(draft, set);
     }
     if let Some(current) = current
         && is_complete(&limits, current, &others)
@@ -174,11 +193,10 @@ fn keep_current(draft: &mut Draft<'_>, current: &MachineSet, replicas: i32, high
     // A set whose template came back is the latest again.
     let number = revision::of(current).filter(|own| *own > highest).unwrap_or(highest + 1);
     let is_current = revision::is_current(&observed.deployment, current, observed.now);
-    let is_ours = current.metadata.annotations.iter().flatten().any(|(name, _)| name == APPLIED_MARK);
-    if is_ours && is_current {
+    if is_ours(current) && is_current {
         draft.objects.push(revision::kept(&observed.deployment, current, replicas, number, &limits));
     } else {
-        push_scale(current, replicas, &revision::numbers(&limits), draft);
+        follow(draft, current, replicas);
     }
     let shown = observed.deployment.metadata.annotations.as_ref();
     let shown = shown.and_then(|annotations| annotations.get(names::REVISION_ANNOTATION));
@@ -189,15 +207,16 @@ fn keep_current(draft: &mut Draft<'_>, current: &MachineSet, replicas: i32, high
     }
 }
 
-fn push_scale(
-    set: &MachineSet,
-    replicas: i32,
-    annotations: &BTreeMap<String, String>,
-    draft: &mut Draft<'_>,
-) {
-    if set.spec.replicas.unwrap_or(1) != replicas && set.metadata.deletion_timestamp.is_none() {
+/// A set of an older template: it gets another size, and what changes in place if it is ours.
+fn follow(draft: &mut Draft<'_>, set: &MachineSet, replicas: i32) {
+    let limits = draft.observed.limits();
+    if is_ours(set) && set.metadata.deletion_timestamp.is_none() {
+        let followed = revision::followed(&draft.observed.deployment, set, replicas, &limits);
+        draft.objects.push(followed);
+    } else if set.spec.replicas.unwrap_or(1) != replicas && set.metadata.deletion_timestamp.is_none() {
         let target = Target::of::<MachineSet>(&set.metadata);
         let id = StepId::new("scale", "machine-set", &target.name);
+        let annotations = revision::numbers(&limits);
         let fields = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
         draft.step(Write { id, action: Action::Change { target, fields } });
     }

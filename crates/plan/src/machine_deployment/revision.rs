@@ -165,3 +165,19 @@ pub(super) fn kept(
     }
     set
 }
+
+/// Another set as it should be: its Machines stay what they are, and follow the deployment in what changes in place.
+pub(super) fn followed(
+    deployment: &MachineDeployment,
+    live: &MachineSet,
+    replicas: i32,
+    limits: &Limits,
+) -> MachineSet {
+    let mut set = kept(deployment, live, replicas, of(live).unwrap_or_default(), limits);
+    let (spec, own) = (&mut set.spec.template.spec, &live.spec.template.spec);
+    spec.version.clone_from(&own.version);
+    spec.bootstrap.clone_from(&own.bootstrap);
+    spec.infrastructure_ref.clone_from(&own.infrastructure_ref);
+    spec.failure_domain.clone_from(&own.failure_domain);
+    set
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hangar_api::cluster::rollout::DeletionOrder;
 use hangar_api::cluster::v1beta2::{Cluster, MachineDeployment};
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::checks::{check_conditions, golden};
 use crate::flow::{Frontier, Identified};
+use crate::machine_set::Traits;
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -84,87 +86,110 @@ fn one_pass_of_a_rollout() {
     }
 }
 
-/// A set in the model: what is asked, and its Machines, each available or not; those that go are the last.
+/// A set in the model: what is asked, and its Machines. Which of them go is what the set's controller decides.
 #[derive(Clone, Debug)]
 struct Model {
     wanted: i32,
-    working: i32,
-    broken: i32,
-    /// On their way: they will work.
-    coming: i32,
-    going: i32,
+    order: DeletionOrder,
+    machines: Vec<(Traits, Fate)>,
+}
+
+/// What becomes of a Machine that stays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// It is, or comes to be, available.
+    Works,
+    /// Its Node works, and a gate keeps it from being available for ever.
+    Waits,
+    Broken,
 }
 
 impl Model {
+    fn new(order: DeletionOrder, fates: impl IntoIterator<Item = (Fate, u8)>) -> Self {
+        let machine = |(fate, days): (Fate, u8)| {
+            let age_seconds = f64::from(days) * 86400.0;
+            let (is_broken, is_available) = (fate == Fate::Broken, fate == Fate::Works);
+            (Traits { is_broken, is_available, age_seconds, ..Traits::default() }, fate)
+        };
+        let machines: Vec<_> = fates.into_iter().map(machine).collect();
+        Self { wanted: i32::try_from(machines.len()).unwrap(), order, machines }
+    }
+
+    fn count(&self, claim: impl Fn(&Traits) -> bool) -> i32 {
+        i32::try_from(self.machines.iter().filter(|(traits, _)| claim(traits)).count()).unwrap()
+    }
+
+    fn total(&self) -> i32 {
+        self.count(|_| true)
+    }
+
+    fn working(&self) -> i32 {
+        self.count(|traits| traits.is_available && !traits.is_going)
+    }
+
     fn counts(&self) -> Counts {
-        let existing = self.working + self.broken + self.coming + self.going;
-        Counts { wanted: self.wanted, existing, available: self.working }
+        Counts { wanted: self.wanted, existing: self.total(), available: self.working() }
     }
 
-    fn staying(&self) -> i32 {
-        self.working + self.broken + self.coming
-    }
-
-    /// What the set's controller does: make what is missing, delete what is too much, the broken first.
+    /// What the set's controller does: make what is missing, or delete what is too much in its order.
     fn follow(&mut self) {
-        let existing = self.staying() + self.going;
-        if existing < self.wanted {
-            self.coming += self.wanted - existing;
+        for _ in self.total()..self.wanted {
+            // Without a Node, as all that are new.
+            self.machines.push((Traits { is_broken: true, ..Traits::default() }, Fate::Works));
         }
-        while self.staying() > self.wanted {
-            let victim = if self.broken > 0 {
-                &mut self.broken
-            } else if self.coming > 0 {
-                &mut self.coming
-            } else {
-                &mut self.working
-            };
-            *victim -= 1;
-            self.going += 1;
+        let order = self.order;
+        self.machines.sort_by(|(left, _), (right, _)| right.priority(order).total_cmp(&left.priority(order)));
+        let surplus = usize::try_from(self.total() - self.wanted).unwrap_or_default();
+        for (traits, _) in self.machines.iter_mut().take(surplus) {
+            traits.is_going = true;
         }
+    }
+
+    fn come(&mut self) {
+        for (traits, fate) in &mut self.machines {
+            if *fate == Fate::Works {
+                (traits.is_broken, traits.is_available) = (false, true);
+            }
+        }
+    }
+
+    fn go(&mut self) {
+        self.machines.retain(|(traits, _)| !traits.is_going);
     }
 }
 
-fn world() -> impl Strategy<Value = (Limits, Vec<Model>)> {
-    (0..8i32, 0..4i32, 0..4i32, prop::collection::vec((0..5i32, 0..3i32), 0..3)).prop_map(
-        |(desired, surge, unavailable, sets)| {
+fn world() -> impl Strategy<Value = (Limits, DeletionOrder, Vec<Model>)> {
+    let order =
+        prop::sample::select(vec![DeletionOrder::Random, DeletionOrder::Oldest, DeletionOrder::Newest]);
+    let fate = prop::sample::select(vec![Fate::Works, Fate::Works, Fate::Waits, Fate::Broken]);
+    let set = prop::collection::vec((fate, 0..40u8), 0..6);
+    (0..8i32, 0..4i32, 0..4i32, order, prop::collection::vec(set, 0..3)).prop_map(
+        |(desired, surge, unavailable, order, sets)| {
             let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-            let limits = limits(desired, surge, unavailable);
-            let models = sets
-                .into_iter()
-                .map(|(working, broken)| Model {
-                    wanted: working + broken,
-                    working,
-                    broken,
-                    coming: 0,
-                    going: 0,
-                })
-                .collect();
-            (limits, models)
+            let models = sets.into_iter().map(|fates| Model::new(order, fates)).collect();
+            (limits(desired, surge, unavailable), order, models)
         },
     )
 }
 
 proptest! {
-    /// Whatever order Machines come and go in: never above the surge, never below what must be available, and done in
-    /// the end.
+    /// Whatever order Machines come and go in, and for whatever reason some are not available: never above the surge,
+    /// never below what must be available, and done in the end. Nobody marked one to be deleted: that wish goes first.
     #[test]
     fn a_rollout_keeps_its_limits_and_converges(
-        (limits, mut others) in world(),
+        (limits, order, mut others) in world(),
         choices in prop::collection::vec(0..4u8, 0..200),
     ) {
-        let mut current = Model { wanted: 0, working: 0, broken: 0, coming: 0, going: 0 };
-        let total = |current: &Model, others: &[Model]| {
-            current.staying() + current.going + others.iter().map(|set| set.staying() + set.going).sum::<i32>()
-        };
-        let working = |current: &Model, others: &[Model]| {
-            current.working + others.iter().map(|set| set.working).sum::<i32>()
-        };
+        let mut current = Model::new(order, []);
+        let total =
+            |current: &Model, others: &[Model]| current.total() + others.iter().map(Model::total).sum::<i32>();
+        let working =
+            |current: &Model, others: &[Model]| current.working() + others.iter().map(Model::working).sum::<i32>();
         let most = total(&current, &others).max(limits.desired + limits.max_surge);
         // What was below before may stay below until new ones come; it must not fall further.
         let mut least = working(&current, &others).min(limits.min_available());
         let mut choices = choices.into_iter();
-        for _ in 0..2000 {
+        for _ in 0..400 {
             let counts: Vec<Counts> = others.iter().map(Model::counts).collect();
             let found = intents(&limits, Some(current.counts()), &counts);
             current.wanted = found.current;
@@ -179,11 +204,10 @@ proptest! {
                     set.follow();
                 }
                 if choice == 1 || choice == 3 {
-                    set.working += set.coming;
-                    set.coming = 0;
+                    set.come();
                 }
                 if choice >= 2 {
-                    set.going = 0;
+                    set.go();
                 }
             }
             prop_assert!(total(&current, &others) <= most, "{} Machines", total(&current, &others));
@@ -191,7 +215,7 @@ proptest! {
             prop_assert!(now_working >= least, "{now_working} of {least} work: {current:?} {others:?}");
             least = least.max(now_working.min(limits.min_available()));
         }
-        prop_assert_eq!(current.working, limits.desired);
+        prop_assert_eq!(current.working(), limits.desired);
         prop_assert_eq!(total(&current, &others), limits.desired);
     }
 }
@@ -390,4 +414,33 @@ fn a_wide_selector_steals_nothing() {
         .map(|id| id.name)
         .collect();
     assert_eq!(adopted, ["orphan"]);
+}
+
+/// Trap: who lowers a timeout during a rollout means the Machines of the old sets, which are the ones that go.
+#[test]
+fn what_changes_in_place_reaches_old_sets_and_sets_that_go() {
+    let mut seen = observed(deployment(json!({})));
+    let mut old = created(&seen);
+    let lowered = json!({"version": "v1.34.1", "deletion": {"nodeDrainTimeoutSeconds": 7}});
+    seen.deployment = deployment(json!({"spec": {"template": {"spec": lowered}}}));
+    seen.sets = Read::One(old.clone());
+    let plan = seen.plan();
+    let kept = plan.objects.iter().find(|set| set.metadata.name == old.metadata.name).unwrap();
+    assert_eq!(kept.spec.template.spec.deletion.as_ref().unwrap().node_drain_timeout_seconds, Some(7));
+    assert_eq!(kept.spec.template.spec.version.as_deref(), Some("v1.34.0"), "it makes the same Machines");
+    assert_eq!(kept.spec.selector, old.spec.selector);
+    assert_eq!(kept.metadata.annotations.as_ref().unwrap()[names::REVISION_ANNOTATION], "1");
+    old.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    old.metadata.finalizers = Some(vec!["cluster.x-k8s.io/machineset".to_owned()]);
+    seen.sets = Read::One(old);
+    let released =
+        |seen: &Observed| seen.plan().steps.iter().find(|step| step.id().verb == "release").cloned();
+    let step = released(&seen).unwrap();
+    seen.fold(&step, &crate::flow::Outcome::Done);
+    assert_eq!(released(&seen), None, "folded");
+    // The same while everything goes.
+    seen.deployment.metadata.deletion_timestamp =
+        seen.sets.iter().next().unwrap().metadata.deletion_timestamp.clone();
+    seen.deployment.spec.template.spec.deletion = None;
+    assert!(released(&seen).is_some());
 }

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use hangar_api::cluster::v1beta2::machine::MachineDeletion;
 use hangar_api::cluster::v1beta2::{Machine, MachineSet};
 use hangar_api::{names, naming as api_naming};
 use kube::core::ObjectMeta;
+use serde_json::{Value, json};
 
 use super::{Observed, clone, naming};
 use crate::referred;
@@ -68,6 +70,16 @@ pub(super) fn machine(set: &MachineSet, name: &str, slot: u32) -> Machine {
         ..ObjectMeta::default()
     };
     Machine { metadata, spec, status: None }
+}
+
+/// All timeouts of a deletion, as fields to merge.
+pub(crate) fn timeouts(deletion: Option<&MachineDeletion>) -> Value {
+    let deletion = deletion.cloned().unwrap_or_default();
+    json!({
+        "nodeDeletionTimeoutSeconds": deletion.node_deletion_timeout_seconds,
+        "nodeDrainTimeoutSeconds": deletion.node_drain_timeout_seconds,
+        "nodeVolumeDetachTimeoutSeconds": deletion.node_volume_detach_timeout_seconds,
+    })
 }
 
 /// The Machines that we made, with what follows the template in place.

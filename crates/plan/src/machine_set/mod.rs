@@ -31,13 +31,15 @@ use jiff::Timestamp;
 use serde_json::json;
 
 pub use clone::kind as clone_kind;
-pub(crate) use desired::travels;
+pub(crate) use desired::{timeouts, travels};
 pub use naming::{NEXT_SLOT_ANNOTATION, NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
 pub use observed::{Clones, Observed, Template};
+#[cfg(test)]
+pub(crate) use surplus::Traits;
 
 use crate::conditions::shared::unreadable;
-use crate::flow::{self, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, has_root};
+use crate::flow::{self, Action, Never, Outcome, Plan, Planner, Read, StepId, Target, Write, has_root};
 use crate::machine_deployment;
 use crate::referred::{self, Claim};
 
@@ -83,6 +85,7 @@ impl Planner for Observed {
             draft.adopt("machine", &spec.selector, &spec.cluster_name, self.machines.iter());
             scale(&mut draft);
             record_slots(&mut draft);
+            release(&mut draft);
             complete(&mut draft);
             draft.objects = desired::in_place(self);
         } else {
@@ -123,6 +126,22 @@ fn delete_all(draft: &mut Draft<'_>) {
     }
     for machine in members {
         draft.delete("machine", machine);
+    }
+    release(draft);
+}
+
+/// Machines that are being deleted follow the template's timeouts, or a drain that is stuck could not be ended by them.
+fn release(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    let wanted = desired::timeouts(observed.set.spec.template.spec.deletion.as_ref());
+    for machine in observed.members() {
+        let is_ours = machine.metadata.deletion_timestamp.is_some() && naming::slot(machine).is_some();
+        if is_ours && desired::timeouts(machine.spec.deletion.as_ref()) != wanted {
+            let target = Target::of::<Machine>(&machine.metadata);
+            let id = StepId::new("release", "machine", &target.name);
+            let fields = json!({ "spec": { "deletion": wanted } });
+            draft.step(Write { id, action: Action::Change { target, fields } });
+        }
     }
 }
 

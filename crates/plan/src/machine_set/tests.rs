@@ -242,6 +242,13 @@ fn the_order_in_which_machines_go() {
             machine("b-young", 1, 1, json!({})),
             machine("c-broken", 2, 3, json!({"status": {"nodeRef": null}})),
             machine(
+                "f-waiting",
+                5,
+                3,
+                json!({"status": {"conditions": [{"type": "NodeHealthy", "status": "True",
+                "reason": "x", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"}]}}),
+            ),
+            machine(
                 "d-marked",
                 3,
                 3,
@@ -252,10 +259,11 @@ fn the_order_in_which_machines_go() {
     };
     let order = |order| {
         let all = all();
-        let chosen = surplus::choose(all.iter().collect(), 5, order, now());
+        let chosen = surplus::choose(all.iter().collect(), 6, order, now());
         chosen.iter().map(|one| one.metadata.name.clone().unwrap()).collect::<Vec<_>>()
     };
-    let first = ["e-going", "d-marked", "c-broken"];
+    // Waiting: its Node works, and a gate or the time since keeps it from being available.
+    let first = ["e-going", "d-marked", "c-broken", "f-waiting"];
     assert_eq!(order(DeletionOrder::Random), [first.as_slice(), &["a-old", "b-young"]].concat());
     assert_eq!(order(DeletionOrder::Oldest), [first.as_slice(), &["a-old", "b-young"]].concat());
     assert_eq!(order(DeletionOrder::Newest), [first.as_slice(), &["b-young", "a-old"]].concat());
@@ -269,6 +277,34 @@ fn machines_that_go_already_count_as_deleted() {
     assert_eq!(ids(&seen), [""; 0]);
     seen.set.spec.replicas = Some(2);
     assert_eq!(ids(&seen), [""; 0], "the replacement comes when the old one is gone");
+}
+
+/// Trap: who lowers a timeout to end a drain means the Machines that are being drained.
+#[test]
+fn machines_that_go_get_the_timeouts_that_the_template_has_now() {
+    let limit =
+        json!({"spec": {"replicas": 0, "template": {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 7}}}}});
+    let mut seen = observed(set(limit.clone()));
+    let going = json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"},
+        "spec": {"deletion": {"nodeDeletionTimeoutSeconds": 3}}});
+    seen.machines = Read::One(machine("a", 0, 1, going));
+    assert_eq!(ids(&seen), ["release machine a"]);
+    let plan = seen.plan();
+    let step = plan.steps.iter().next().unwrap();
+    seen.fold(step, &Outcome::Done);
+    let Read::One(machine) = &seen.machines else { panic!() };
+    let deletion = machine.spec.deletion.clone().unwrap();
+    assert_eq!(
+        (deletion.node_drain_timeout_seconds, deletion.node_deletion_timeout_seconds),
+        (Some(7), None)
+    );
+    assert_eq!(ids(&seen), [""; 0], "folded");
+    // A set that goes itself still tells them.
+    let Read::One(machine) = &mut seen.machines else { panic!() };
+    machine.spec.deletion = None;
+    seen.set = set(limit);
+    seen.set.metadata.deletion_timestamp = machine.metadata.deletion_timestamp.clone();
+    assert_eq!(ids(&seen), ["release machine a"]);
 }
 
 #[test]
