@@ -11,8 +11,8 @@ use kube::core::DynamicObject;
 
 use crate::context::Foreign;
 
-/// A kind whose spec names its Cluster. Members have a label with the Cluster's name, by which stores find them at once.
-/// It comes from their controllers, so whoever came before the Cluster has none yet and is found by its spec.
+/// A kind whose spec names its Cluster. Stores find members at once by what it says, as if all of them had the label with
+/// the Cluster's name: who came before the Cluster has none yet, and people can remove it.
 pub(crate) trait Member {
     fn cluster_name(&self) -> &str;
 }
@@ -96,6 +96,15 @@ pub(crate) fn is_more_than_status<K: Resource>(change: &Change<K>) -> bool {
     }
 }
 
+/// Whether the specification of an object changed, or it is another one.
+pub(crate) fn is_another_spec<K: Resource>(change: &Change<K>) -> bool {
+    let essence = |kept: &Kept<K>| (kept.value.meta().generation, kept.uid.clone());
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => essence(before) != essence(after),
+        _ => true,
+    }
+}
+
 /// Whether more than the status of a Cluster changed, or what it has reached.
 pub(crate) fn is_cluster_news(change: &Change<Cluster>) -> bool {
     let reached =
@@ -106,7 +115,7 @@ pub(crate) fn is_cluster_news(change: &Change<Cluster>) -> bool {
     }
 }
 
-/// The objects of a Cluster, by their label.
+/// The objects of a Cluster, by their index.
 pub(crate) fn of_cluster<K>(watch: &Watch<K>, cluster: &ObjectKey) -> Read<K>
 where
     K: Resource + Clone + Send + Sync + 'static,

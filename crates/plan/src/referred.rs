@@ -180,12 +180,12 @@ pub fn other_cluster<'object>(metadata: &'object ObjectMeta, name: &str) -> Opti
     (first.name != name).then_some(first.name.as_str())
 }
 
-/// What an object of a core kind lacks to belong to its Cluster. One that something else manages belongs to that.
+/// What an object of a core kind lacks to belong to its Cluster. One that something else manages is owned by that, and has
+/// only the label.
 pub fn claim_for_cluster(metadata: &ObjectMeta, cluster: &Cluster, name: &str) -> Option<Claim> {
-    if controller(metadata).is_some() {
-        return None;
-    }
-    match claiming(metadata, &owner::<Cluster>(&cluster.metadata, false), name, None) {
+    let cluster = owner::<Cluster>(&cluster.metadata, false);
+    let manager = controller(metadata).cloned();
+    match claiming(metadata, manager.as_ref().unwrap_or(&cluster), name, None) {
         Claiming::Needs(claim) => Some(claim),
         Claiming::Held | Claiming::Taken(_) => None,
     }
@@ -326,6 +326,21 @@ mod tests {
             claiming(&metadata(&[other, ours.clone()], Some("demo")), &ours, "demo", None),
             Claiming::Held
         );
+    }
+
+    #[test]
+    fn a_label_that_was_removed_is_put_back_and_the_owner_stays() {
+        let (manager, cluster) = (named("MachineSet", "s", true), Cluster::default());
+        let claim = |label| {
+            let metadata = metadata(std::slice::from_ref(&manager), label);
+            claim_for_cluster(&metadata, &cluster, "demo")
+        };
+        assert_eq!(claim(Some("demo")), None);
+        for label in [None, Some("other")] {
+            let claim = claim(label).unwrap();
+            assert_eq!(claim.owner_references, std::slice::from_ref(&manager));
+            assert_eq!(claim.labels[names::CLUSTER_NAME_LABEL], "demo");
+        }
     }
 
     #[test]

@@ -73,11 +73,12 @@ type Size<F> = fn(&F) -> usize;
 pub struct Watch<K, F = K> {
     shared: Arc<Shared<F>>,
     project: Arc<dyn Fn(K) -> F + Send + Sync>,
+    named: Option<fn(&K) -> &str>,
 }
 
 impl<K, F> Clone for Watch<K, F> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), project: Arc::clone(&self.project) }
+        Self { shared: Arc::clone(&self.shared), project: Arc::clone(&self.project), named: self.named }
     }
 }
 
@@ -99,6 +100,7 @@ pub struct WatchBuilder<K> {
     apis: Vec<Api<K>>,
     config: watcher::Config,
     indexed_labels: Vec<String>,
+    named: Option<fn(&K) -> &str>,
     stale_after: Duration,
     limit: Option<usize>,
     backoff: Backoff,
@@ -120,6 +122,7 @@ where
             apis: apis.into_iter().collect(),
             config: watcher::Config::default(),
             indexed_labels: Vec::new(),
+            named: None,
             stale_after: STALE_AFTER,
             limit: None,
             // Quicker than a reconcile's: an API server is back within seconds, and everybody waits for this.
@@ -142,6 +145,14 @@ where
     #[must_use]
     pub fn index_label(mut self, label: impl Into<String>) -> Self {
         self.indexed_labels.push(label.into());
+        self
+    }
+
+    /// Indexes objects as if their labels had this value, whatever they have: people can take a label away, and an object
+    /// would be missing among those it belongs to.
+    #[must_use]
+    pub fn named(mut self, name: fn(&K) -> &str) -> Self {
+        self.named = Some(name);
         self
     }
 
@@ -220,7 +231,7 @@ where
             synced: channel::Sender::new(false),
             hurry: Notify::new(),
         });
-        let watch = Watch { shared, project: Arc::new(project) };
+        let watch = Watch { shared, project: Arc::new(project), named: self.named };
         for (place, api) in self.apis.into_iter().enumerate() {
             let (config, backoff) = (self.config.clone(), self.backoff.clone());
             tokio::spawn(drive::supervise(api, config, backoff, watch.at(place), stop.clone()));
@@ -423,7 +434,10 @@ where
         }
         let indexed = &self.shared.indexed_labels;
         match item {
-            Item::Readable(object) => Entry::readable(object, indexed, &*self.project),
+            Item::Readable(object) => {
+                let name = self.named.map(|name| name(&object).to_owned());
+                Entry::readable(object, indexed, name.as_deref(), &*self.project)
+            }
             Item::Unreadable(mut object) => {
                 if self.shared.limit.is_some() {
                     let ObjectMeta { name, namespace, uid, resource_version, .. } = object.metadata;

@@ -133,8 +133,18 @@ impl<F> Clone for Entry<F> {
 }
 
 impl<F> Entry<F> {
-    pub(super) fn readable<K: Resource>(object: K, indexed: &[String], project: impl Fn(K) -> F) -> Self {
-        Self::Readable(Arc::new(Kept::new(object, indexed, project)))
+    /// With a name, it is indexed by that instead of its labels.
+    pub(super) fn readable<K: Resource>(
+        object: K,
+        indexed: &[String],
+        name: Option<&str>,
+        project: impl Fn(K) -> F,
+    ) -> Self {
+        let mut kept = Kept::new(object, indexed, project);
+        if let Some(name) = name {
+            kept.labels = indexed.iter().map(|label| (label.clone(), name.to_owned())).collect();
+        }
+        Self::Readable(Arc::new(kept))
     }
 
     pub(super) fn unreadable(object: Unreadable, indexed: &[String]) -> Self {

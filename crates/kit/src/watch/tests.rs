@@ -27,7 +27,7 @@ fn watch_over(places: &[Option<&str>], limit: Option<usize>) -> Watch<ConfigMap,
         hurry: Notify::new(),
     };
     let project = |map: ConfigMap| map.data.unwrap_or_default().remove("v").unwrap_or_default();
-    Watch { shared: Arc::new(shared), project: Arc::new(project) }
+    Watch { shared: Arc::new(shared), project: Arc::new(project), named: None }
 }
 
 /// A config map of one owner and cluster whose content is its version.

@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::{Kind, Reach};
+use crate::referring::Member;
 
 /// What is kept of a Secret: never its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,11 +105,11 @@ fn is<K: Resource<DynamicType = ()>>(group: &str, kind: &str) -> bool {
 stores! {
     clusters: Cluster, every;
     /// Every Machine, by cluster.
-    machines: Machine, by_cluster;
+    machines: Machine, of_members;
     /// Every MachineSet, by cluster.
-    machine_sets: MachineSet, by_cluster;
+    machine_sets: MachineSet, of_members;
     /// Every MachineDeployment, by cluster.
-    machine_deployments: MachineDeployment, by_cluster;
+    machine_deployments: MachineDeployment, of_members;
     /// Every HostedControlPlane, by cluster.
     control_planes: HostedControlPlane, by_cluster;
     /// Every KubeadmConfig, by cluster.
@@ -151,6 +152,21 @@ impl Watches {
             + 'static,
     {
         WatchBuilder::over(name.replace('_', "-"), self.reach.typed())
+    }
+
+    /// By what their spec says: the label is put back when somebody removes it, and they belong together meanwhile.
+    fn of_members<K>(&self, name: &str) -> WatchBuilder<K>
+    where
+        K: Member
+            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.by_cluster(name).named(Member::cluster_name)
     }
 
     fn by_cluster<K>(&self, name: &str) -> WatchBuilder<K>

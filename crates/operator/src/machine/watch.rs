@@ -14,7 +14,9 @@ use hangar_plan::machine::node::is_same_server;
 use kube::core::DynamicObject;
 
 use crate::context::{Context, Watches};
-use crate::referring::{is_cluster_news, is_more_than_status, labelled, naming, owners, referring};
+use crate::referring::{
+    is_another_spec, is_cluster_news, is_more_than_status, labelled, naming, owners, referring,
+};
 
 /// A Node that joins or goes changes this often within a minute or two.
 const FREE_WAKES: u32 = 20;
@@ -47,11 +49,11 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
         })
         // Whether a Machine is up to date depends on the templates above it.
         .watches(watches.machine_sets(), move |change| {
-            let is_news = is_more_than_status(change);
+            let is_news = is_another_spec(change);
             if is_news { labelled(&by_set, &change.named_by(CLUSTER_NAME_LABEL)) } else { Vec::new() }
         })
         .watches(watches.machine_deployments(), move |change| {
-            let is_news = is_more_than_status(change);
+            let is_news = is_another_spec(change);
             if is_news { labelled(&by_deployment, &change.named_by(CLUSTER_NAME_LABEL)) } else { Vec::new() }
         })
 }

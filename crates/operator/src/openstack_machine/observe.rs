@@ -31,17 +31,21 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackMachine>) -> Obs
     };
     let named = machine.iter().next().map(|machine| machine.spec.cluster_name.clone());
     let named = named.or_else(|| object.labels.get(CLUSTER_NAME_LABEL).cloned());
-    let cluster = match &named {
-        Some(name) => watches.clusters().get(&beside(&object.key, name)),
-        None => Read::Absent,
+    // What is named by something that cannot be read cannot be read either.
+    let cluster = match (&named, &machine) {
+        (Some(name), _) => watches.clusters().get(&beside(&object.key, name)),
+        (None, Read::Unknown(unknown)) => Read::Unknown(unknown.clone()),
+        (None, _) => Read::Absent,
     };
-    let infrastructure =
-        match cluster.iter().next().and_then(|cluster| cluster.spec.infrastructure_ref.clone()) {
+    let infrastructure = match &cluster {
+        Read::Unknown(unknown) => Read::Unknown(unknown.clone()),
+        read => match read.iter().next().and_then(|cluster| cluster.spec.infrastructure_ref.clone()) {
             Some(reference) if reference.is::<OpenStackCluster>() => {
                 watches.openstack_clusters().get(&beside(&object.key, &reference.name))
             }
             _ => Read::Absent,
-        };
+        },
+    };
     let is_control_plane = machine.iter().any(|machine| is_control_plane(machine));
     Observed {
         object: object.value.clone(),
