@@ -15,7 +15,7 @@ use kube::Resource as _;
 use super::{Clocks, HasRoot, Identified as _, Plan, PlanOf, Planner, Read, StepId, StepOf};
 
 /// Plans of one test that are doubted. Scenarios make fewer; sweeps make thousands that are much alike.
-const PLANS: u32 = 12;
+const PLANS: u32 = 6;
 
 /// Steps that are right though a read failed: kind of the object, the read, the step's verb and kind, and why.
 const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[
