@@ -12,9 +12,10 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::Error;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::watch::{Watch, WatchBuilder};
+use hangar_plan::hosted_control_plane::names::{COMPONENT_LABEL, Component, INSTANCE_LABEL};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
@@ -31,6 +32,7 @@ pub(crate) struct SecretFacts {
     /// Hashes, expiry and the like, written by whoever made the content.
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) finalizers: Vec<String>,
 }
 
 /// The stores. Children (Secrets, workloads) are those that carry the label of a cluster, and no others.
@@ -50,6 +52,7 @@ pub(crate) struct Watches {
     config_maps: OnceLock<Watch<ConfigMap>>,
     services: OnceLock<Watch<Service>>,
     pods: OnceLock<Watch<Pod>>,
+    etcd_claims: OnceLock<Watch<PersistentVolumeClaim>>,
     stateful_sets: OnceLock<Watch<StatefulSet>>,
     deployments: OnceLock<Watch<Deployment>>,
     pod_disruption_budgets: OnceLock<Watch<PodDisruptionBudget>>,
@@ -121,6 +124,8 @@ stores! {
     config_maps: ConfigMap, of_clusters;
     services: Service, of_clusters;
     pods: Pod, of_clusters;
+    /// Claims of etcd's volumes, which carry no label of a cluster: a StatefulSet cannot give them another one later.
+    etcd_claims: PersistentVolumeClaim, of_etcd;
     stateful_sets: StatefulSet, of_clusters;
     deployments: Deployment, of_clusters;
     pod_disruption_budgets: PodDisruptionBudget, of_clusters;
@@ -135,6 +140,7 @@ impl Watches {
             let watch = builder.project(&self.stop, |secret| SecretFacts {
                 annotations: secret.metadata.annotations.unwrap_or_default(),
                 labels: secret.metadata.labels.unwrap_or_default(),
+                finalizers: secret.metadata.finalizers.unwrap_or_default(),
             });
             self.count(&watch);
             watch
@@ -193,6 +199,20 @@ impl Watches {
             + 'static,
     {
         self.by_cluster(name).labels(CLUSTER_NAME_LABEL)
+    }
+
+    fn of_etcd<K>(&self, name: &str) -> WatchBuilder<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let etcd = format!("{INSTANCE_LABEL},{COMPONENT_LABEL}={}", Component::Etcd.as_str());
+        self.every(name).index_label(INSTANCE_LABEL).labels(&etcd)
     }
 
     fn start<K>(&self, builder: WatchBuilder<K>) -> Watch<K>

@@ -2,7 +2,8 @@
 //!
 //! When Hangar mints a key it notes the facts as annotations, so a watch of metadata is enough. A Secret without these
 //! annotations was provided by a user; it is read as a whole, once per version. So are Hangar's own kubeconfigs, because
-//! their content decides where Hangar connects to.
+//! their content decides where Hangar connects to, and the keys that cannot be replaced, because nothing may be signed
+//! with what somebody put in their place.
 //!
 //! Annotations can be stripped. A Secret whose controller is the control plane stays ours: the encryption key is known by
 //! its content, for it must never be made twice, and what can be replaced is minted again, with its annotations.
@@ -10,19 +11,23 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_kit::ObjectKey;
-use hangar_kit::error::{Error, Result};
+use hangar_kit::error::{Error, Result, status_code};
 use hangar_kit::watch::Kept;
 use hangar_pki::{
     Authority, Certificate, Credentials, KeyPairPem, PrivateKeyPem, ServiceAccountKeys, fingerprint,
 };
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::material::keys;
+use hangar_plan::hosted_control_plane::names::KEPT_FINALIZER;
 use hangar_plan::hosted_control_plane::{Material, Names, SecretFacts};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 
 use super::ControlPlanes;
 use crate::context::{Context, SecretFacts as Noted, kubeconfig_facts, read_kubeconfig};
@@ -88,7 +93,8 @@ impl ControlPlanes {
         facts: SecretFacts,
     ) -> Result<SecretFacts> {
         let is_kubeconfig = matches!(material, Material::OperatorAccess | Material::Kubeconfig);
-        if !is_kubeconfig || !facts.is_ours || facts.is_deleting || self.is_rehearsed {
+        let is_read = is_kubeconfig || material.is_irreplaceable();
+        if !is_read || !facts.is_ours || facts.is_deleting || self.is_rehearsed {
             return Ok(facts);
         }
         if let Some(facts) = self.given.get(&kept.uid, &kept.resource_version) {
@@ -97,6 +103,15 @@ impl ControlPlanes {
         let secret = whole(context, kept).await?;
         // Notes and content are compared of one version; the store is about to show the other.
         if secret.metadata.resource_version.as_ref() != Some(&kept.resource_version) {
+            return Ok(facts);
+        }
+        if material.is_irreplaceable() {
+            let is_noted =
+                content_fingerprint(material, &secret).is_ok_and(|found| found == facts.fingerprint);
+            let problem = "its content was changed: it has to be what it was, which the annotation \
+                           hangar.cluster.x-k8s.io/fingerprint tells";
+            let facts = SecretFacts { problem: (!is_noted).then(|| problem.to_owned()), ..facts };
+            self.given.put(&kept.uid, &kept.resource_version, &facts);
             return Ok(facts);
         }
         let kubeconfig = read_kubeconfig(&secret).and_then(|kubeconfig| match &kubeconfig.credentials {
@@ -122,6 +137,7 @@ impl ControlPlanes {
             uid: Some(kept.uid.clone()),
             is_ours: true,
             is_deleting: kept.is_terminating,
+            finalizers: kept.finalizers.clone(),
             ..SecretFacts::default()
         };
         if material != Material::EncryptionConfiguration {
@@ -149,6 +165,7 @@ impl ControlPlanes {
         let nothing_known = SecretFacts {
             uid: Some(kept.uid.clone()),
             is_deleting: kept.is_terminating,
+            finalizers: kept.finalizers.clone(),
             ..SecretFacts::default()
         };
         if !material.may_be_given() {
@@ -170,6 +187,46 @@ fn is_owned(kept: &Kept<Noted>, uid: &str) -> bool {
     kept.owners.iter().any(|owner| owner.is_controller && owner.uid == uid)
 }
 
+/// The copies that this control plane has of Secrets that were deleted. One of another owner is not seen.
+pub(super) fn copies(context: &Context, names: &Names, uid: &str) -> BTreeMap<Material, Read<SecretFacts>> {
+    let copy = |material: Material| {
+        let key = ObjectKey::namespaced(names.namespace(), names.copy(material));
+        let found = context.watches.secrets().get(&key);
+        let found = found
+            .filter(|kept| is_owned(kept, uid))
+            .map(|kept| SecretFacts::of(&metadata(&kept)).unwrap_or_default());
+        (material, found)
+    };
+    Material::IRREPLACEABLE.into_iter().map(copy).collect()
+}
+
+/// Takes our finalizer from Secrets that are being deleted after their control plane: nobody else ever would.
+pub(super) async fn let_go(context: &Context, control_plane: &ObjectKey) -> Result<()> {
+    let is_held = |kept: &Kept<Noted>| {
+        kept.is_terminating && kept.controller::<HostedControlPlane>().as_ref() == Some(control_plane)
+    };
+    let near = context.watches.secrets().in_namespace(&control_plane.namespace, |_| true);
+    let api: Api<Secret> = Api::namespaced(context.client(), control_plane.namespace_or_empty());
+    for kept in near.iter().filter(|kept| is_held(kept)) {
+        let mut finalizers = kept.finalizers.clone();
+        finalizers.retain(|finalizer| finalizer != KEPT_FINALIZER);
+        if finalizers == kept.finalizers {
+            continue;
+        }
+        let patch = json!({"metadata": {
+            "uid": kept.uid, "resourceVersion": kept.resource_version, "finalizers": finalizers,
+        }});
+        match api.patch_metadata(&kept.key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            // Gone, or changed: then it comes again.
+            Err(error) if matches!(status_code(&error), Some(404 | 409 | 422)) => {}
+            patched => {
+                patched.map_err(|source| Error::api(format!("let go of Secret {}", kept.key), source))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn whole(context: &Context, kept: &Kept<Noted>) -> Result<Secret> {
     let api: Api<Secret> = Api::namespaced(context.client(), kept.key.namespace_or_empty());
     let read = api.get(&kept.key.name).await;
@@ -185,6 +242,7 @@ fn metadata(kept: &Kept<Noted>) -> ObjectMeta {
     ObjectMeta {
         uid: Some(kept.uid.clone()),
         annotations: Some(kept.annotations.clone()),
+        finalizers: Some(kept.finalizers.clone()),
         // Only whether there is one matters.
         deletion_timestamp: kept.is_terminating.then_some(Time(Timestamp::UNIX_EPOCH)),
         ..ObjectMeta::default()
@@ -203,6 +261,19 @@ pub(super) fn authority(secret: &Secret) -> Result<Authority, String> {
     let certificate = text(secret, keys::CERTIFICATE)?;
     let key = PrivateKeyPem::new(text(secret, keys::PRIVATE_KEY)?);
     Authority::from_pem(&certificate, &key).map_err(|error| error.to_string())
+}
+
+/// The fingerprint of what is in a Secret that cannot be replaced, as minting notes it.
+fn content_fingerprint(material: Material, secret: &Secret) -> Result<String, String> {
+    match material {
+        Material::EncryptionConfiguration => Ok(fingerprint(&text(secret, keys::ENCRYPTION)?)),
+        Material::ServiceAccountKeys => {
+            let key = PrivateKeyPem::new(text(secret, keys::PRIVATE_KEY)?);
+            let pair = ServiceAccountKeys::from_private(key).map_err(|error| error.to_string())?;
+            Ok(fingerprint(&pair.public))
+        }
+        _ => Ok(authority(secret)?.certificate().fingerprint()),
+    }
 }
 
 /// What a Secret that people brought holds.

@@ -85,6 +85,10 @@ struct Minting<'a> {
 impl Minting<'_> {
     async fn minted(&self, mint: &Mint) -> Result<ObjectMeta, Outcome> {
         let present = self.present(mint).await?;
+        if let Content::Copy { of, uid } = &mint.content {
+            let minted = self.copied(mint, of, uid).await?;
+            return self.put(mint, present, minted).await;
+        }
         let issuer = match mint.content.issuer() {
             Some(issuer) => Some(self.authority(&self.api(mint), issuer).await?),
             None => None,
@@ -98,11 +102,21 @@ impl Minting<'_> {
         self.put(mint, present, minted).await
     }
 
+    /// What is in another Secret, if it is still the one that the plan saw.
+    async fn copied(&self, mint: &Mint, name: &str, uid: &str) -> Result<Minted, Outcome> {
+        let secret = self.ours(mint, name).await?;
+        if secret.metadata.uid.as_deref() != Some(uid) {
+            return Err(Outcome::Stale);
+        }
+        let facts = SecretFacts::of(&secret.metadata).unwrap_or_default();
+        Ok(Minted { data: secret.data.unwrap_or_default(), facts })
+    }
+
     /// The Secret that will be replaced, read before anything is minted: only that version of it may be.
     async fn present(&self, mint: &Mint) -> Result<Option<Secret>, Outcome> {
         let name = mint.secret.metadata.name.as_deref().unwrap_or_default();
         match mint.why {
-            MintReason::Missing => Ok(None),
+            MintReason::Missing | MintReason::Deleted | MintReason::Copied => Ok(None),
             _ => self.ours(mint, name).await.map(Some),
         }
     }
@@ -114,9 +128,9 @@ impl Minting<'_> {
             None => self.create(&api, mint, &minted, &name).await?,
             Some(present) => replace(&api, &present, &minted, &name).await?,
         };
-        let ObjectMeta { uid, annotations, .. } = written.metadata.clone();
+        let ObjectMeta { uid, annotations, finalizers, .. } = written.metadata.clone();
         self.context.watches.secrets().written(written.metadata.into_response_partial());
-        Ok(ObjectMeta { uid, annotations, ..ObjectMeta::default() })
+        Ok(ObjectMeta { uid, annotations, finalizers, ..ObjectMeta::default() })
     }
 
     fn api(&self, mint: &Mint) -> Api<Secret> {
@@ -176,7 +190,8 @@ impl Minting<'_> {
         let unusable = |text: String| Outcome::failed("UnusableAuthority", format!("Secret {name}: {text}"));
         let authority = material::authority(&secret).map_err(unusable)?;
         if authority.certificate().fingerprint() != issuer.fingerprint {
-            return Err(Outcome::Stale);
+            // Not stale: it may stay so, and what needs no signature goes on.
+            return Err(unusable("its certificate is not the one that is noted on it".to_owned()));
         }
         Ok(self.authorities.put(authority))
     }
@@ -282,6 +297,7 @@ fn make(
             ]);
             Ok(Minted { data, facts: note(fingerprint(&made.public)) })
         }
+        Content::Copy { .. } => Ok(Minted { data: BTreeMap::new(), facts: note(String::new()) }),
         Content::EncryptionConfiguration => {
             let configuration = encryption_configuration();
             let data = BTreeMap::from([(keys::ENCRYPTION.to_owned(), bytes(&configuration))]);

@@ -44,7 +44,7 @@ use crate::context::{Context, KubeconfigSecrets, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use look::Looks;
 use master::Masters;
-use material::Given;
+use material::{Given, copies};
 use mint::Authorities;
 
 /// The field manager of everything we write; it never changes.
@@ -114,6 +114,7 @@ impl Edge for ControlPlanes {
         match wanted {
             Wanted::Secrets => {
                 observed.secrets = self.secrets(case.context, &names, &case.seen().uid).await;
+                observed.copies = copies(case.context, &names, &case.seen().uid);
             }
             Wanted::Tenant => {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
@@ -156,6 +157,10 @@ impl Edge for ControlPlanes {
 
     fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
         self.looks.due_in(key)
+    }
+
+    async fn let_go(&self, context: &Context, key: &ObjectKey) -> Result<(), Error> {
+        material::let_go(context, key).await
     }
 
     fn forget(&self, _: &Context, key: &ObjectKey) {

@@ -11,9 +11,9 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
-use hangar_plan::hosted_control_plane::names::Component;
+use hangar_plan::hosted_control_plane::names::{Component, INSTANCE_LABEL};
 use hangar_plan::hosted_control_plane::{
-    ClusterFacts, InfrastructureFacts, NOT_ASKED, Names, Observed, PodFacts,
+    ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, PodFacts,
 };
 
 use super::{watch, workload};
@@ -33,8 +33,10 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         cluster: cluster.as_ref().map(|kept| ClusterFacts::of(&kept.value)),
         infrastructure: infrastructure(context, &cluster),
         secrets: BTreeMap::new(),
+        copies: BTreeMap::new(),
         etcd: not_read(),
         etcd_pods: not_read(),
+        etcd_claims: not_read(),
         api_server: not_read(),
         api_server_pods: not_read(),
         controller_manager: not_read(),
@@ -103,6 +105,9 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
     observed.service = service(names.api_server_service());
     observed.tunnel = service(names.konnectivity_service());
     observed.etcd_pods = pods(context, names, Component::Etcd);
+    let claims = watches.etcd_claims().by_label(INSTANCE_LABEL, &key(names.identity().to_owned()));
+    let is_member = |name: &String| (0..MOST_MEMBERS).any(|ordinal| names.etcd_claim(ordinal) == *name);
+    observed.etcd_claims = claims.filter(|kept| is_member(&kept.key.name)).map(|kept| workload::claim(&kept));
     observed.api_server_pods = pods(context, names, Component::ApiServer);
 }
 

@@ -13,7 +13,9 @@ use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
+use hangar_plan::hosted_control_plane::names::{COPY, IDENTITY_ANNOTATION, INSTANCE_LABEL};
 use hangar_plan::referred::is_kind_of;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
 
 use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
@@ -49,11 +51,20 @@ pub(super) fn watched(
         })
         .watches(watches.secrets(), {
             let of = by_cluster(watches);
-            move |change| of(cluster_of_secret(change))
+            move |change| {
+                let mut keys = of(cluster_of_secret(change));
+                // Its control plane may be gone already.
+                keys.extend(Change::controllers::<HostedControlPlane>(change));
+                keys
+            }
         })
         .watches(watches.pods(), {
             let of = by_cluster(watches);
             move |change| of(change.named_by(CLUSTER_NAME_LABEL))
+        })
+        .watches(watches.etcd_claims(), {
+            let watches = Arc::clone(watches);
+            move |change| control_planes_named(&watches, change)
         })
         .watches(watches.config_maps(), Change::controllers::<HostedControlPlane>)
         .watches(watches.services(), Change::controllers::<HostedControlPlane>)
@@ -73,6 +84,18 @@ fn control_planes(watches: &Watches, cluster: &ObjectKey) -> BTreeSet<ObjectKey>
     keys
 }
 
+/// The control planes whose objects are named as a claim says.
+fn control_planes_named(watches: &Watches, change: &Change<PersistentVolumeClaim>) -> Vec<ObjectKey> {
+    let sides = || change.before.iter().chain(&change.after);
+    let Some(identity) = sides().find_map(|kept| kept.labels.get(INSTANCE_LABEL)) else { return Vec::new() };
+    let is_its = |kept: &Kept<HostedControlPlane>| {
+        let recorded = kept.value.metadata.annotations.as_ref().and_then(|all| all.get(IDENTITY_ANNOTATION));
+        recorded == Some(identity)
+    };
+    let near = watches.control_planes().in_namespace(&change.key.namespace, |_| true);
+    near.iter().filter(|kept| is_its(kept)).map(|kept| kept.key.clone()).collect()
+}
+
 /// The control plane that a Cluster names, if it is of our kind.
 pub(super) fn named(cluster: &Kept<Cluster>) -> Option<ObjectKey> {
     let reference = cluster.spec.control_plane_ref.as_ref()?;
@@ -83,7 +106,8 @@ pub(super) fn named(cluster: &Kept<Cluster>) -> Option<ObjectKey> {
 
 /// The Cluster of a Secret that may hold something of a control plane. Others carry its label too, one per machine.
 fn cluster_of_secret(change: &Change<SecretFacts>) -> Vec<ObjectKey> {
-    let ends_in = |suffix: &str| change.key.name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('-'));
+    let name = change.key.name.strip_suffix(&format!("-{COPY}")).unwrap_or(&change.key.name);
+    let ends_in = |suffix: &str| name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('-'));
     if Material::ALL.iter().any(|material| ends_in(material.suffix())) {
         change.named_by(CLUSTER_NAME_LABEL)
     } else {

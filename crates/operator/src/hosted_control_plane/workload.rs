@@ -6,9 +6,9 @@ use hangar_kit::watch::Kept;
 use hangar_plan::hosted_control_plane::names::{
     COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
 };
-use hangar_plan::hosted_control_plane::{PodFacts, ServiceFacts, WorkloadFacts};
+use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ContainerState, Pod, PodTemplateSpec, Service};
+use k8s_openapi::api::core::v1::{ContainerState, PersistentVolumeClaim, Pod, PodTemplateSpec, Service};
 use kube::Resource;
 
 type Texts = Option<BTreeMap<String, String>>;
@@ -109,6 +109,17 @@ fn state(state: &ContainerState) -> Option<String> {
 fn words(reason: Option<&str>, message: Option<&str>) -> String {
     let given = [reason, message].into_iter().flatten().map(str::trim).filter(|text| !text.is_empty());
     given.collect::<Vec<_>>().join(": ")
+}
+
+pub(super) fn claim(kept: &Kept<PersistentVolumeClaim>) -> ClaimFacts {
+    let status = kept.status.clone().unwrap_or_default();
+    ClaimFacts {
+        name: kept.key.name.clone(),
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        is_lost: status.phase.as_deref() == Some("Lost"),
+        size: status.capacity.and_then(|capacity| Some(capacity.get("storage")?.0.clone())),
+    }
 }
 
 pub(super) fn service(kept: &Kept<Service>) -> ServiceFacts {

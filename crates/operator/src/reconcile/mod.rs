@@ -149,6 +149,11 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
         None
     }
 
+    /// The object is gone, perhaps without its finalizer having been waited for: lets go of what it held.
+    fn let_go(&self, _context: &Context, _key: &ObjectKey) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// The object is gone.
     fn forget(&self, _context: &Context, _key: &ObjectKey) {}
 }
@@ -256,6 +261,7 @@ impl<E: Edge> Reconcile for Reconciler<E> {
             Read::Absent | Read::Many(_) => {
                 self.memory.forget(key);
                 self.edge.forget(&self.context, key);
+                self.edge.let_go(&self.context, key).await?;
                 return Ok(Settled::done());
             }
         };

@@ -104,7 +104,12 @@ impl Place {
         fields["metadata"]["resourceVersion"] = json!(version);
         match self.api.patch(&target.name, &PatchParams::default(), &Patch::Merge(fields)).await {
             Ok(changed) => {
-                self.kind.written(&changed);
+                let is_terminating = changed.metadata.deletion_timestamp.is_some();
+                if is_terminating && changed.metadata.finalizers.iter().flatten().next().is_none() {
+                    self.kind.removed(&self.key(&target.name), &target.uid);
+                } else {
+                    self.kind.written(&changed);
+                }
                 Outcome::Done
             }
             Err(error) => answer::kubernetes(error),

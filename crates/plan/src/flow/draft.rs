@@ -67,6 +67,7 @@ pub(crate) struct Draft<'a, P: Planner> {
     pub(crate) report: Report,
     pub(crate) wake: Wake,
     said: Vec<Finding>,
+    is_attended: bool,
 }
 
 /// Whatever can be drafted: the status that is planned is that of the object.
@@ -94,6 +95,7 @@ impl<'a, P: Drafted> Draft<'a, P> {
             report: Report::default(),
             wake: Wake::OnChange,
             said: Vec::new(),
+            is_attended: true,
         }
     }
 
@@ -107,6 +109,11 @@ impl<'a, P: Drafted> Draft<'a, P> {
 
     pub(crate) fn has_finalizer(&self, name: &str) -> bool {
         self.metadata().finalizers.iter().flatten().any(|finalizer| finalizer == name)
+    }
+
+    /// Nothing is done for the object: its present generation does not count as observed.
+    pub(crate) fn unattended(&mut self) {
+        self.is_attended = false;
     }
 
     /// Adds a step.
@@ -179,11 +186,13 @@ impl<'a, P: Drafted> Draft<'a, P> {
         let (generation, now) = (self.metadata().generation, self.observed.now());
         #[cfg(test)]
         let observed = self.observed;
-        let Self { objects, steps, mut status, report, wake, said, .. } = self;
+        let Self { objects, steps, mut status, report, wake, said, is_attended, .. } = self;
         for finding in &said {
             status.write(finding, generation, now);
         }
-        status.conclude(generation, P::OLDER, now);
+        if is_attended {
+            status.conclude(generation, P::OLDER, now);
+        }
         let plan = Plan { objects, steps, status, report, wake };
         #[cfg(test)]
         observed.doubt(&plan);

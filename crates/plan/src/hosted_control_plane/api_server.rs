@@ -22,6 +22,7 @@ use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
+use super::version::KubernetesVersion;
 use super::{Draft, etcd, konnectivity, kubeconfigs, step};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
@@ -150,7 +151,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
     volumes.extend(settings.mounts.iter().map(|(name, given)| given_volume(name, given)));
     let template = Template {
         component: Component::ApiServer,
-        version: validated.version.label(),
+        version: version(validated, &settings).label(),
         annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)].into(),
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,
@@ -166,6 +167,12 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
     let mut deployment = template.deployment(validated, validated.names.api_server(), validated.replicas);
     deployment.spec.get_or_insert_default().min_ready_seconds = Some(10);
     Some(deployment)
+}
+
+/// What runs: the tag that was given for the image, where it is a version.
+fn version(validated: &Validated<'_>, settings: &ApiServerPod) -> KubernetesVersion {
+    let given = settings.pod.container.image.as_ref().and_then(|image| image.tag.as_deref());
+    given.and_then(KubernetesVersion::parse).unwrap_or_else(|| validated.version.clone())
 }
 
 fn volumes(validated: &Validated<'_>) -> Vec<Volume> {

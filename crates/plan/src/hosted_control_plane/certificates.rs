@@ -1,7 +1,7 @@
 //! Plans keys and certificates: which must exist, and which have to be minted now.
 //!
-//! - Authorities, token keys and the encryption key are minted if there is none. They are never replaced by Hangar,
-//!   because what depends on them would be lost. Users may provide their own.
+//! - Authorities, token keys and the encryption key are minted if there is none and etcd has no data yet. They are never
+//!   replaced by Hangar, because what depends on them would be lost (`kept.rs`). Users may provide their own.
 //! - Every other certificate follows its intent: it is minted again when its intent changes, when another authority
 //!   signs it, and after two thirds of its validity. Programs reread changed files. A program that does not reread them
 //!   is restarted by its concern.
@@ -15,17 +15,15 @@ use std::time::Duration;
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::Secret;
 
-use super::conditions::certificates_valid;
+use super::conditions::{authorities_lasting, certificates_valid};
 use super::exposure::{node_host, reach};
 use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
 use super::membership::MOST_MEMBERS;
-use super::names::Component;
 use super::observed::{Observed, SecretFacts};
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{Draft, endpoint, trust};
+use super::{Draft, endpoint, kept, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
@@ -63,6 +61,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         judge(draft, validated, material, &mut judged);
     }
     judged.conclude(draft);
+    kept::record(draft, validated);
     for bundle in trust::objects(draft.observed, validated) {
         draft.apply(&bundle);
     }
@@ -70,15 +69,19 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
 
 /// What is wrong, gathered over all materials.
 #[derive(Default)]
-struct Judgement {
-    unread: Vec<(String, Unknown)>,
+pub(super) struct Judgement {
+    pub(super) unread: Vec<(String, Unknown)>,
+    /// What cannot be replaced and is not there, in words.
+    pub(super) lost: Vec<String>,
+    /// What cannot be replaced, was deleted and comes back.
+    pub(super) restoring: Vec<String>,
     foreign: Vec<String>,
     /// With what is wrong.
-    unusable: Vec<String>,
+    pub(super) unusable: Vec<String>,
     expired: Vec<String>,
     /// With the field.
     edited: Vec<String>,
-    minting: Vec<String>,
+    pub(super) minting: Vec<String>,
     /// What would be minted if the clocks agreed.
     withheld: Vec<String>,
     /// What went wrong when it was minted.
@@ -95,7 +98,11 @@ impl Judgement {
 
     fn conclude(self, draft: &mut Draft<'_>) {
         let listed = |names: &[String]| names.join(", ");
-        let finding = if !self.foreign.is_empty() {
+        let finding = if !self.lost.is_empty() {
+            certificates_valid::KEY_LOST
+                .waits("these Secrets, with the content that they had")
+                .because(self.lost.join("; "))
+        } else if !self.foreign.is_empty() {
             certificates_valid::NAME_TAKEN
                 .waits("these Secrets to be deleted or renamed")
                 .because(format!("these names are taken: {}", listed(&self.foreign)))
@@ -118,6 +125,9 @@ impl Judgement {
         } else if let Some((_, unknown)) = self.unread.first() {
             let names: Vec<String> = self.unread.iter().map(|(name, _)| name.clone()).collect();
             unread(certificates_valid::TYPE, &format!("the Secrets {}", listed(&names)), unknown)
+        } else if !self.restoring.is_empty() {
+            certificates_valid::RESTORING
+                .waits(format!("{} to be made again with the same content", listed(&self.restoring)))
         } else if !self.minting.is_empty() {
             let trouble = (!self.troubles.is_empty()).then(|| self.troubles.join("; "));
             certificates_valid::MINTING.waits(listed(&self.minting)).because_of(trouble)
@@ -128,9 +138,15 @@ impl Judgement {
             certificates_valid::VALID.into()
         };
         draft.say(finding);
-        if !self.ending.is_empty() {
-            let on = format!("new authorities before {} end", listed(&self.ending));
-            draft.report.wait(Waiting::new(Actor::Operator, on));
+        if self.ending.is_empty() {
+            draft.forget(authorities_lasting::TYPE);
+        } else {
+            let ends = format!("half of their validity is over: {}", listed(&self.ending));
+            draft.say(
+                authorities_lasting::ENDING
+                    .waits("new authorities, or a new cluster, before they end")
+                    .because(ends),
+            );
         }
     }
 }
@@ -138,6 +154,9 @@ impl Judgement {
 fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, judged: &mut Judgement) {
     let observed = draft.observed;
     let name = validated.names.secret(material);
+    if material.is_irreplaceable() && !kept::judge(draft, validated, material, judged) {
+        return;
+    }
     let facts = match observed.secret(material) {
         Read::Unknown(unknown) => return judged.unread.push((name, unknown)),
         Read::Many(_) => return judged.unread.push((name, Unknown::new("a name leads to several Secrets"))),
@@ -157,8 +176,14 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
         }
         if material.is_authority() && facts.is_expired(observed.now) {
             judged.expired.push(name.clone());
-        } else if material.is_authority() && facts.renew_at().is_some_and(|at| at <= observed.now) {
-            judged.ending.push(name.clone());
+        } else if material.is_authority()
+            && let (Some(half), Some(end)) = (facts.half_at(), facts.not_after)
+        {
+            if half <= observed.now {
+                judged.ending.push(format!("{name} ends at {end}"));
+            } else {
+                draft.wake_at(Wake::At(half));
+            }
         }
     }
     // Without content it needs something that is not there yet and that others wait for already.
@@ -185,16 +210,18 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
         judged.minting.push(name.clone());
     }
     let intent = content.hash();
-    let kind = if material.may_be_given() || matches!(content, Content::Kubeconfig { .. }) {
-        CLUSTER_SECRET_TYPE
-    } else {
-        "Opaque"
-    };
-    let metadata = validated.metadata(name, Component::Credentials);
-    let secret = Secret { metadata, type_: Some(kind.to_owned()), ..Secret::default() };
+    let secret = kept::secret(validated, material, name, &content);
     let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
     draft.step(step);
+}
+
+pub(super) fn secret_type(material: Material, content: &Content) -> &'static str {
+    if material.may_be_given() || matches!(content, Content::Kubeconfig { .. }) {
+        CLUSTER_SECRET_TYPE
+    } else {
+        "Opaque"
+    }
 }
 
 /// Why it has to be minted now, if it has to.
@@ -300,7 +327,8 @@ fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) ->
 fn issuer(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Issuer> {
     let authority = material.issuer()?;
     let Read::One(facts) = observed.secret(authority) else { return None };
-    if facts.is_deleting || facts.problem.is_some() || facts.is_expired(observed.now) {
+    let is_unusable = facts.is_deleting || facts.problem.is_some() || facts.is_expired(observed.now);
+    if is_unusable || kept::is_another(validated, authority, facts) {
         return None;
     }
     let secret = validated.names.secret(authority);

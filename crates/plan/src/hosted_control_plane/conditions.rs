@@ -37,8 +37,10 @@ conditions! {
     /// Whether all keys and certificates exist and are valid.
     certificates_valid = "CertificatesValid", Positive, Own {
         good VALID = "Valid": "All keys and certificates exist and are valid.";
+        bad KEY_LOST = "KeyLost" [OPERATOR]: "A key without which stored data cannot be read, or nodes and users are not recognised, is gone, or another one is in its place; the message names its Secret. Hangar does not create a new one.";
+        bad RESTORING = "Restoring" [HANGAR]: "A Secret with a key that cannot be replaced was deleted. Hangar creates it again with the same content.";
         bad NAME_TAKEN = "NameTaken" [OWNER]: "A Secret with a required name belongs to another owner.";
-        bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created cannot be used; the message names it and the error.";
+        bad UNUSABLE = "Unusable" [OWNER]: "A Secret that a user created or changed cannot be used; the message names it and the error.";
         bad EXPIRED = "Expired" [OPERATOR]: "A certificate authority has expired, and with it every certificate that it signed.";
         bad EDITED = "Edited" [HANGAR]: "A kubeconfig that Hangar minted was changed afterwards; the message names the Secret and the field. Hangar does not use it, and mints it again.";
         bad CLOCKS_DISAGREE = "ClocksDisagree" [OPERATOR]: "Keys or certificates are missing or due, and the clock of Hangar's host differs from that of the management cluster's API server by more than 5 minutes. Nothing is minted or renewed.";
@@ -46,12 +48,20 @@ conditions! {
         ..shared::reads;
     }
 
+    /// Whether certificate authorities last. Exists only if more than half of the validity of one is over.
+    authorities_lasting = "AuthoritiesLasting", Positive, Own {
+        bad ENDING = "Ending" [OPERATOR]: "More than half of an authority's validity is over; the message says which ends when. Hangar does not replace authorities yet: when one ends, so does the control plane.";
+    }
+
     /// Whether etcd has a quorum.
     etcd_cluster_healthy = "EtcdClusterHealthy", Positive, Own {
         good ALL_READY = "AllReady": "All members are ready.";
         good QUORUM = "Quorum": "etcd has a quorum, but a member is not ready.";
-        bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet.";
+        bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet, or was deleted and is created again with the volumes that exist.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
+        bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member does not start; the message names it and the error.";
+        bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost.";
+        bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
         ..shared::reads;
     }
 
@@ -91,10 +101,11 @@ conditions! {
         bad APPLYING = "Applying" [HANGAR]: "Hangar is writing objects. The message includes the last failure, if any.";
     }
 
-    /// Whether API servers are being replaced.
+    /// Whether API servers or members of etcd are to be replaced.
     rolling_out = "RollingOut", Negative, Own {
         good NOT_ROLLING_OUT = "NotRollingOut": "All pods have the current template.";
         bad ROLLING_OUT = "RollingOut" [MANAGEMENT_CLUSTER]: "API servers are being replaced.";
+        bad ETCD_OUTDATED = "EtcdOutdated" [OPERATOR]: "Members of etcd run with an older template. Hangar does not restart them: they get the new one at their next start.";
     }
 
     /// Whether there are fewer API servers than wanted.
@@ -112,6 +123,7 @@ conditions! {
     /// Whether the control plane is being deleted.
     deleting = "Deleting", Negative, Own {
         good NOT_DELETING = "NotDeleting": "The control plane is not being deleted.";
+        bad HELD = "Held" [OWNER]: "The control plane was deleted while its Cluster lives and refers to it. It is kept as it is until the Cluster is deleted, or the annotation that the message names allows its deletion.";
         bad DELETING = "Deleting" [MANAGEMENT_CLUSTER, HANGAR, OPERATOR]: "Hangar waits until the object that the message names is deleted.";
         bad RELEASING = "Releasing" [HANGAR]: "Everything else is deleted; Hangar is about to remove its finalizer.";
         bad RELEASED = "Released" [MANAGEMENT_CLUSTER]: "Hangar has removed its finalizer; other finalizers remain.";
@@ -136,5 +148,6 @@ pub(crate) mod nothing_done {
         bad NOT_REFERENCED = "NotReferenced" [OWNER]: "The Cluster refers to another object: this one is a copy, and nothing is done for it.";
         bad NOT_CLAIMED = "NotClaimed" [HANGAR]: "Hangar is about to write the finalizer and the epoch.";
         bad DELETING = "Deleting" [HANGAR]: "The control plane is being deleted.";
+        bad MADE_BY_ANOTHER = "MadeByAnother" [OPERATOR]: "The object carries the finalizer but no render epoch: another provider created it, or the annotation was removed. Hangar changes nothing.";
     }
 }

@@ -8,14 +8,18 @@
 //! in which they were asked, so the condition stays the same until the last is gone: that is one write for a stage
 //! instead of one per object, and still a name if one of them hangs.
 
-use hangar_api::conditions::{Actor, Waiting};
-use hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER;
+use hangar_api::conditions::{Actor, Finding, Waiting};
+use hangar_api::names::{
+    ALLOW_DELETION_ANNOTATION, DELETE_FOR_MOVE_ANNOTATION, HOSTED_CONTROL_PLANE_FINALIZER,
+};
 
 use super::conditions::deleting;
 use super::material::Material;
 use super::names::Names;
-use super::observed::{ObjectIdentity, SecretFacts, ServiceFacts, WorkloadFacts};
-use super::{Draft, step};
+use super::observed::{
+    ClaimFacts, ClusterFacts, ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts,
+};
+use super::{Draft, is_referred, step};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -27,7 +31,7 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     }
     // Without names nobody ever owned it, so nothing was ever made for it.
     if let Some(names) = observed.names() {
-        for phase in [controllers, etcd, keys] {
+        for phase in [controllers, etcd, volumes, keys] {
             if let Some(waiting) = phase(draft, &names) {
                 return draft.say(deleting::DELETING.waiting(waiting));
             }
@@ -37,6 +41,30 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     draft.say(deleting::RELEASING.waits("the finalizer to be removed"));
 }
 
+/// Whether it was deleted though its Cluster lives, refers to it, and nobody consented: admission was off then. What
+/// would be lost is everything in etcd.
+pub(super) fn is_held(observed: &Observed, cluster: &ClusterFacts) -> bool {
+    let metadata = &observed.control_plane.metadata;
+    let has = |name: &str| metadata.annotations.as_ref().is_some_and(|present| present.contains_key(name));
+    let is_claimed =
+        metadata.finalizers.iter().flatten().any(|finalizer| finalizer == HOSTED_CONTROL_PLANE_FINALIZER);
+    is_claimed
+        && !cluster.is_deleting
+        && is_referred(observed, cluster)
+        && !has(ALLOW_DELETION_ANNOTATION)
+        && !has(DELETE_FOR_MOVE_ANNOTATION)
+}
+
+pub(super) fn held() -> Finding {
+    deleting::HELD
+        .waits(format!(
+            "the Cluster to be deleted, or the annotation {ALLOW_DELETION_ANNOTATION} on this object"
+        ))
+        .because(
+            "it was deleted, but its Cluster lives and would lose its etcd; a deletion cannot be taken back",
+        )
+}
+
 /// Something of ours that can be deleted.
 trait Deletable {
     fn uid(&self) -> Option<&str>;
@@ -44,6 +72,16 @@ trait Deletable {
 }
 
 impl Deletable for WorkloadFacts {
+    fn uid(&self) -> Option<&str> {
+        Some(&self.uid)
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.is_deleting
+    }
+}
+
+impl Deletable for ClaimFacts {
     fn uid(&self) -> Option<&str> {
         Some(&self.uid)
     }
@@ -98,6 +136,17 @@ fn etcd(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
     .next_back()
 }
 
+/// Nothing else deletes the volumes.
+fn volumes(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
+    let observed = draft.observed;
+    let claims = match &observed.etcd_claims {
+        Read::Unknown(unknown) => return Some(unreadable("etcd's claims", unknown)),
+        read => read.iter(),
+    };
+    let claim = ("v1", "PersistentVolumeClaim");
+    claims.filter_map(|facts| gone(draft, &Read::One(facts.clone()), names, claim, facts.name.clone())).last()
+}
+
 fn keys(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
     let observed = draft.observed;
     let mut waiting = None;
@@ -107,9 +156,16 @@ fn keys(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
             // People brought it, it stays theirs.
             continue;
         }
-        let read = read.map(Clone::clone);
-        let wait = gone(draft, &read, names, ("v1", "Secret"), names.secret(material));
-        waiting = wait.or(waiting);
+        let copy = observed.copies.get(&material).cloned().unwrap_or(Read::Absent);
+        for (read, name) in [(read.map(Clone::clone), names.secret(material)), (copy, names.copy(material))] {
+            // Nothing needs what is in it any more.
+            if let Read::One(facts) = &read
+                && facts.is_held()
+            {
+                step::let_go(&name, facts).into_iter().for_each(|step| draft.step(step));
+            }
+            waiting = gone(draft, &read, names, ("v1", "Secret"), name).or(waiting);
+        }
     }
     waiting
 }

@@ -5,11 +5,13 @@
 //! that is asked too early remembers for half a minute that the name does not exist. The StatefulSet's controller,
 //! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start.
 //!
-//! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on.
+//! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on,
+//! with the claims of their volumes. What has data is never bootstrapped again: members without their volume do not
+//! start, and a StatefulSet that was deleted is made again only over the volumes of a quorum.
 
 use std::collections::BTreeMap;
 
-use hangar_api::conditions::{Actor, Waiting};
+use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::controlplane::v1alpha1::Etcd;
 use hangar_api::naming;
 use k8s_openapi::api::apps::v1::{
@@ -28,12 +30,13 @@ use super::conditions::etcd_cluster_healthy;
 use super::flags::accepted;
 use super::material::Material;
 use super::membership::Membership;
-use super::names::Component;
+use super::names::{Component, ETCD_VOLUME};
 use super::object::document;
-use super::observed::{PodFacts, WorkloadFacts};
+use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
+use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -61,33 +64,38 @@ pub(super) const MATERIALS: [Material; 3] =
 
 /// The members: those that are recorded, or those that the first start will have.
 pub(super) fn membership(validated: &Validated<'_>) -> Membership {
-    validated.bootstrapped.unwrap_or_else(|| Membership::first(validated.wanted_members))
+    validated.bootstrapped.clone().unwrap_or_else(|| Membership::first(validated.wanted_members))
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
     let members = membership(validated).members;
-    let facts = match &observed.etcd {
-        Read::Unknown(unknown) => {
+    let facts = match (&observed.etcd, &observed.etcd_claims) {
+        (Read::Unknown(unknown), _) => {
             return draft.say(unread(etcd_cluster_healthy::TYPE, "etcd's StatefulSet", unknown));
         }
-        read => read.iter().next(),
+        (_, Read::Unknown(unknown)) => {
+            return draft.say(unread(etcd_cluster_healthy::TYPE, "etcd's claims", unknown));
+        }
+        (read, _) => read.iter().next(),
     };
-    health(draft, facts, members);
-    if validated.bootstrapped.is_none() && facts.is_some_and(|facts| facts.ready >= quorum(members)) {
-        draft.report.decide("record etcd's members", "they have formed a cluster");
-        draft.step(membership(validated).record());
+    let losses = losses(observed, validated);
+    health(draft, facts, members, &losses);
+    let is_quorate = facts.is_some_and(|facts| facts.ready >= quorum(members));
+    if let Some(record) = to_record(observed, validated, is_quorate) {
+        draft.report.decide("record etcd's members", "they have formed a cluster with these volumes");
+        draft.step(record.record());
     }
-    draft.apply(&configuration(validated));
+    draft.apply(&configuration(observed, validated));
     draft.apply(&governing_service(validated));
     for ordinal in 0..members {
         draft.apply(&member_service(validated, ordinal));
     }
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
-    if lacking.is_empty() || matches!(observed.etcd, Read::One(_)) {
+    if facts.is_some() || (lacking.is_empty() && is_startable(validated, &losses)) {
         draft.apply(&stateful_set(validated));
-    } else {
+    } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
     if members != validated.wanted_members {
@@ -99,26 +107,59 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
+/// Whether a StatefulSet leads to a cluster with its data: always the first time, and later while a quorum has volumes.
+/// Without one, its controller would make empty volumes for members that must not start.
+fn is_startable(validated: &Validated<'_>, losses: &[Loss]) -> bool {
+    let members = membership(validated).members;
+    validated.bootstrapped.is_none() || with_data(members, losses) >= quorum(members)
+}
+
+/// How many members have their data.
+fn with_data(members: i32, losses: &[Loss]) -> i32 {
+    let lost = losses.iter().filter(|loss| !loss.has_data).count();
+    members - i32::try_from(lost).unwrap_or(members)
+}
+
 /// How many members decide.
 pub(super) fn quorum(members: i32) -> i32 {
     members / 2 + 1
 }
 
-fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32) {
+fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, losses: &[Loss]) {
     let ready = facts.map_or(0, |facts| facts.ready);
     let mut waiting =
         Waiting::new(MANAGEMENT_CLUSTER, format!("etcd's members, {ready} of {members} are ready"));
-    waiting.detail = PodFacts::first_trouble(&draft.observed.etcd_pods);
-    if facts.is_none() {
-        draft.say(etcd_cluster_healthy::NOT_CREATED.waits("etcd's StatefulSet"));
+    let trouble = PodFacts::first_trouble(&draft.observed.etcd_pods);
+    waiting.detail.clone_from(&trouble);
+    let lost = losses.iter().map(|loss| loss.what.as_str()).collect::<Vec<_>>().join("; ");
+    let finding: Finding = if with_data(members, losses) < quorum(members) {
+        etcd_cluster_healthy::DATA_LOST
+            .waits("a restore, or a new cluster; nothing is started without data")
+            .because(lost)
+    } else if !losses.is_empty() {
+        etcd_cluster_healthy::MEMBER_LOST
+            .waits("the member to be removed from etcd and added again")
+            .because(lost)
+    } else if facts.is_none() && draft.observed.is_bootstrapped() {
+        etcd_cluster_healthy::NOT_CREATED
+            .waits("etcd's StatefulSet, which was deleted; its volumes are there")
+    } else if facts.is_none() {
+        etcd_cluster_healthy::NOT_CREATED.waits("etcd's StatefulSet")
     } else if ready < quorum(members) {
-        draft.say(etcd_cluster_healthy::NO_QUORUM.waiting(waiting));
+        etcd_cluster_healthy::NO_QUORUM.waiting(waiting)
+    } else if ready < members
+        && let Some(trouble) = trouble
+    {
+        etcd_cluster_healthy::MEMBER_FAILING
+            .waits(format!("all members, {ready} of {members} are ready"))
+            .because(trouble)
     } else if ready < members {
-        draft.say(etcd_cluster_healthy::QUORUM);
         draft.report.wait(waiting);
+        etcd_cluster_healthy::QUORUM.into()
     } else {
-        draft.say(etcd_cluster_healthy::ALL_READY);
-    }
+        etcd_cluster_healthy::ALL_READY.into()
+    };
+    draft.say(finding);
 }
 
 /// Client addresses of all members, for the API server.
@@ -135,22 +176,28 @@ fn settings(validated: &Validated<'_>) -> Etcd {
     validated.settings.etcd.clone().unwrap_or_default()
 }
 
-fn configuration(validated: &Validated<'_>) -> ConfigMap {
+fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
     let names = &validated.names;
     let data: BTreeMap<String, String> = (0..membership(validated).members)
         .map(|ordinal| {
-            (format!("{}.yaml", names.etcd_pod(ordinal)), document(&member_configuration(validated, ordinal)))
+            let document = document(&member_configuration(observed, validated, ordinal));
+            (format!("{}.yaml", names.etcd_pod(ordinal)), document)
         })
         .collect();
     validated.config_map(names.etcd(), Component::Etcd, data)
 }
 
-fn member_configuration(validated: &Validated<'_>, ordinal: i32) -> Value {
+fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
-    let Membership { generation, members } = membership(validated);
+    let Membership { generation, members, .. } = membership(validated);
     let peer_url = |ordinal| format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal));
-    let initial: Vec<String> =
-        (0..members).map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal))).collect();
+    // A member with data does not read this list. One without data that does not find itself there does not start: it
+    // would vote again under the name of the one that knew what was written.
+    let may_begin = validated.bootstrapped.is_none() || is_replaced(observed, validated, ordinal);
+    let initial: Vec<String> = (0..members)
+        .filter(|other| may_begin || *other != ordinal)
+        .map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal)))
+        .collect();
     let security = |name: &str| {
         json!({
             "cert-file": format!("{PKI}/{name}.crt"),
@@ -178,7 +225,7 @@ fn member_configuration(validated: &Validated<'_>, ordinal: i32) -> Value {
         "client-transport-security": security("server"),
         "peer-transport-security": peer,
         "feature-gates": "InitialCorruptCheck=true",
-        "quota-backend-bytes": quota(validated.volume_bytes),
+        "quota-backend-bytes": quota(smallest(observed).map_or(validated.volume_bytes, |(_, bytes)| bytes)),
     });
     // A file has durations in nanoseconds: five seconds.
     let mut merged = json!({"watch-progress-notify-interval": 5_000_000_000_u64});
@@ -274,7 +321,8 @@ fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
             rolling_update: None,
         }),
         persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
-            when_deleted: Some("Delete".to_owned()),
+            // Only the deletion of the control plane deletes them.
+            when_deleted: Some("Retain".to_owned()),
             when_scaled: Some("Retain".to_owned()),
         }),
         selector: selecting(validated.selector(Component::Etcd)),
@@ -289,7 +337,7 @@ fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
 fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
         metadata: ObjectMeta {
-            name: Some("data".to_owned()),
+            name: Some(ETCD_VOLUME.to_owned()),
             labels: Some(validated.selector(Component::Etcd)),
             ..ObjectMeta::default()
         },
@@ -323,7 +371,7 @@ fn member_container(settings: &Etcd, tag: &str) -> Container {
         volume_mounts: Some(vec![
             mount("pki", PKI),
             mount("configuration", CONFIGURATION),
-            writable_mount("data", DATA),
+            writable_mount(ETCD_VOLUME, DATA),
         ]),
         ..container(ETCD.name, &settings.container, ETCD.repository, tag, ("50m", "64Mi"))
     }

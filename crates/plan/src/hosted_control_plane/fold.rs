@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 
 use super::material::Content;
 use super::observed::{Observed, SecretFacts, TenantObject, WorkloadFacts};
-use super::step::Mint;
+use super::step::{Mint, MintReason};
 use super::{ObjectIdentity, names};
 use crate::flow::{Action, Read, Write};
 
@@ -25,6 +25,9 @@ impl Observed {
                 }
                 let served =
                     fields.pointer("/metadata/annotations").and_then(|all| all.get(names::SERVED_ANNOTATION));
+                if let Some(finalizers) = fields.pointer("/metadata/finalizers") {
+                    self.finalized(&target.uid, &Vec::deserialize(finalizers).unwrap_or_default());
+                }
                 for pod in self.api_server_pods.iter_mut().filter(|pod| pod.uid == target.uid) {
                     pod.served = served.and_then(|served| Some(served.as_str()?.to_owned()));
                 }
@@ -39,10 +42,35 @@ impl Observed {
         SecretFacts {
             uid: before.and_then(|facts| facts.uid.clone()),
             intent: Some(mint.intent.clone()),
+            finalizers: mint.secret.metadata.finalizers.clone().unwrap_or_default(),
             fingerprint,
             issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
             serial: mint.content.serial().cloned(),
             ..SecretFacts::minted(self.now, mint.content.intent().map(|intent| intent.lifetime))
+        }
+    }
+
+    /// A copy is as what it was made of.
+    pub(super) fn copied(&self, mint: &Mint) -> Option<SecretFacts> {
+        let source = match mint.why {
+            MintReason::Deleted => &self.secrets,
+            MintReason::Copied => &self.copies,
+            _ => return None,
+        };
+        let source = source.get(&mint.material)?.iter().next()?.clone();
+        let finalizers = mint.secret.metadata.finalizers.clone().unwrap_or_default();
+        Some(SecretFacts { uid: None, is_deleting: false, finalizers, ..source })
+    }
+
+    /// What is being deleted is gone with its last finalizer.
+    fn finalized(&mut self, uid: &str, finalizers: &[String]) {
+        for read in self.secrets.values_mut().chain(self.copies.values_mut()) {
+            for facts in read.iter_mut().filter(|facts| facts.uid.as_deref() == Some(uid)) {
+                facts.finalizers = finalizers.to_vec();
+            }
+            read.retain(|facts| {
+                facts.uid.as_deref() != Some(uid) || !facts.is_deleting || !facts.finalizers.is_empty()
+            });
         }
     }
 
@@ -72,7 +100,10 @@ impl Observed {
                 service.is_deleting = true;
             }
         }
-        for read in self.secrets.values_mut() {
+        for claim in self.etcd_claims.iter_mut().filter(|claim| claim.uid == uid) {
+            claim.is_deleting = true;
+        }
+        for read in self.secrets.values_mut().chain(self.copies.values_mut()) {
             if let Read::One(secret) = read
                 && secret.uid.as_deref() == Some(uid)
             {

@@ -19,6 +19,7 @@ impl Mint {
             }
             Content::EncryptionConfiguration => [(keys::ENCRYPTION, what)].into(),
             Content::Kubeconfig { .. } => [(keys::KUBECONFIG, what)].into(),
+            Content::Copy { .. } => BTreeMap::new(),
         };
         let is_authority = matches!(self.content, Content::Authority(_));
         let facts = SecretFacts {
@@ -53,6 +54,7 @@ impl Content {
             }
             Self::ServiceAccountKeys => "RSA key pair for service account tokens".to_owned(),
             Self::EncryptionConfiguration => "random key that encrypts Secrets in etcd".to_owned(),
+            Self::Copy { of, .. } => format!("what is in {of}"),
             Self::Kubeconfig { intent, issuer, server, .. } => {
                 let name = &intent.common_name;
                 format!("kubeconfig of {name:?} for {server}, {}, {}", life(intent), by(issuer))

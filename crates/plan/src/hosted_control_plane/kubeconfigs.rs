@@ -97,7 +97,7 @@ pub(super) fn content(
 ) -> Option<Content> {
     let names = &validated.names;
     let cluster = names.cluster().to_owned();
-    let trust = trust::bundle(observed, Material::ClusterAuthority)?;
+    let trust = trust::bundle(observed, validated, Material::ClusterAuthority)?;
     match material {
         Material::OperatorAccess => {
             let mut intent = leaf(validated, access::USER, Usage::Client);

@@ -69,6 +69,20 @@ impl Material {
         Self::Kubeconfig,
     ];
 
+    /// Those that are never minted anew once there is data: what depends on them would be lost.
+    pub const IRREPLACEABLE: [Self; 5] = [
+        Self::ClusterAuthority,
+        Self::EtcdAuthority,
+        Self::FrontProxyAuthority,
+        Self::ServiceAccountKeys,
+        Self::EncryptionConfiguration,
+    ];
+
+    /// Whether it is one of [`Self::IRREPLACEABLE`].
+    pub fn is_irreplaceable(self) -> bool {
+        Self::IRREPLACEABLE.contains(&self)
+    }
+
     /// What follows the identity in the name of the Secret; the Cluster's name in those of the contract.
     pub fn suffix(self) -> &'static str {
         match self {
@@ -217,6 +231,13 @@ pub enum Content {
         /// The serial of the user, where it can be revoked by another; it is part of the common name.
         serial: Option<String>,
     },
+    /// What is in another Secret of the same namespace, with the notes on it.
+    Copy {
+        /// The Secret that is copied.
+        of: String,
+        /// Its uid.
+        uid: String,
+    },
 }
 
 impl Content {
@@ -226,7 +247,7 @@ impl Content {
             Self::Authority(intent) | Self::Certificate { intent, .. } | Self::Kubeconfig { intent, .. } => {
                 Some(intent)
             }
-            Self::ServiceAccountKeys | Self::EncryptionConfiguration => None,
+            Self::ServiceAccountKeys | Self::EncryptionConfiguration | Self::Copy { .. } => None,
         }
     }
 
@@ -234,7 +255,10 @@ impl Content {
     pub fn issuer(&self) -> Option<&Issuer> {
         match self {
             Self::Certificate { issuer, .. } | Self::Kubeconfig { issuer, .. } => Some(issuer),
-            Self::Authority(_) | Self::ServiceAccountKeys | Self::EncryptionConfiguration => None,
+            Self::Authority(_)
+            | Self::ServiceAccountKeys
+            | Self::EncryptionConfiguration
+            | Self::Copy { .. } => None,
         }
     }
 
@@ -253,6 +277,7 @@ impl Content {
             Self::Certificate { .. } => "certificate".to_owned(),
             Self::ServiceAccountKeys => "service-account-keys".to_owned(),
             Self::EncryptionConfiguration => "encryption-configuration".to_owned(),
+            Self::Copy { of, uid } => format!("copy\0{of}\0{uid}"),
             Self::Kubeconfig { cluster, user, server, trust, .. } => {
                 format!("kubeconfig\0{cluster}\0{user}\0{server}\0{trust}")
             }

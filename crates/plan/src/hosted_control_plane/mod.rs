@@ -35,6 +35,7 @@ mod flags;
 mod fold;
 mod intended;
 mod join;
+mod kept;
 mod konnectivity;
 mod kube_proxy;
 mod kubeconfigs;
@@ -57,6 +58,7 @@ mod trust;
 mod unsupported;
 mod validate;
 mod version;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,11 +73,11 @@ use serde::Serialize;
 pub use epoch::{Epoch, Recorded};
 pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
-pub use membership::Membership;
+pub use membership::{MOST_MEMBERS, Membership};
 pub use names::{Component, Names};
 pub use observed::{
-    ClusterFacts, InfrastructureFacts, NOT_ASKED, ObjectIdentity, Observed, PodFacts, SecretFacts,
-    ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
+    ClaimFacts, ClusterFacts, InfrastructureFacts, NOT_ASKED, ObjectIdentity, Observed, PodFacts,
+    SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
 pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
@@ -128,7 +130,9 @@ impl Planner for Observed {
         if self.secrets.is_empty() {
             return Some(Wanted::Secrets);
         }
-        (self.tenant == Read::unknown(NOT_ASKED)).then_some(Wanted::Tenant)
+        // What belongs into the tenant depends on what serves it.
+        let is_asked = self.tenant == Read::unknown(NOT_ASKED) && !self.api_server_pods.is_unknown();
+        is_asked.then_some(Wanted::Tenant)
     }
 
     fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
@@ -143,7 +147,9 @@ impl Planner for Observed {
 
     fn plan(&self) -> Plan {
         let mut draft = Draft::new(self);
-        status::counters(&mut draft);
+        if !is_anothers(self) {
+            status::counters(&mut draft);
+        }
         decide(&mut draft);
         if self.has_unread() {
             draft.again(READ_AGAIN);
@@ -162,8 +168,11 @@ impl Planner for Observed {
             Step::Own(mint) => {
                 let metadata = serde_json::from_str::<ObjectMeta>(id).ok();
                 let facts = metadata.and_then(|metadata| SecretFacts::of(&metadata));
+                let facts = facts.or_else(|| self.copied(mint));
                 let facts = facts.unwrap_or_else(|| self.minted(mint, id.to_owned()));
-                self.secrets.insert(mint.material, Read::One(facts));
+                let place =
+                    if mint.why == MintReason::Deleted { &mut self.copies } else { &mut self.secrets };
+                place.insert(mint.material, Read::One(facts));
             }
             Step::Tenant(TenantStep::Apply { object, uid }) => {
                 let annotations = object.metadata.annotations.as_ref();
@@ -252,6 +261,13 @@ fn is_referred(observed: &Observed, cluster: &ClusterFacts) -> bool {
     cluster.control_plane.is_some() && cluster.control_plane == observed.control_plane.metadata.name
 }
 
+/// Whether it was not made by Hangar, whose claim is finalizer and epoch at once.
+fn is_anothers(observed: &Observed) -> bool {
+    let finalizers = observed.control_plane.metadata.finalizers.iter().flatten();
+    let has_finalizer = finalizers.into_iter().any(|finalizer| finalizer == HOSTED_CONTROL_PLANE_FINALIZER);
+    has_finalizer && Epoch::recorded(&observed.control_plane) == Recorded::Nothing
+}
+
 fn decide(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let cluster = match &observed.cluster {
@@ -261,11 +277,25 @@ fn decide(draft: &mut Draft<'_>) {
     };
     let is_cluster_paused = cluster.is_some_and(|cluster| cluster.is_paused);
     if draft.is_paused(referred::paused_by(draft.metadata(), is_cluster_paused)) {
-        return;
+        return draft.unattended();
+    }
+    if is_anothers(observed) {
+        let why = format!(
+            "it has the finalizer {HOSTED_CONTROL_PLANE_FINALIZER} and no annotation {}",
+            names::EPOCH_ANNOTATION
+        );
+        let finding = nothing_done::MADE_BY_ANOTHER
+            .waits("the provider that made it, or the annotation that Hangar wrote")
+            .because(why);
+        draft.unattended();
+        return status::left_alone(draft, finding);
     }
     if draft.is_deleting() {
-        status::leaving(draft);
-        return delete::draft(draft);
+        if !cluster.is_some_and(|cluster| delete::is_held(observed, cluster)) {
+            status::leaving(draft);
+            return delete::draft(draft);
+        }
+        draft.say(delete::held());
     }
     let Some(cluster) = cluster else {
         let finding = nothing_done::NO_OWNER.waits("a Cluster that owns this control plane");
@@ -277,6 +307,7 @@ fn decide(draft: &mut Draft<'_>) {
         let finding = nothing_done::NOT_REFERENCED
             .waits(format!("Cluster {} to refer to this one", cluster.name))
             .because(format!("of all control planes of this kind it refers to {other}"));
+        draft.unattended();
         return status::left_alone(draft, finding);
     }
     let epoch = match Epoch::recorded(&observed.control_plane) {

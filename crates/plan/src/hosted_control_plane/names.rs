@@ -29,6 +29,12 @@ pub const EPOCH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/render-epoch";
 pub const IDENTITY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/identity";
 /// On HostedControlPlanes: that etcd was bootstrapped, and with whom.
 pub const ETCD_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd";
+/// On HostedControlPlanes: the fingerprints of the keys that cannot be replaced.
+pub const KEYS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/keys";
+/// On HostedControlPlanes, by their operator: the etcd member that was removed and added again, and begins without data.
+pub const REPLACED_MEMBER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/replaced-etcd-member";
+/// On Secrets with keys that cannot be replaced, and on their copies: none is gone before its content is elsewhere.
+pub const KEPT_FINALIZER: &str = "hangar.cluster.x-k8s.io/kept";
 /// On Secrets: hash of what was asked for.
 pub const INTENT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/intent";
 /// On Secrets: fingerprint of what is in it.
@@ -49,6 +55,12 @@ pub const SERVED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-certificate"
 pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
 /// On objects of the tenant: hash of what was desired when it was applied.
 pub const DESIRED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/desired";
+
+/// What follows the name of a Secret in that of its copy.
+pub const COPY: &str = "copy";
+
+/// The volume of an etcd member in its pod; the names of claims begin with it.
+pub(super) const ETCD_VOLUME: &str = "data";
 
 /// The longest name of a Cluster, and the longest identity. A StatefulSet's name becomes a label value of its pods together with a hash of up to
 /// eleven characters, so it has 52, five of which are `-etcd`.
@@ -122,6 +134,11 @@ impl Names {
         format!("{owner}-{}", material.suffix())
     }
 
+    /// The copy of a Secret that was deleted and cannot be replaced, until it is made again.
+    pub fn copy(&self, material: Material) -> String {
+        format!("{}-{COPY}", self.secret(material))
+    }
+
     /// The ConfigMap of the certificates that are trusted for an authority.
     pub fn trust(&self, authority: Material) -> String {
         format!("{}-{}-trust", self.identity, authority.suffix())
@@ -135,6 +152,11 @@ impl Names {
     /// The pod of an etcd member, which is its name among members as well.
     pub fn etcd_pod(&self, ordinal: i32) -> String {
         format!("{}-etcd-{ordinal}", self.identity)
+    }
+
+    /// The claim of an etcd member's volume, as its StatefulSet names it.
+    pub fn etcd_claim(&self, ordinal: i32) -> String {
+        format!("{ETCD_VOLUME}-{}", self.etcd_pod(ordinal))
     }
 
     /// The Service that governs etcd's pods.

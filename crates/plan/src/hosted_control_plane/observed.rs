@@ -44,9 +44,13 @@ pub struct Observed {
     pub infrastructure: Read<InfrastructureFacts>,
     /// The Secrets by what they hold. What is missing in the map was not read.
     pub secrets: BTreeMap<Material, Read<SecretFacts>>,
+    /// Copies of Secrets that cannot be replaced, by what they hold. What is missing in the map was not read.
+    pub copies: BTreeMap<Material, Read<SecretFacts>>,
     /// etcd's StatefulSet.
     pub etcd: Read<WorkloadFacts>,
     pub etcd_pods: Read<PodFacts>,
+    /// The claims of etcd's volumes, by whomever they were made.
+    pub etcd_claims: Read<ClaimFacts>,
     /// The API server's Deployment.
     pub api_server: Read<WorkloadFacts>,
     pub api_server_pods: Read<PodFacts>,
@@ -91,6 +95,12 @@ impl Observed {
         Names::of(&self.control_plane, &name).ok()
     }
 
+    /// Whether etcd was on record with data. A record that cannot be read is one.
+    pub(super) fn is_bootstrapped(&self) -> bool {
+        let annotations = self.control_plane.metadata.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.contains_key(names::ETCD_ANNOTATION))
+    }
+
     /// Whether something of the management cluster could not be read.
     pub(super) fn has_unread(&self) -> bool {
         let workloads = [&self.etcd, &self.api_server, &self.controller_manager, &self.scheduler];
@@ -99,9 +109,10 @@ impl Observed {
             || self.service.is_unknown()
             || self.tunnel.is_unknown()
             || self.etcd_pods.is_unknown()
+            || self.etcd_claims.is_unknown()
             || self.api_server_pods.is_unknown()
             || workloads.into_iter().any(Read::is_unknown)
-            || self.secrets.values().any(Read::is_unknown)
+            || self.secrets.values().chain(self.copies.values()).any(Read::is_unknown)
     }
 }
 
@@ -171,6 +182,8 @@ pub struct SecretFacts {
     pub is_ours: bool,
     /// Whether it is being deleted.
     pub is_deleting: bool,
+    /// What it waits for before it is gone.
+    pub finalizers: Vec<String>,
     /// Hash of what was asked for when it was minted.
     pub intent: Option<String>,
     /// Fingerprint of the certificate, or of the public key where there is none; anything stable for symmetric keys.
@@ -202,6 +215,7 @@ impl SecretFacts {
             uid: metadata.uid.clone(),
             is_ours: true,
             is_deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
             intent: text(names::INTENT_ANNOTATION),
             fingerprint: text(names::FINGERPRINT_ANNOTATION)?,
             issuer: text(names::ISSUER_ANNOTATION),
@@ -236,6 +250,17 @@ impl SecretFacts {
     pub fn renew_at(&self) -> Option<Timestamp> {
         let (start, end) = (self.not_before?, self.not_after?);
         end.checked_sub(start.duration_until(end) / RENEWED_IN_LAST).ok()
+    }
+
+    /// When half of its validity is over.
+    pub fn half_at(&self) -> Option<Timestamp> {
+        let (start, end) = (self.not_before?, self.not_after?);
+        end.checked_sub(start.duration_until(end) / 2).ok()
+    }
+
+    /// Whether our finalizer holds it.
+    pub(super) fn is_held(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == names::KEPT_FINALIZER)
     }
 
     /// Whether it is past its validity.
@@ -274,6 +299,11 @@ pub struct WorkloadFacts {
 }
 
 impl WorkloadFacts {
+    /// How many pods have an older template, as far as its controller has seen the latest.
+    pub fn outdated(&self) -> i32 {
+        if self.is_observed { (self.existing - self.updated).max(0) } else { 0 }
+    }
+
     /// Whether all pods are of the latest template and ready.
     pub fn is_rolled_out(&self) -> bool {
         self.is_observed
@@ -306,6 +336,19 @@ impl PodFacts {
     pub(super) fn first_trouble(pods: &Read<Self>) -> Option<String> {
         pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)))
     }
+}
+
+/// What a plan needs of the claim of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimFacts {
+    pub name: String,
+    pub uid: String,
+    /// Whether it is being deleted. It stays while a pod uses it.
+    pub is_deleting: bool,
+    /// Whether it had a volume that is gone.
+    pub is_lost: bool,
+    /// The size of its volume; nothing while it has none.
+    pub size: Option<String>,
 }
 
 /// What a plan needs of a Service.

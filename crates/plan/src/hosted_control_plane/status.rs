@@ -4,7 +4,7 @@
 //! Counters are written even when zero. `initialized` means that the API server has served once; it does not wait for
 //! the objects in the tenant, because nodes wait for `initialized`, and some of those objects wait for nodes.
 
-use hangar_api::conditions::{Actor, Bad, Finding, Good, Term, Waiting};
+use hangar_api::conditions::{Actor, Bad, Finding, Good, Status, Term, Waiting};
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneInitialization;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::naming;
@@ -18,7 +18,7 @@ use super::controllers::serving_version;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
-use super::{Draft, endpoint, etcd};
+use super::{Draft, endpoint, etcd, volumes};
 use crate::conditions::shared::unread;
 use crate::flow::Read;
 
@@ -89,17 +89,26 @@ pub(super) fn counters(draft: &mut Draft<'_>) {
 pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
     draft.say(specification_valid::VALID);
-    draft.say(deleting::NOT_DELETING);
+    if !draft.is_deleting() {
+        draft.say(deleting::NOT_DELETING);
+    }
     let cluster = naming::label_value(validated.names.cluster());
     let available = availability(observed, validated);
-    let is_available = available.is_good();
+    let (is_available, is_unknown) = (available.is_good(), available.status() == Status::Unknown);
     draft.say(available);
     let status = &mut draft.status;
     let component = Component::ApiServer.as_str();
     status.selector = Some(format!("{CLUSTER_NAME_LABEL}={cluster},{COMPONENT_LABEL}={component}"));
-    status.etcd_volume_size = Some(Quantity(validated.volume.clone()));
-    status.ready = Some(is_available);
-    let is_initialized = is_available || status.initialized.unwrap_or_default();
+    // What is not known stays as it was.
+    if let Some((size, _)) = volumes::smallest(observed) {
+        status.etcd_volume_size = Some(Quantity(size));
+    }
+    if !is_unknown {
+        status.ready = Some(is_available);
+    }
+    // What has served has data, which is on record first.
+    let is_new = is_available && observed.is_bootstrapped();
+    let is_initialized = is_new || status.initialized.unwrap_or_default();
     status.initialized = Some(is_initialized);
     status.initialization =
         Some(HostedControlPlaneInitialization { control_plane_initialized: Some(is_initialized) });
@@ -134,10 +143,13 @@ fn availability(observed: &Observed, validated: &Validated<'_>) -> Finding {
         available::NO_API_SERVER.waits("an API server to be ready")
     } else if healthy < etcd::quorum(members) {
         available::NO_QUORUM.waits(format!("etcd's members, {healthy} of {members} are ready"))
-    } else if endpoint::known(observed, validated).is_none() {
-        let waiting = super::exposure::reach(observed, validated).err();
-        let waiting = waiting.unwrap_or_else(|| Waiting::new(Actor::Hangar, "an endpoint"));
+    } else if let Read::Unknown(unknown) = &observed.service {
+        unread(available::TYPE, "the API server's Service", unknown)
+    } else if let Err(waiting) = super::exposure::reach(observed, validated) {
+        // An endpoint that was given leads nowhere without it.
         available::NO_ENDPOINT.waiting(waiting)
+    } else if endpoint::known(observed, validated).is_none() {
+        available::NO_ENDPOINT.waiting(Waiting::new(Actor::Hangar, "an endpoint"))
     } else {
         available::AVAILABLE.into()
     }
@@ -148,14 +160,21 @@ fn movements(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         Read::Unknown(_) => return,
         read => read.iter().next(),
     };
+    // The StatefulSet's controller counts no updated pods when all are.
+    let outdated = draft.observed.etcd.iter().map(WorkloadFacts::outdated).sum::<i32>();
     let wanted = validated.replicas;
     let existing = facts.map_or(0, |facts| facts.existing);
     let mut movement = |is_moving: bool, bad: Bad, good: Good, on: &str| {
         draft.say(if is_moving { bad.waits(on) } else { good.into() });
     };
     let is_rolling = facts.is_some_and(|facts| facts.updated < facts.existing || !facts.is_observed);
-    let on = "API servers to be replaced";
-    movement(is_rolling, rolling_out::ROLLING_OUT, rolling_out::NOT_ROLLING_OUT, on);
+    if is_rolling || outdated == 0 {
+        let on = "API servers to be replaced";
+        movement(is_rolling, rolling_out::ROLLING_OUT, rolling_out::NOT_ROLLING_OUT, on);
+    } else {
+        let on = format!("a restart of {outdated} of etcd's members, by deleting one pod after the other");
+        movement(true, rolling_out::ETCD_OUTDATED, rolling_out::NOT_ROLLING_OUT, &on);
+    }
     let on = &format!("{wanted} API servers, {existing} are there");
     movement(existing < wanted, scaling_up::SCALING_UP, scaling_up::NOT_SCALING_UP, on);
     let is_shrinking = existing > wanted && !is_rolling;

@@ -9,7 +9,8 @@ use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::json;
 
 use super::material::{Content, Material};
-use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts};
+use super::names::KEPT_FINALIZER;
+use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts, SecretFacts};
 use crate::flow::{self, Action, Identified, StepId, Target, Write};
 
 /// One call: writes to the management cluster, minting, and calls to the tenant.
@@ -85,6 +86,24 @@ pub(super) fn refresh(pod: &PodFacts, annotations: &BTreeMap<String, String>) ->
     Write { id: StepId::new("refresh", "pod", &pod.name), action: Action::Change { target, fields } }.into()
 }
 
+/// Puts our finalizer on a Secret that cannot be replaced.
+pub(super) fn hold(name: &str, facts: &SecretFacts) -> Option<Step> {
+    let finalizers = facts.finalizers.iter().cloned().chain([KEPT_FINALIZER.to_owned()]).collect();
+    finalized("hold", name, facts, finalizers)
+}
+
+/// Takes our finalizer away from a Secret.
+pub(super) fn let_go(name: &str, facts: &SecretFacts) -> Option<Step> {
+    let finalizers = facts.finalizers.iter().filter(|found| *found != KEPT_FINALIZER).cloned().collect();
+    finalized("let-go", name, facts, finalizers)
+}
+
+fn finalized(verb: &'static str, name: &str, facts: &SecretFacts, finalizers: Vec<String>) -> Option<Step> {
+    let target = target("v1", "Secret", name, facts.uid.as_ref()?);
+    let fields = json!({ "metadata": { "finalizers": finalizers } });
+    Some(Write { id: StepId::new(verb, "secret", name), action: Action::Change { target, fields } }.into())
+}
+
 /// Deletes an object of ours in the foreground: it is there until its pods are gone.
 pub(super) fn delete(object: &ObjectIdentity, uid: &str) -> Step {
     let id = StepId::new("delete", "management", object.to_string());
@@ -135,6 +154,10 @@ pub struct Mint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MintReason {
     Missing,
+    /// It is being deleted and cannot be replaced: what is in it has to be elsewhere first.
+    Deleted,
+    /// It was deleted and copied.
+    Copied,
     /// Something else is needed now: names, lifetime or server.
     Changed,
     /// Another authority is in place than the one that signed.
@@ -149,6 +172,8 @@ impl fmt::Display for MintReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Missing => "there is none",
+            Self::Deleted => "what it is a copy of was deleted and cannot be replaced",
+            Self::Copied => "it was deleted and cannot be replaced",
             Self::Changed => "something else is needed than what it was made for",
             Self::OtherIssuer => "another authority is in place than the one that signed it",
             Self::Edited => "somebody changed what is in it",

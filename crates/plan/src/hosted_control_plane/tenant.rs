@@ -35,7 +35,7 @@ pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<Dyn
     objects.extend(tenant_rbac::objects(validated.epoch));
     objects.extend(konnectivity::rights(validated.epoch));
     objects.push(dynamic(&join::kubelet_config(validated)));
-    let authority = trust::bundle(observed, Material::ClusterAuthority);
+    let authority = trust::bundle(observed, validated, Material::ClusterAuthority);
     let serving = controllers::serving_version(observed);
     if let (Ok(reach), Some(authority), Ok(serving)) = (reach(observed, validated), authority, serving) {
         let serving = serving.filter(|serving| *serving < validated.version);
@@ -124,7 +124,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             draft.step(Step::Tenant(TenantStep::Delete { object, uid: uid.clone() }));
         }
     }
-    if trust::bundle(observed, Material::ClusterAuthority).is_none() {
+    if trust::bundle(observed, validated, Material::ClusterAuthority).is_none() {
         pending.push("everything that needs to know the cluster's authority".to_owned());
     }
     if controllers::serving_version(observed).is_err() {

@@ -9,6 +9,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
+use super::kept;
 use super::material::Material;
 use super::names::Component;
 use super::observed::Observed;
@@ -19,9 +20,11 @@ use crate::flow::Read;
 pub(super) const BUNDLE: &str = "ca.crt";
 
 /// The certificates of an authority that are to be trusted, in PEM; nothing while they were not seen.
-pub(super) fn bundle(observed: &Observed, authority: Material) -> Option<String> {
+pub(super) fn bundle(observed: &Observed, validated: &Validated<'_>, authority: Material) -> Option<String> {
     match observed.secret(authority) {
-        Read::One(facts) if facts.problem.is_none() => facts.certificate.clone(),
+        Read::One(facts) if facts.problem.is_none() && !kept::is_another(validated, authority, facts) => {
+            facts.certificate.clone()
+        }
         _ => None,
     }
 }
@@ -30,7 +33,7 @@ pub(super) fn bundle(observed: &Observed, authority: Material) -> Option<String>
 pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<ConfigMap> {
     let authorities = Material::ALL.into_iter().filter(|material| material.is_authority());
     let object = |authority| {
-        let data = [(BUNDLE.to_owned(), bundle(observed, authority)?)].into();
+        let data = [(BUNDLE.to_owned(), bundle(observed, validated, authority)?)].into();
         Some(validated.config_map(validated.names.trust(authority), Component::Credentials, data))
     };
     authorities.filter_map(object).collect()

@@ -30,7 +30,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
 
 /// What was decided when the control plane was made, and is another in the settings now.
 fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
-    let recorded = validated.bootstrapped.filter(|recorded| recorded.members != validated.wanted_members);
+    let recorded =
+        validated.bootstrapped.as_ref().filter(|recorded| recorded.members != validated.wanted_members);
     let members =
         recorded.map(|recorded| format!("spec.etcd.replicas: etcd keeps its {} members", recorded.members));
     let ends = fixed_lifetimes(observed, validated).into_iter();

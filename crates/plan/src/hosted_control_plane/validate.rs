@@ -3,6 +3,7 @@
 //! [`Validated`] carries the proof: versions have rows in the tables of `version.rs`, ranges parse and contain the
 //! addresses that are taken from them, names fit. Nothing after this can fail.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use hangar_api::controlplane::v1alpha1::{
 use ipnet::IpNet;
 
 use super::epoch::Epoch;
+use super::kept;
+use super::material::Material;
 use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
@@ -57,6 +60,8 @@ pub struct Validated<'observed> {
     pub wanted_members: i32,
     /// What etcd was bootstrapped with, once it was.
     pub bootstrapped: Option<Membership>,
+    /// The fingerprints of keys that cannot be replaced, once they are recorded.
+    pub keys: Option<BTreeMap<Material, String>>,
     /// Size of etcd's volumes, as written.
     pub volume: String,
     /// Size of etcd's volumes in bytes.
@@ -103,6 +108,7 @@ pub fn validate<'observed>(
     let volume = volume(&etcd).map_err(&mut keep).ok();
     let members = members(&etcd).map_err(&mut keep).ok();
     let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
+    let keys = kept::recorded(control_plane).map_err(&mut keep).ok().flatten();
     elsewhere(settings, metadata.namespace.as_deref().unwrap_or_default()).into_iter().for_each(&mut keep);
     let exposure = exposure(settings);
     let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
@@ -125,6 +131,7 @@ pub fn validate<'observed>(
             replicas: control_plane.spec.replicas.max(1),
             wanted_members,
             bootstrapped,
+            keys,
             volume,
             volume_bytes,
             pod_ranges,

@@ -203,6 +203,12 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
                 "What runs; an annotation on a pod makes its kubelet bring renewed certificates at once.",
             ),
             grant(
+                &[""],
+                &["persistentvolumeclaims"],
+                &["list", "watch", "delete"],
+                "The volumes of etcd are deleted with their control plane, and by nothing else.",
+            ),
+            grant(
                 &["apps"],
                 &["deployments", "statefulsets"],
                 &["get", "list", "watch", "create", "patch", "delete"],

@@ -13,7 +13,6 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::DeleteParams;
 use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +87,7 @@ impl Life {
             eventually("it lives", async || world.names::<Deployment>().await == ["demo-apiserver"]).await;
             manager.rest().await;
             manager.stop().await;
-            world.api::<HostedControlPlane>().delete("demo", &DeleteParams::default()).await.unwrap();
+            world.delete().await;
         }
         (world, actor)
     }
@@ -122,8 +121,12 @@ async fn describe(world: &World) -> BTreeSet<String> {
     add("NetworkPolicy", world.names::<NetworkPolicy>().await);
     let control_plane = world.control_plane().await;
     let endpoint = control_plane.spec.settings.control_plane_endpoint.clone().unwrap_or_default();
-    let recorded: Vec<_> =
-        control_plane.annotations().iter().filter(|(name, _)| name.contains("hangar")).collect();
+    let recorded: Vec<_> = control_plane
+        .annotations()
+        .iter()
+        .filter(|(name, _)| name.contains("hangar"))
+        .map(|(name, _)| name)
+        .collect();
     let finalizers = control_plane.finalizers();
     add("control plane", vec![format!("at {endpoint}, finalizers {finalizers:?}, recorded {recorded:?}")]);
     let infrastructure =

@@ -8,7 +8,7 @@ use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_pki::{Certificate, PrivateKeyPem};
 use hangar_testbed::Port;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::access;
 use super::actor::Actor;
+use super::losses;
 use super::tenant::{Tenant, initial_state};
 use super::world::{BALANCER, Manager, World, eventually, spec, texts, turn};
 
@@ -102,6 +103,8 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     assert_eq!(fingerprints(&world).await, minted);
     assert!(!second.tenant_calls.calls().is_empty(), "it did look");
 
+    losses::keys_come_back(&world, &mut tenant).await;
+    losses::a_stateful_set_comes_back_over_its_volumes(&world, &mut tenant).await;
     drift_is_put_back(&world, &tenant).await;
     access::a_deleted_kubeconfig_is_revoked(&world).await;
     access::a_changed_kubeconfig_leads_nowhere(&world).await;
@@ -113,7 +116,7 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     let third = Manager::start();
     eventually("the tenant is missed", async || world.condition("WorkloadReady").await.0 == "Unknown").await;
     assert_eq!(world.condition("CertificatesValid").await.0, "True");
-    world.api::<HostedControlPlane>().delete("demo", &DeleteParams::default()).await.unwrap();
+    world.delete().await;
     eventually("it is gone", async || {
         world.api::<HostedControlPlane>().get_opt("demo").await.unwrap().is_none()
     })
@@ -126,7 +129,12 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
 async fn etcd_is_on_record(world: &World, tenant: &mut Tenant) {
     let record = |found: HostedControlPlane| found.annotations().get("hangar.cluster.x-k8s.io/etcd").cloned();
     eventually("the first quorum is recorded", async || record(world.control_plane().await).is_some()).await;
-    assert_eq!(record(world.control_plane().await).unwrap(), r#"{"generation":1,"members":1}"#);
+    let recorded: serde_json::Value =
+        serde_json::from_str(&record(world.control_plane().await).unwrap()).unwrap();
+    let claim = world.api::<PersistentVolumeClaim>().get("data-demo-etcd-0").await.unwrap();
+    let expected =
+        json!({"generation": 1, "members": 1, "identity": "demo", "claims": [claim.uid().unwrap()]});
+    assert_eq!(recorded, expected);
     eventually("members exist from now on", async || initial_state(world).await == "existing").await;
     tenant.restart_etcd(world).await;
     assert!(!tenant.empty_etcd_ends(world).await.success());
@@ -278,6 +286,11 @@ async fn a_due_certificate_is_renewed_in_place(world: &World) {
     assert_eq!(present.metadata.generation, scheduler.metadata.generation);
 }
 
+/// Claims of etcd's volumes.
+pub(super) async fn claims(world: &World) -> Vec<PersistentVolumeClaim> {
+    world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items
+}
+
 pub(super) async fn nothing_is_left(world: &World) {
     eventually("nothing is left", async || {
         world.names::<Secret>().await.is_empty()
@@ -286,6 +299,7 @@ pub(super) async fn nothing_is_left(world: &World) {
             && world.names::<Deployment>().await.is_empty()
             && world.names::<StatefulSet>().await.is_empty()
             && world.names::<Pod>().await.is_empty()
+            && claims(world).await.is_empty()
             && world.names::<PodDisruptionBudget>().await.is_empty()
     })
     .await;
@@ -420,7 +434,7 @@ async fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
     })
     .await;
     let api = world.api::<HostedControlPlane>();
-    api.delete("demo", &DeleteParams::default()).await.unwrap();
+    world.delete().await;
     eventually("it is gone", async || api.get_opt("demo").await.unwrap().is_none()).await;
     world.api::<Secret>().get("demo-ca").await.unwrap();
     manager.stop().await;

@@ -5,6 +5,7 @@ mod access;
 pub(crate) mod actor;
 mod crash;
 mod lifecycle;
+mod losses;
 mod preview;
 pub(crate) mod tenant;
 pub(crate) mod world;

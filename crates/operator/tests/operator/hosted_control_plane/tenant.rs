@@ -113,6 +113,17 @@ impl Tenant {
         self.wait_until_ready().await;
     }
 
+    /// Starts everything again with the keys that are in the Secrets now.
+    pub(crate) async fn restart_with_secrets(&mut self, world: &World) {
+        self.api_server.stop(Duration::from_mins(1)).unwrap();
+        for suffix in MATERIAL {
+            write(world, &self.directory, suffix).await;
+        }
+        self.api_server =
+            api_server(&Parts::from_env().unwrap(), &self.directory, self.etcd_port.number(), self.port);
+        self.wait_until_ready().await;
+    }
+
     /// How an etcd without data ends, with the state that members are given now.
     pub(crate) async fn empty_etcd_ends(&self, world: &World) -> ExitStatus {
         let (port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());

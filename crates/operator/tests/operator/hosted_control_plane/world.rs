@@ -136,6 +136,14 @@ impl World {
         self.api::<HostedControlPlane>().create(&parameters, &control_plane).await.unwrap();
     }
 
+    /// Deletes the control plane of a Cluster that lives, with consent.
+    pub(crate) async fn delete(&self) {
+        let consent = json!({"metadata": {"annotations": {"hangar.cluster.x-k8s.io/allow-deletion": ""}}});
+        let api = self.api::<HostedControlPlane>();
+        api.patch("demo", &PatchParams::default(), &Patch::Merge(&consent)).await.unwrap();
+        api.delete("demo", &DeleteParams::default()).await.unwrap();
+    }
+
     pub(crate) async fn control_plane(&self) -> HostedControlPlane {
         self.api::<HostedControlPlane>().get("demo").await.unwrap()
     }

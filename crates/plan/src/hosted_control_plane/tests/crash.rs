@@ -18,6 +18,7 @@ use super::super::*;
 use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod};
 use crate::flow::crash::{World, sweep};
 use crate::flow::{Frontier, Next, Outcome, Read, Rounds, Setbacks, StepId};
+use crate::hosted_control_plane::material::Content;
 
 /// A management cluster and a tenant, as small as they can be.
 #[derive(Clone)]
@@ -31,7 +32,10 @@ struct Clusters {
     deleting: BTreeSet<ObjectIdentity>,
     /// Workloads that the cluster has brought up.
     running: BTreeSet<ObjectIdentity>,
+    /// The claims that etcd's StatefulSet has led to, by member.
+    claims: BTreeSet<i32>,
     secrets: BTreeMap<Material, SecretFacts>,
+    copies: BTreeMap<Material, SecretFacts>,
     served: Option<String>,
     tenant: BTreeMap<ObjectIdentity, String>,
     minted: BTreeMap<Material, usize>,
@@ -79,7 +83,9 @@ impl Clusters {
             objects: BTreeMap::new(),
             deleting: BTreeSet::new(),
             running: BTreeSet::new(),
+            claims: BTreeSet::new(),
             secrets: BTreeMap::new(),
+            copies: BTreeMap::new(),
             served: None,
             tenant: BTreeMap::new(),
             minted: BTreeMap::new(),
@@ -88,7 +94,8 @@ impl Clusters {
     }
 
     fn identity(kind: &str, name: &str) -> ObjectIdentity {
-        let api_version = if kind == "Service" || kind == "Secret" { "v1" } else { "apps/v1" };
+        let is_core = ["Service", "Secret", "PersistentVolumeClaim"].contains(&kind);
+        let api_version = if is_core { "v1" } else { "apps/v1" };
         ObjectIdentity {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
@@ -136,17 +143,20 @@ impl Clusters {
         let metadata = &self.control_plane.metadata;
         let objects: Vec<_> =
             self.objects.iter().map(|(identity, (hash, _))| (&identity.name, hash)).collect();
-        let secrets: Vec<_> =
-            self.secrets.iter().map(|(material, facts)| (material, &facts.fingerprint)).collect();
+        let secrets: Vec<_> = (self.secrets.iter().chain(&self.copies))
+            .map(|(material, facts)| (material, &facts.fingerprint, facts.is_deleting, &facts.finalizers))
+            .collect();
         let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
         format!(
-            "{:?} {:?} {:?} {:?} {} {objects:?} {deleting:?} {:?} {secrets:?} {:?} {:?} {}",
+            "{:?} {:?} {:?} {:?} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
             metadata.finalizers,
             metadata.annotations,
             metadata.deletion_timestamp,
             self.control_plane.spec.settings.control_plane_endpoint,
             self.infrastructure,
             self.running.len(),
+            self.claims,
+            self.copies.len(),
             self.served,
             self.tenant,
             self.is_reachable,
@@ -173,6 +183,24 @@ impl Clusters {
                     self.violated("an endpoint was overwritten");
                 }
             }
+            flow::Action::Change { target, fields } if target.kind == "Secret" => {
+                let finalizers: Vec<String> =
+                    serde_json::from_value(fields["metadata"]["finalizers"].clone()).unwrap();
+                for place in [&mut self.secrets, &mut self.copies] {
+                    for facts in place.values_mut().filter(|facts| facts.uid.as_ref() == Some(&target.uid)) {
+                        facts.finalizers.clone_from(&finalizers);
+                    }
+                    place.retain(|_, facts| !facts.is_deleting || !facts.finalizers.is_empty());
+                }
+                let is_somewhere = |material: &Material| {
+                    self.secrets.contains_key(material) || self.copies.contains_key(material)
+                };
+                if self.control_plane.metadata.deletion_timestamp.is_none()
+                    && !Material::IRREPLACEABLE.iter().all(is_somewhere)
+                {
+                    self.violated("a key is nowhere");
+                }
+            }
             flow::Action::Change { fields, .. } => {
                 let served = &fields["metadata"]["annotations"][super::super::names::SERVED_ANNOTATION];
                 self.served = served.as_str().map(str::to_owned);
@@ -184,13 +212,55 @@ impl Clusters {
         }
     }
 
+    /// Makes a copy of a Secret, or a Secret of its copy.
+    fn copy(&mut self, mint: &Mint) -> Outcome {
+        let (from, to) = match mint.why {
+            MintReason::Deleted => (&self.secrets, &self.copies),
+            _ => (&self.copies, &self.secrets),
+        };
+        let Some(source) = from.get(&mint.material).cloned() else { return Outcome::Stale };
+        if to.contains_key(&mint.material) {
+            return Outcome::Stale;
+        }
+        let name = mint.secret.metadata.name.clone().unwrap_or_default();
+        let finalizers = mint.secret.metadata.finalizers.clone().unwrap_or_default();
+        let facts = SecretFacts {
+            uid: Some(format!("uid of {name} again")),
+            is_deleting: false,
+            finalizers,
+            ..source
+        };
+        let fingerprint = facts.fingerprint.clone();
+        match mint.why {
+            MintReason::Deleted => self.copies.insert(mint.material, facts),
+            _ => self.secrets.insert(mint.material, facts),
+        };
+        Outcome::Created(fingerprint)
+    }
+
     fn delete(&mut self, object: &ObjectIdentity) {
         let has_api_server = self.exists("Deployment", "demo-apiserver");
         if object.kind == "StatefulSet" && has_api_server {
             self.violated("etcd went before the API server");
         }
-        if object.kind == "Secret" && (has_api_server || self.exists("StatefulSet", "demo-etcd")) {
+        if object.kind == "PersistentVolumeClaim" && self.exists("StatefulSet", "demo-etcd") {
+            self.violated("a volume went before etcd");
+        }
+        let is_copy = object.name.ends_with("-copy");
+        if object.kind == "Secret" && !is_copy && (has_api_server || self.exists("StatefulSet", "demo-etcd"))
+        {
             self.violated("keys went before what uses them");
+        }
+        let names = Names::of(&self.control_plane, "demo").unwrap();
+        for (place, is_copy) in [(&mut self.secrets, false), (&mut self.copies, true)] {
+            for (material, facts) in place.iter_mut() {
+                let name = if is_copy { names.copy(*material) } else { names.secret(*material) };
+                if object.kind == "Secret" && name == object.name && !facts.finalizers.is_empty() {
+                    // It is there until its finalizers are gone.
+                    facts.is_deleting = true;
+                    return;
+                }
+            }
         }
         self.deleting.insert(object.clone());
     }
@@ -210,10 +280,21 @@ impl World for Clusters {
         for (material, facts) in &self.secrets {
             observed.secrets.insert(*material, Read::One(facts.clone()));
         }
+        for (material, facts) in &self.copies {
+            observed.copies.insert(*material, Read::One(facts.clone()));
+        }
+        if self.control_plane.metadata.deletion_timestamp.is_some() {
+            observed.cluster.iter_mut().for_each(|cluster| cluster.is_deleting = true);
+        }
         observed.etcd = self.workload("StatefulSet", "demo-etcd");
         observed.api_server = self.workload("Deployment", "demo-apiserver");
         observed.controller_manager = self.workload("Deployment", "demo-controller-manager");
         observed.scheduler = self.workload("Deployment", "demo-scheduler");
+        observed.etcd_claims = Read::found(self.claims.iter().map(|ordinal| {
+            let mut claim = super::fixture::claim(*ordinal);
+            claim.is_deleting = self.deleting.contains(&Self::identity("PersistentVolumeClaim", &claim.name));
+            claim
+        }));
         if self.is_running("StatefulSet", "demo-etcd") {
             observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
         }
@@ -277,6 +358,7 @@ impl World for Clusters {
         };
         match step {
             Step::Write(write) => self.write(write),
+            Step::Own(mint) if matches!(mint.content, Content::Copy { .. }) => return self.copy(mint),
             Step::Own(mint) => {
                 *self.minted.entry(mint.material).or_default() += 1;
                 if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {
@@ -290,6 +372,7 @@ impl World for Clusters {
                 }
                 let mut facts = SecretFacts {
                     uid: Some(format!("uid of {}", mint.material)),
+                    finalizers: mint.secret.metadata.finalizers.clone().unwrap_or_default(),
                     intent: Some(mint.intent.clone()),
                     fingerprint: fingerprint(mint),
                     issuer: mint.content.issuer().map(|issuer| issuer.fingerprint.clone()),
@@ -327,13 +410,20 @@ impl World for Clusters {
     }
 
     fn settle(&mut self) {
-        for object in std::mem::take(&mut self.deleting) {
-            self.objects.remove(&object);
-            self.running.remove(&object);
+        let gone = std::mem::take(&mut self.deleting);
+        for object in &gone {
+            self.objects.remove(object);
+            self.running.remove(object);
             if object.kind == "Secret" {
                 let names = Names::of(&self.control_plane, "demo").unwrap();
                 self.secrets.retain(|material, _| names.secret(*material) != object.name);
+                self.copies.retain(|material, _| names.copy(*material) != object.name);
             }
+        }
+        let names = |ordinal: &i32| format!("data-demo-etcd-{ordinal}");
+        self.claims.retain(|ordinal| !gone.iter().any(|object| object.name == names(ordinal)));
+        if self.exists("StatefulSet", "demo-etcd") {
+            self.claims.extend(0..3);
         }
         let workloads = ["StatefulSet", "Deployment", "Service"];
         let started = self.objects.keys().filter(|object| workloads.contains(&object.kind.as_str()));
@@ -412,10 +502,36 @@ fn deleting_survives_every_crash() {
     assert!(swept.trace.len() > 20, "{:?}", swept.trace);
     converge(&mut world);
     assert_eq!(world.violations, Vec::<String>::new());
-    assert_eq!(world.secrets.len(), 0);
+    assert_eq!((world.secrets.len(), world.claims.len()), (0, 0));
     assert_eq!(world.control_plane.metadata.finalizers, Some(Vec::new()));
     for kind in ["Deployment", "StatefulSet"] {
         assert!(!world.objects.keys().any(|object| object.kind == kind));
+    }
+}
+
+/// Somebody deletes keys that cannot be replaced: they come back as they were.
+#[test]
+fn a_deleted_key_survives_every_crash() {
+    for materials in [
+        &[Material::ClusterAuthority][..],
+        &[Material::ServiceAccountKeys, Material::EncryptionConfiguration],
+    ] {
+        let mut world = Clusters::new();
+        converge(&mut world);
+        let fingerprints = |world: &Clusters| -> Vec<String> {
+            world.secrets.values().map(|facts| facts.fingerprint.clone()).collect()
+        };
+        let (before, minted) = (fingerprints(&world), world.minted.clone());
+        for material in materials {
+            world.secrets.get_mut(material).unwrap().is_deleting = true;
+        }
+        let swept = sweep(&world, LIMIT).unwrap();
+        // A copy, its release, the Secret, and the end of the copy in two steps.
+        assert_eq!(swept.trace.len(), 5 * materials.len(), "{:?}", swept.trace);
+        converge(&mut world);
+        assert_eq!((fingerprints(&world), &world.minted), (before, &minted));
+        assert!(world.secrets.values().all(|facts| !facts.is_deleting) && world.copies.is_empty());
+        assert_eq!(world.violations, Vec::<String>::new());
     }
 }
 

@@ -81,8 +81,10 @@ pub(super) fn created(spec: &Value) -> Observed {
             endpoint: Endpoint::default(),
         }),
         secrets: Material::ALL.into_iter().map(|material| (material, Read::Absent)).collect(),
+        copies: Material::IRREPLACEABLE.into_iter().map(|material| (material, Read::Absent)).collect(),
         etcd: Read::Absent,
         etcd_pods: Read::Absent,
+        etcd_claims: Read::Absent,
         api_server: Read::Absent,
         api_server_pods: Read::Absent,
         controller_manager: Read::Absent,
@@ -137,6 +139,9 @@ pub(super) fn fingerprint(mint: &Mint) -> String {
 
 /// What a read shows and an answer does not: uids and public certificates.
 pub(super) fn complete(observed: &mut Observed, mint: &Mint) {
+    if let Some(Read::One(copy)) = observed.copies.get_mut(&mint.material) {
+        copy.uid.get_or_insert_with(|| format!("uid of the copy of {}", mint.material));
+    }
     if let Some(Read::One(facts)) = observed.secrets.get_mut(&mint.material) {
         facts.uid.get_or_insert_with(|| format!("uid of {}", mint.material));
         if mint.material.is_authority() {
@@ -151,6 +156,7 @@ pub(super) fn etcd_started(spec: &Value) -> Observed {
     settle(&mut observed);
     observed.etcd = Read::One(workload("etcd", members(&observed), 0, "3.6.16-0"));
     observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
+    observed.etcd_claims = Read::found((0..members(&observed)).map(claim));
     let service = |uid: &str| Read::One(ServiceFacts { uid: uid.to_owned(), ..ServiceFacts::default() });
     observed.service = service("uid of service");
     observed.tunnel = service("uid of tunnel");
@@ -242,6 +248,21 @@ pub(super) fn pod(name: &str, version: &str) -> PodFacts {
         is_ready_to_start: true,
         version: Some(version.to_owned()),
         ..PodFacts::default()
+    }
+}
+
+pub(super) fn claim(ordinal: i32) -> ClaimFacts {
+    let name = format!("data-demo-etcd-{ordinal}");
+    let uid = format!("uid of {name}");
+    ClaimFacts { name, uid, size: Some("8Gi".to_owned()), ..ClaimFacts::default() }
+}
+
+/// The Cluster is deleted, and its control plane with it.
+pub(super) fn delete(observed: &mut Observed) {
+    let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now);
+    observed.control_plane.metadata.deletion_timestamp = Some(now);
+    for cluster in observed.cluster.iter_mut() {
+        cluster.is_deleting = true;
     }
 }
 

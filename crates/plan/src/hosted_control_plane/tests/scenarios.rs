@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::super::*;
 use super::checker::checked;
-use super::fixture::{ADDRESS, all_ready, api_server_ready, created, days, etcd_started, secret, settle};
+use super::fixture::{
+    ADDRESS, all_ready, api_server_ready, created, days, delete, etcd_started, secret, settle,
+};
 use super::golden;
 use crate::flow::{Read, Wake};
 
@@ -153,23 +155,23 @@ fn paused() {
     assert!(plan.objects.is_empty() && plan.steps.is_empty() && plan.wake == Wake::OnChange);
     insta::assert_snapshot!(golden::brief(&plan));
     // Deletion waits, too.
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     assert!(checked(&observed).steps.is_empty());
 }
 
 #[test]
 fn deleting() {
     let mut observed = all_ready(&json!({}));
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     let mut stages = vec![golden::brief(&checked(&observed))];
     for read in [&mut observed.api_server, &mut observed.controller_manager, &mut observed.scheduler] {
         *read = Read::Absent;
     }
     stages.push(golden::brief(&checked(&observed)));
     observed.etcd = Read::Absent;
-    observed.service = Read::Absent;
+    (observed.service, observed.tunnel) = (Read::Absent, Read::Absent);
+    stages.push(golden::brief(&checked(&observed)));
+    observed.etcd_claims = Read::Absent;
     stages.push(golden::brief(&checked(&observed)));
     for read in observed.secrets.values_mut() {
         *read = Read::Absent;

@@ -66,7 +66,7 @@ fn a_leaf_that_ends_with_its_authority_is_not_renewed_for_ever() {
     }
     let plan = checked(&observed);
     assert_eq!(mints(&plan), []);
-    assert!(plan.report.waits.iter().any(|wait| wait.on.contains("demo-ca")), "{:?}", plan.report);
+    assert!(plan.report.waits.iter().any(|wait| wait.to_string().contains("demo-ca")), "{:?}", plan.report);
     observed.now = end;
     assert_eq!(condition_status(&checked(&observed), conditions::certificates_valid::TYPE), "False Expired");
 }
@@ -115,8 +115,7 @@ fn people_may_bring_their_own_authority() {
     let plan = checked(&observed);
     assert_eq!(object(&plan, "ConfigMap", "demo-ca-trust")["data"]["ca.crt"], "certificate of theirs\n");
     // And it stays theirs in the end.
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     let deletes = checked(&observed).steps.iter().filter(|step| is(step, "delete", "management")).count();
     assert_eq!(deletes, Material::ALL.len() - 2, "all but theirs and the one that is not published yet");
 }
@@ -138,8 +137,7 @@ fn an_authority_that_cannot_be_used_is_named_and_stops_no_deletion() {
     assert!(message.contains("the cluster owner must act"), "{message}");
     assert!(!matches!(observed.secret(Material::ApiServer), Read::One(_)), "nobody signs");
     assert!(kinds(&plan, "StatefulSet").contains(&"demo-etcd".to_owned()), "etcd has its own authority");
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     for (material, read) in &mut observed.secrets {
         if *material != Material::ClusterAuthority {
             *read = Read::Absent;
@@ -163,6 +161,7 @@ fn somebody_elses_secret_is_left_alone() {
 #[test]
 fn another_authority_means_other_leaves() {
     let mut observed = all_ready(&json!({}));
+    observed.control_plane.metadata.annotations.as_mut().unwrap().remove(names::KEYS_ANNOTATION);
     secret(&mut observed, Material::EtcdAuthority).fingerprint = "another".to_owned();
     let expected = [Material::ApiServerEtcdClient, Material::EtcdServer, Material::EtcdPeer];
     assert_eq!(mints(&checked(&observed)), expected);

@@ -3,6 +3,7 @@
 mod access;
 mod certificates;
 mod etcd;
+mod kept;
 mod order;
 mod reach;
 mod reads;
@@ -20,8 +21,8 @@ use serde_json::{Value, json};
 
 use super::checker::checked;
 use super::fixture::{
-    ADDRESS, TUNNEL_ADDRESS, all_ready, api_server_ready, created, days, etcd_started, is, pod, reach_tenant,
-    secret, settle, workload,
+    ADDRESS, TUNNEL_ADDRESS, all_ready, api_server_ready, claim, created, days, delete, etcd_started, is,
+    pod, reach_tenant, secret, settle, workload,
 };
 use super::golden;
 use crate::flow::{Clocks, Outcome, Read, Wake};

@@ -33,8 +33,7 @@ fn nothing_follows_from_a_failed_read() {
     assert_eq!(plan.status.ready_replicas, Some(1), "what was not read stays");
 
     let mut observed = all_ready(&json!({}));
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     for read in [&mut observed.api_server, &mut observed.controller_manager, &mut observed.scheduler] {
         *read = Read::unknown(unknown());
     }
@@ -115,4 +114,70 @@ fn a_strange_epoch_is_not_rendered() {
     assert!(plan.objects.is_empty() && plan.steps.is_empty());
     assert_eq!(condition_status(&plan, conditions::specification_valid::TYPE), "False NewerEpoch");
     assert_eq!(condition_status(&plan, conditions::available::TYPE), "True Available");
+}
+
+/// Trap: during an upgrade no pods in a list that failed look as if all of them were new.
+#[test]
+fn an_upgrade_waits_while_api_servers_cannot_be_listed() {
+    let mut observed = all_ready(&json!({}));
+    observed.control_plane.spec.version = "v1.35.2".to_owned();
+    observed.api_server_pods = Read::unknown("the watch is broken");
+    let plan = checked(&observed);
+    for name in ["demo-controller-manager", "demo-scheduler"] {
+        let labels = &object(&plan, "Deployment", name)["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(labels[names::VERSION_LABEL], "v1.34.10", "{name}");
+    }
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert_eq!(observed.wanted(), None);
+    // One that is not there yet is not made with a version that nobody knows to be right.
+    observed.scheduler = Read::Absent;
+    assert!(!kinds(&checked(&observed), "Deployment").contains(&"demo-scheduler".to_owned()));
+}
+
+#[test]
+fn readiness_does_not_flip_because_something_could_not_be_read() {
+    let reads: [fn(&mut Observed); 3] = [
+        |observed| observed.etcd = Read::unknown("the watch is broken"),
+        |observed| observed.api_server = Read::unknown("the watch is broken"),
+        |observed| observed.service = Read::unknown("the watch is broken"),
+    ];
+    for read in reads {
+        let mut observed = all_ready(&json!({}));
+        read(&mut observed);
+        let plan = checked(&observed);
+        assert_eq!(condition_status(&plan, conditions::available::TYPE), "Unknown NotReadable");
+        assert_eq!((plan.status.ready, plan.status.initialized), (Some(true), Some(true)));
+    }
+}
+
+#[test]
+fn members_with_an_older_template_are_said() {
+    let mut observed = all_ready(&json!({"etcd": {"replicas": 3}}));
+    assert_eq!(condition_status(&checked(&observed), conditions::rolling_out::TYPE), "False NotRollingOut");
+    observed.etcd = Read::One(WorkloadFacts { updated: 1, ..workload("etcd", 3, 3, "3.6.16-0") });
+    assert_eq!(condition_status(&checked(&observed), conditions::rolling_out::TYPE), "True EtcdOutdated");
+}
+
+/// An endpoint that was given leads nowhere while nothing makes a way to it.
+#[test]
+fn a_way_in_that_does_not_exist_is_not_available() {
+    let gateway = json!({
+        "gateway": {"name": "shared", "namespace": "gateways"}, "exposure": {"type": "Gateway"},
+        "controlPlaneEndpoint": {"host": "api.example.org", "port": 443},
+    });
+    let mut observed = api_server_ready(&gateway);
+    settle(&mut observed);
+    assert_eq!(condition_status(&checked(&observed), conditions::available::TYPE), "False NoEndpoint");
+}
+
+#[test]
+fn pods_carry_the_version_of_the_image_that_was_given() {
+    let label = |tag: &str| {
+        let plan = checked(&all_ready(&json!({"deployment": {"apiServer": {"image": {"tag": tag}}}})));
+        object(&plan, "Deployment", "demo-apiserver")["spec"]["template"]["metadata"]["labels"]
+            [names::VERSION_LABEL]
+            .clone()
+    };
+    assert_eq!(label("v1.34.2"), "v1.34.2");
+    assert_eq!(label("patched"), "v1.34.10", "not a version");
 }

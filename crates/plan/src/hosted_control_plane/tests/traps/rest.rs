@@ -49,9 +49,10 @@ fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
     observed.control_plane.metadata.owner_references = None;
     observed.control_plane.metadata.finalizers =
         Some(vec![hangar_api::names::HOSTED_CONTROL_PLANE_FINALIZER.to_owned()]);
+    let epoch = [(names::EPOCH_ANNOTATION.to_owned(), Epoch::CURRENT.as_str().to_owned())];
+    observed.control_plane.metadata.annotations = Some(epoch.into());
     assert_eq!(condition_status(&checked(&observed), conditions::available::TYPE), "False NoOwner");
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     let plan = checked(&observed);
     assert!(plan.steps.iter().next().is_some_and(|step| is(step, "release", "control-plane")));
 }
@@ -60,8 +61,7 @@ fn a_deleted_control_plane_that_nobody_owned_is_let_go() {
 #[test]
 fn the_condition_of_a_deletion_changes_by_phase_and_not_by_object() {
     let mut observed = all_ready(&json!({}));
-    observed.control_plane.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    delete(&mut observed);
     let message = |observed: &Observed| {
         let conditions = checked(observed).status.conditions;
         conditions.into_iter().find(|one| one.type_ == conditions::deleting::TYPE).unwrap().message
@@ -78,6 +78,9 @@ fn the_condition_of_a_deletion_changes_by_phase_and_not_by_object() {
     observed.tunnel = Read::Absent;
     assert_eq!(message(&observed), etcd);
     observed.etcd = Read::Absent;
+    settle(&mut observed);
+    assert!(message(&observed).contains("data-demo-etcd-0"), "{}", message(&observed));
+    observed.etcd_claims = Read::Absent;
     settle(&mut observed);
     let keys = message(&observed);
     // They go in the order in which they were asked.
@@ -113,6 +116,7 @@ fn facts_of_a_secret_survive_its_annotations() {
     let metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
         uid: facts.uid.clone(),
         annotations: Some(facts.annotations()),
+        finalizers: Some(facts.finalizers.clone()),
         ..Default::default()
     };
     assert_eq!(SecretFacts::of(&metadata), Some(facts));
@@ -164,8 +168,7 @@ proptest! {
             observed.tenant = Read::unknown("not reached");
         }
         if is_deleting {
-            observed.control_plane.metadata.deletion_timestamp =
-                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+            delete(&mut observed);
         }
         checked(&observed);
     }
