@@ -2,7 +2,7 @@
 //!
 //! Rules that need other objects get them from the manager's stores, or by a live read.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Cluster;
@@ -13,6 +13,8 @@ use hangar_plan::admission::{self, Lookup, Operation, RULES, Request};
 use hangar_plan::flow::Read;
 use hangar_plan::install::SCALE;
 use hangar_plan::limits::Limits;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::PostParams;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, Operation as Asked};
 use kube::{Api, Client};
@@ -100,6 +102,8 @@ pub(crate) struct Others {
     foreign: Arc<Foreign>,
     limits: Arc<Limits>,
     runtime: Handle,
+    /// Who we are to the API server, once it was asked.
+    manager: OnceLock<String>,
 }
 
 impl Others {
@@ -107,7 +111,14 @@ impl Others {
     pub(crate) fn new(context: &Context) -> Self {
         let (watches, foreign) = (Arc::clone(&context.watches), Arc::clone(&context.foreign));
         let limits = Arc::clone(&context.handles.limits);
-        Self { client: context.client(), watches, foreign, limits, runtime: Handle::current() }
+        Self {
+            client: context.client(),
+            watches,
+            foreign,
+            limits,
+            runtime: Handle::current(),
+            manager: OnceLock::new(),
+        }
     }
 }
 
@@ -150,6 +161,17 @@ impl Lookup for Others {
             Ok(Err(error)) => Read::unknown(error.to_string()),
             Err(_) => Read::unknown(format!("no answer within {READ_LIMIT:?}")),
         }
+    }
+
+    fn manager(&self) -> Option<String> {
+        if let Some(known) = self.manager.get() {
+            return Some(known.clone());
+        }
+        let api: Api<SelfSubjectReview> = Api::all(self.client.clone());
+        let (parameters, review) = (PostParams::default(), SelfSubjectReview::default());
+        let asked = self.runtime.block_on(tokio::time::timeout(READ_LIMIT, api.create(&parameters, &review)));
+        let name = asked.ok()?.ok()?.status?.user_info?.username?;
+        Some(self.manager.get_or_init(|| name).clone())
     }
 
     fn limits(&self) -> &Limits {

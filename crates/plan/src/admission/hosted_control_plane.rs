@@ -1,6 +1,6 @@
-//! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits and flags that are not
-//! users' to set, warns of settings without effect, and refuses a deletion that would delete the etcd of a Cluster that
-//! stays.
+//! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits, flags that are not users'
+//! to set and changes of Hangar's records, warns of settings without effect, and refuses a deletion that would delete the
+//! etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlaneSettings, HostedControlPlaneSpec};
@@ -12,15 +12,40 @@ use serde_json::Value;
 
 use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is_given, text};
 use crate::flow::Read;
+use crate::hosted_control_plane::names::{
+    EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION,
+};
 use crate::hosted_control_plane::{refused_flags, without_effect};
 use crate::limits::{Limits, excess};
+
+const RECORDS: [&str; 4] = [EPOCH_ANNOTATION, IDENTITY_ANNOTATION, ETCD_ANNOTATION, KEYS_ANNOTATION];
 
 /// What a template's fields are in.
 const TEMPLATE: &str = "spec.template";
 
 /// What was there before is not held against who writes now, nor against Hangar's own writes: it has a condition.
 pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
-    judged(request, |object| specification(object).map(|spec| opinion(&spec, lookup.limits())))
+    let mut judgement =
+        judged(request, |object| specification(object).map(|spec| opinion(&spec, lookup.limits())));
+    judgement.errors.extend(changed_records(request, lookup));
+    judgement
+}
+
+/// Hangar's records are Hangar's to change: names, members and keys follow from them.
+fn changed_records(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<FieldError> {
+    let record =
+        |object: Option<&Value>, name: &str| object?.pointer("/metadata/annotations")?.get(name).cloned();
+    let is_changed = |name: &&str| {
+        let before = record(request.old, name);
+        before.is_some() && before != record(Some(request.object), name)
+    };
+    let changed: Vec<&str> = RECORDS.into_iter().filter(is_changed).collect();
+    if changed.is_empty() || lookup.manager().as_deref() == Some(request.user) {
+        return Vec::new();
+    }
+    let why = "Hangar recorded it, and everything of this control plane depends on it: it can be neither changed nor removed";
+    let refusal = |name: &str| FieldError::forbidden(format!("metadata.annotations[{name}]"), why);
+    changed.into_iter().map(refusal).collect()
 }
 
 /// A template is checked as the control planes that are made from it. Version and replicas are none of its fields.

@@ -102,6 +102,9 @@ pub trait Lookup {
     /// As it is now, by a call: for answers that must not come from an old view.
     fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value>;
 
+    /// The user that the manager itself is, where that is known.
+    fn manager(&self) -> Option<String>;
+
     /// What control planes may ask for beyond their namespace.
     fn limits(&self) -> &Limits;
 }

@@ -40,6 +40,10 @@ impl Lookup for Nothing {
         Read::unknown("the call timed out")
     }
 
+    fn manager(&self) -> Option<String> {
+        None
+    }
+
     fn limits(&self) -> &Limits {
         &DEFAULT_LIMITS
     }
@@ -72,6 +76,10 @@ impl Lookup for World {
 
     fn now(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Read<Value> {
         find(&self.now, group, kind, namespace, name)
+    }
+
+    fn manager(&self) -> Option<String> {
+        Some("system:serviceaccount:hangar-system:hangar".to_owned())
     }
 
     fn limits(&self) -> &Limits {
@@ -582,4 +590,40 @@ fn a_template_is_checked_as_the_control_planes_made_from_it() {
     assert!(warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.backup: ")), "{warnings:?}");
     assert_eq!(messages(&update(kind, &given, &given)), Vec::<String>::new(), "what was there stays");
     assert_eq!(messages(&request(kind, &template(json!({})))), Vec::<String>::new());
+}
+
+/// Names, members and keys of a control plane follow from its records.
+#[test]
+fn records_are_changed_by_the_manager_alone() {
+    let recorded = |name: &str, value: Value| {
+        let name = format!("hangar.cluster.x-k8s.io/{name}");
+        json!({ "metadata": { "name": "demo", "annotations": { name: value } }, "spec": { "version": "v1.34.10" } })
+    };
+    let manager = "system:serviceaccount:hangar-system:hangar";
+    for name in ["render-epoch", "identity", "etcd", "keys"] {
+        let old = recorded(name, json!("1"));
+        for new in [recorded(name, json!("2")), recorded("other", json!("1"))] {
+            let refused = |user: &str| {
+                let request = Request { user, ..update("HostedControlPlane", &old, &new) };
+                validate(&request, &World::default()).errors
+            };
+            let errors = refused("jane");
+            assert_eq!(errors.len(), 1, "{name}");
+            let path = format!("metadata.annotations[hangar.cluster.x-k8s.io/{name}]");
+            assert!(errors[0].to_string().contains(&path), "{}", errors[0]);
+            assert!(refused(manager).is_empty(), "{name}");
+        }
+        // What is not there yet can be brought: a restored object has its records.
+        assert!(
+            messages(&update(
+                "HostedControlPlane",
+                &recorded("other", json!("1")),
+                &recorded(name, json!("1"))
+            ))
+            .is_empty()
+        );
+        assert!(messages(&request("HostedControlPlane", &old)).is_empty());
+        // Who the manager is may not be known.
+        assert_eq!(messages(&update("HostedControlPlane", &old, &recorded(name, json!("2")))).len(), 1);
+    }
 }

@@ -13,6 +13,10 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 pub(super) struct Nothing;
 
 impl Lookup for Nothing {
+    fn manager(&self) -> Option<String> {
+        None
+    }
+
     fn limits(&self) -> &Limits {
         &LIMITS
     }
