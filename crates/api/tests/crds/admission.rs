@@ -139,7 +139,9 @@ async fn versions_etcd_and_exposure_of_hosted_control_planes() {
         (json!({"etcd": {"replicas": 5}}), None),
         (json!({"etcd": {"replicas": 2}}), Some("Unsupported value")),
         (json!({"etcd": {"volumeSize": "8Gi"}}), None),
-        (json!({"etcd": {"volumeSize": 8}}), None),
+        (json!({"etcd": {"volumeSize": 2_147_483_648_u64}}), None),
+        (json!({"etcd": {"volumeSize": 8}}), Some("at least 2Gi")),
+        (json!({"etcd": {"volumeSize": "1Gi"}}), Some("at least 2Gi")),
         (json!({"etcd": {"volumeSize": "8 Gi"}}), Some("should match")),
         (json!({"etcd": {"autoGrow": true}}), None),
         (json!({"etcd": {"autoGrow": true, "volumeSize": "8Gi"}}), Some("either volumes grow")),
@@ -212,9 +214,11 @@ async fn changes_of_hosted_control_planes() {
         (json!({"version": "v1.33.9"}), Some("cannot be decreased")),
         (json!({"version": "v1.32.11"}), Some("cannot be decreased")),
         (json!({"etcd": {"volumeSize": "10240Mi"}}), None),
-        (json!({"etcd": {"volumeSize": "1Ti"}}), None),
-        (json!({"etcd": {"volumeSize": "9Gi"}}), Some("cannot shrink")),
-        (json!({"etcd": {"storageClassName": "slow"}}), Some("cannot be changed")),
+        (json!({"etcd": {"volumeSize": "1Ti"}}), Some("spec.etcd.volumeSize cannot be changed")),
+        (json!({"etcd": {"volumeSize": "9Gi"}}), Some("spec.etcd.volumeSize cannot be changed")),
+        (json!({"etcd": {"volumeSize": null}}), Some("spec.etcd.volumeSize cannot be changed")),
+        (json!({"etcd": {"storageClassName": "slow"}}), Some("spec.etcd.storageClassName cannot be changed")),
+        (json!({"etcd": {"storageClassName": null}}), Some("spec.etcd.storageClassName cannot be changed")),
     ];
     change(HOSTED_CONTROL_PLANE, spec, json!({}), rows).await;
     let node_host = |host: Value| json!({"exposure": {"nodeHost": host}});
@@ -233,7 +237,9 @@ async fn changes_of_hosted_control_planes() {
     change(HOSTED_CONTROL_PLANE, joined, json!({}), rows).await;
     let rows = vec![
         (json!({"etcd": {"autoGrow": false, "volumeSize": "12Gi"}}), None),
-        (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("grown beyond volumeSize")),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "8Gi"}}), None),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("cannot be changed")),
+        (json!({"etcd": {"autoGrow": true, "storageClassName": "fast"}}), Some("cannot be changed")),
     ];
     let grown = json!({"version": "v1.33.0", "etcd": {"autoGrow": true}});
     change(HOSTED_CONTROL_PLANE, grown, json!({"etcdVolumeSize": "12Gi"}), rows).await;

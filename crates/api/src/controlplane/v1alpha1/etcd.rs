@@ -15,8 +15,8 @@ use crate::crd::schema::QUANTITY_PATTERN;
         "message": "either volumes grow by themselves (autoGrow) or their size is given (volumeSize)",
     },
     {
-        "rule": "!has(self.volumeSize) || !has(oldSelf.volumeSize) || quantity(string(self.volumeSize)).compareTo(quantity(string(oldSelf.volumeSize))) >= 0",
-        "message": "volumes cannot shrink",
+        "rule": "!has(self.volumeSize) || quantity(string(self.volumeSize)).compareTo(quantity('2Gi')) >= 0",
+        "message": "volumeSize must be at least 2Gi: etcd's logs and snapshots take half of that",
     },
 ]))]
 pub struct Etcd {
@@ -28,13 +28,9 @@ pub struct Etcd {
     /// Number of members; 3 when empty. With 1, all data may be lost with one node of the management cluster.
     #[schemars(extend("enum" = [1, 3, 5]))]
     pub replicas: Option<i32>,
-    /// Storage class of the volumes; the cluster's default when empty.
-    #[schemars(extend("x-kubernetes-validations" = [{
-        "rule": "self == oldSelf",
-        "message": "the class of existing volumes cannot be changed",
-    }]))]
+    /// Storage class of the volumes; the cluster's default when empty. It cannot be changed.
     pub storage_class_name: Option<String>,
-    /// Size of each member's volume; 8Gi when empty.
+    /// Size of each member's volume; 8Gi when empty. It cannot be changed: volumes do not grow yet.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub volume_size: Option<Quantity>,
     /// Lets volumes grow when they fill up. Accepted, but volumes do not grow yet; a condition reports it.

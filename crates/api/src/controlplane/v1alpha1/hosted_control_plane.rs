@@ -88,7 +88,8 @@ pub const DEFAULT_REPLICAS: i32 = 2;
         json_path = ".metadata.creationTimestamp",
         description = "Time since creation"
     ),
-    validation = Rule::new(NO_SHRINK_BELOW_GROWN).message("volumes have grown beyond volumeSize, and cannot shrink")
+    validation = Rule::new(SAME_SIZE).message("spec.etcd.volumeSize cannot be changed: the volumes exist, and growing them is not built yet"),
+    validation = Rule::new(SAME_CLASS).message("spec.etcd.storageClassName cannot be changed: the volumes exist")
 )]
 #[schemars(extend("x-kubernetes-validations" = settings::rules()))]
 pub struct HostedControlPlaneSpec {
@@ -114,6 +115,7 @@ fn default_replicas() -> i32 {
 /// Compares major, minor and patch as one number; what follows them (pre-releases, builds) has no say.
 const NO_DECREASE: &str = "[self].map(version, version.findAll('[0-9]+')).all(new, [oldSelf].map(version, version.findAll('[0-9]+')).all(old, int(new[0]) * 1000000 + int(new[1]) * 1000 + (size(new) > 2 ? int(new[2]) : 0) >= int(old[0]) * 1000000 + int(old[1]) * 1000 + (size(old) > 2 ? int(old[2]) : 0)))";
 
-/// Checked when a size is set for the first time, after volumes have grown by themselves. Later changes are compared
-/// with the size before, in the rules of etcd.
-const NO_SHRINK_BELOW_GROWN: &str = "!has(self.spec.etcd) || !has(self.spec.etcd.volumeSize) || (has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.volumeSize)) || !has(oldSelf.status) || !has(oldSelf.status.etcdVolumeSize) || quantity(string(self.spec.etcd.volumeSize)).compareTo(quantity(string(oldSelf.status.etcdVolumeSize))) >= 0";
+/// What is not given is the default. The size that the volumes have can always be written down.
+const SAME_SIZE: &str = "[has(self.spec.etcd) && has(self.spec.etcd.volumeSize) ? quantity(string(self.spec.etcd.volumeSize)) : quantity('8Gi')].all(size, size.compareTo(has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.volumeSize) ? quantity(string(oldSelf.spec.etcd.volumeSize)) : quantity('8Gi')) == 0 || (has(oldSelf.status) && has(oldSelf.status.etcdVolumeSize) && size.compareTo(quantity(string(oldSelf.status.etcdVolumeSize))) == 0))";
+
+const SAME_CLASS: &str = "(has(self.spec.etcd) && has(self.spec.etcd.storageClassName) ? self.spec.etcd.storageClassName : '') == (has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.storageClassName) ? oldSelf.spec.etcd.storageClassName : '')";
