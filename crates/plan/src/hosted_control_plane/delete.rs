@@ -161,8 +161,9 @@ fn keys(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
             // Nothing needs what is in it any more.
             if let Read::One(facts) = &read
                 && facts.is_held()
+                && let Some(step) = step::let_go(&name, facts)
             {
-                step::let_go(&name, facts).into_iter().for_each(|step| draft.step(step));
+                draft.step(step);
             }
             waiting = gone(draft, &read, names, ("v1", "Secret"), name).or(waiting);
         }

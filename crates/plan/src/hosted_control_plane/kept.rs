@@ -105,7 +105,9 @@ pub(super) fn judge(
         }
         (Read::One(facts), _) if facts.is_deleting && !facts.is_ours && !has_data => {
             // Of a control plane that had this name before.
-            step::let_go(&name, facts).into_iter().for_each(|step| draft.step(step));
+            if let Some(step) = step::let_go(&name, facts) {
+                draft.step(step);
+            }
             judged.minting.push(name);
         }
         (Read::One(facts), Some(copy)) if copy.fingerprint != facts.fingerprint => {
@@ -116,7 +118,9 @@ pub(super) fn judge(
                 draft.report.decide(format!("let {name} go"), format!("{copy_name} has what is in it"));
                 // Once it is let go, others may still hold it for a moment.
                 let step = step::let_go(&name, facts).filter(|_| facts.is_held());
-                step.into_iter().for_each(|step| draft.step(step));
+                if let Some(step) = step {
+                    draft.step(step);
+                }
             } else {
                 draft
                     .report
@@ -129,8 +133,11 @@ pub(super) fn judge(
             judged.lost.push(format!("Secret {name} has another key than the recorded one"));
         }
         (Read::One(facts), copy) => {
-            if facts.is_ours && !facts.is_held() {
-                step::hold(&name, facts).into_iter().for_each(|step| draft.step(step));
+            if facts.is_ours
+                && !facts.is_held()
+                && let Some(step) = step::hold(&name, facts)
+            {
+                draft.step(step);
             }
             if let Some(copy) = copy {
                 forget(draft, names, &copy_name, copy);
@@ -146,7 +153,10 @@ pub(super) fn judge(
 fn forget(draft: &mut Draft<'_>, names: &Names, name: &str, copy: &SecretFacts) {
     if copy.is_deleting {
         let step = step::let_go(name, copy).filter(|_| copy.is_held());
-        return step.into_iter().for_each(|step| draft.step(step));
+        if let Some(step) = step {
+            draft.step(step);
+        }
+        return;
     }
     let object = ObjectIdentity {
         api_version: "v1".to_owned(),

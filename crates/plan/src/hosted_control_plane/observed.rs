@@ -71,12 +71,12 @@ pub struct Observed {
 #[cfg(test)]
 crate::flow::doubt::reads! {
     Observed {
-        now, limits, clocks, control_plane, cluster, infrastructure, secrets, etcd, etcd_pods, api_server,
-        api_server_pods, controller_manager, scheduler, service, tunnel, tenant, troubles,
+        now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
+        etcd_claims, api_server, api_server_pods, controller_manager, scheduler, service, tunnel, tenant, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ServiceFacts, TenantObject,
+    ClaimFacts, ServiceFacts, TenantObject,
 }
 
 /// Why the tenant is unknown while nobody asked it, though it can be asked.

@@ -88,17 +88,19 @@ pub(super) fn refresh(pod: &PodFacts, annotations: &BTreeMap<String, String>) ->
 
 /// Puts our finalizer on a Secret that cannot be replaced.
 pub(super) fn hold(name: &str, facts: &SecretFacts) -> Option<Step> {
-    let finalizers = facts.finalizers.iter().cloned().chain([KEPT_FINALIZER.to_owned()]).collect();
-    finalized("hold", name, facts, finalizers)
+    let finalizers: Vec<String> =
+        facts.finalizers.iter().cloned().chain([KEPT_FINALIZER.to_owned()]).collect();
+    finalized("hold", name, facts, &finalizers)
 }
 
 /// Takes our finalizer away from a Secret.
 pub(super) fn let_go(name: &str, facts: &SecretFacts) -> Option<Step> {
-    let finalizers = facts.finalizers.iter().filter(|found| *found != KEPT_FINALIZER).cloned().collect();
-    finalized("let-go", name, facts, finalizers)
+    let finalizers: Vec<String> =
+        facts.finalizers.iter().filter(|found| *found != KEPT_FINALIZER).cloned().collect();
+    finalized("let-go", name, facts, &finalizers)
 }
 
-fn finalized(verb: &'static str, name: &str, facts: &SecretFacts, finalizers: Vec<String>) -> Option<Step> {
+fn finalized(verb: &'static str, name: &str, facts: &SecretFacts, finalizers: &[String]) -> Option<Step> {
     let target = target("v1", "Secret", name, facts.uid.as_ref()?);
     let fields = json!({ "metadata": { "finalizers": finalizers } });
     Some(Write { id: StepId::new(verb, "secret", name), action: Action::Change { target, fields } }.into())

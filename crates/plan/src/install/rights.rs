@@ -37,6 +37,8 @@ const OF_MACHINES: &[&str] = &[INFRASTRUCTURE, BOOTSTRAP];
 
 /// What a store needs.
 const WATCH: &[&str] = &["list", "watch"];
+/// The verbs of who makes objects and keeps them as they should be.
+const MAKE: &[&str] = &["get", "list", "watch", "create", "patch"];
 /// A store, and a live read where a decision must not come from an old view.
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -136,12 +138,11 @@ fn own_kind(controller: Controller) -> Vec<Grant> {
         let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
         grant(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs, why)
     };
-    let own = match controller {
-        Controller::KubeadmBootstrap => grant(&[group], &kinds, WATCH, "Its own kind."),
-        _ => {
-            let verbs = &["list", "watch", "patch"];
-            grant(&[group], &kinds, verbs, "Its own kind: finalizer, annotations, what it fills in.")
-        }
+    let own = if controller == Controller::KubeadmBootstrap {
+        grant(&[group], &kinds, WATCH, "Its own kind.")
+    } else {
+        let verbs = &["list", "watch", "patch"];
+        grant(&[group], &kinds, verbs, "Its own kind: finalizer, annotations, what it fills in.")
     };
     let mut grants = vec![own, subresource("status", &["patch"], "Conditions and status.")];
     if owns_what_it_makes(controller) {
@@ -168,65 +169,8 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
         let why = "The Cluster that it belongs to; admission warns if there is none.";
         grant(&[CORE], &["clusters"], READ, why)
     };
-    let made = &["get", "list", "watch", "create", "patch"];
     match controller {
-        Controller::HostedControlPlane => vec![
-            grant(
-                &[CORE],
-                &["clusters"],
-                READ,
-                "Ranges, endpoint and deletion; whether the Cluster lives is read when somebody deletes its control plane.",
-            ),
-            grant(
-                &[INFRASTRUCTURE],
-                &["*"],
-                &["list", "watch", "patch"],
-                "The endpoint is written to the infrastructure object, which can be of any provider.",
-            ),
-            grant(
-                &[""],
-                &["secrets"],
-                &["get", "list", "watch", "create", "patch", "delete"],
-                "Keys, certificates and kubeconfigs.",
-            ),
-            grant(
-                &[""],
-                &["services"],
-                &["get", "list", "watch", "create", "patch", "delete"],
-                "How a control plane is reached.",
-            ),
-            grant(&[""], &["configmaps"], made, "Configuration and trust bundles."),
-            grant(
-                &[""],
-                &["pods"],
-                &["list", "watch", "patch"],
-                "What runs; an annotation on a pod makes its kubelet bring renewed certificates at once.",
-            ),
-            grant(
-                &[""],
-                &["persistentvolumeclaims"],
-                &["list", "watch", "delete"],
-                "The volumes of etcd are deleted with their control plane, and by nothing else.",
-            ),
-            grant(
-                &["apps"],
-                &["deployments", "statefulsets"],
-                &["get", "list", "watch", "create", "patch", "delete"],
-                "etcd, API server, controller manager and scheduler.",
-            ),
-            grant(
-                &["policy"],
-                &["poddisruptionbudgets"],
-                made,
-                "Drains of the management cluster keep a control plane serving.",
-            ),
-            grant(
-                &["networking.k8s.io"],
-                &["networkpolicies"],
-                made,
-                "Who reaches the pods of a control plane, and whom they reach.",
-            ),
-        ],
+        Controller::HostedControlPlane => of_control_planes(),
         Controller::Cluster => vec![
             grant(
                 &[CORE],
@@ -260,28 +204,7 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             kubeconfigs(),
             minted(),
         ],
-        Controller::MachineSet => vec![
-            of_a_cluster(),
-            grant(&[CORE], &["machinedeployments"], WATCH, "The deployment of a set."),
-            grant(
-                &[CORE],
-                &["machines"],
-                &["get", "list", "watch", "create", "patch", "delete"],
-                "The Machines of a set.",
-            ),
-            grant(
-                &[CORE],
-                &["machines/finalizers"],
-                &["update"],
-                "What is cloned belongs to its Machine from the start, with blockOwnerDeletion.",
-            ),
-            grant(
-                OF_MACHINES,
-                &["*"],
-                made,
-                "Bootstrap configurations and servers are made from templates of any provider.",
-            ),
-        ],
+        Controller::MachineSet => of_machine_sets(of_a_cluster()),
         Controller::MachineDeployment => vec![
             of_a_cluster(),
             grant(&[CORE], &["machines"], WATCH, "The Machines of its sets."),
@@ -302,7 +225,7 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             grant(
                 &[""],
                 &["secrets"],
-                made,
+                MAKE,
                 "Join data; kubeconfigs, with which it connects to tenants; Secrets that files refer to.",
             ),
             minted(),
@@ -335,6 +258,91 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
         ],
         Controller::MachineHealthCheck | Controller::ClusterResourceSet => Vec::new(),
     }
+}
+
+fn of_control_planes() -> Vec<Grant> {
+    vec![
+        grant(
+            &[CORE],
+            &["clusters"],
+            READ,
+            "Ranges, endpoint and deletion; whether the Cluster lives is read when somebody deletes its control plane.",
+        ),
+        grant(
+            &[INFRASTRUCTURE],
+            &["*"],
+            &["list", "watch", "patch"],
+            "The endpoint is written to the infrastructure object, which can be of any provider.",
+        ),
+        grant(
+            &[""],
+            &["secrets"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "Keys, certificates and kubeconfigs.",
+        ),
+        grant(
+            &[""],
+            &["services"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "How a control plane is reached.",
+        ),
+        grant(&[""], &["configmaps"], MAKE, "Configuration and trust bundles."),
+        grant(
+            &[""],
+            &["pods"],
+            &["list", "watch", "patch"],
+            "What runs; an annotation on a pod makes its kubelet bring renewed certificates at once.",
+        ),
+        grant(
+            &[""],
+            &["persistentvolumeclaims"],
+            &["list", "watch", "delete"],
+            "The volumes of etcd are deleted with their control plane, and by nothing else.",
+        ),
+        grant(
+            &["apps"],
+            &["deployments", "statefulsets"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "etcd, API server, controller manager and scheduler.",
+        ),
+        grant(
+            &["policy"],
+            &["poddisruptionbudgets"],
+            MAKE,
+            "Drains of the management cluster keep a control plane serving.",
+        ),
+        grant(
+            &["networking.k8s.io"],
+            &["networkpolicies"],
+            MAKE,
+            "Who reaches the pods of a control plane, and whom they reach.",
+        ),
+    ]
+}
+
+fn of_machine_sets(cluster: Grant) -> Vec<Grant> {
+    vec![
+        cluster,
+        grant(&[CORE], &["machinedeployments"], WATCH, "The deployment of a set."),
+        grant(
+            &[CORE],
+            &["machines"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "The Machines of a set.",
+        ),
+        grant(
+            &[CORE],
+            &["machines/finalizers"],
+            &["update"],
+            "What is cloned belongs to its Machine from the start, with blockOwnerDeletion.",
+        ),
+        grant(
+            OF_MACHINES,
+            &["*"],
+            MAKE,
+            "Bootstrap configurations and servers are made from templates of any provider.",
+        ),
+    ]
 }
 
 fn of_controllers(options: &Options) -> Vec<Grant> {

@@ -81,7 +81,7 @@ pub struct Observed {
 
 #[cfg(test)]
 crate::flow::doubt::reads! {
-    Observed { object, now, fresh_owner_id, copied_from, cluster, machines, cloud, troubles }
+    Observed { object, now, fresh_owner_id, copied_from, cluster, machines, cloud, project, troubles }
     CloudFacts {
         external_networks, networks, subnets, subnet_problems, routers, interfaces, groups, zones, other_ports,
     };

@@ -84,7 +84,8 @@ pub struct Observed {
 #[cfg(test)]
 crate::flow::doubt::reads! {
     Observed {
-        object, now, fresh_owner_id, settling, copied_from, machine, cluster, infrastructure, cloud, trouble,
+        object, now, fresh_owner_id, settling, copied_from, machine, cluster, infrastructure, cloud, project,
+        trouble,
     };
     OpenStackMachine, MachineFacts, ClusterFacts, InfrastructureFacts,
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hangar_api::bootstrap::v1beta2::KubeadmConfig;
 use hangar_api::contract::Endpoint;
-use hangar_plan::flow::{Action, Planner, Read, Step};
+use hangar_plan::flow::{Action, Clocks, Planner, Read, Step};
 use hangar_plan::kubeadm_bootstrap::{
     ClusterFacts, MachineFacts, Observed, Token, TokenSecret, candidate_ids,
 };
@@ -51,6 +51,7 @@ fn observed(config: KubeadmConfig) -> Observed {
     Observed {
         config,
         now: Timestamp::UNIX_EPOCH,
+        clocks: Clocks::alone(Timestamp::UNIX_EPOCH),
         fresh_secret: secret.clone(),
         free_token_id: id.clone(),
         machine: Read::One(MachineFacts {

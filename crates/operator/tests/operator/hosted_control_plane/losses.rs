@@ -6,7 +6,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::actor::Actor;
@@ -52,7 +52,7 @@ pub(super) async fn keys_come_back(world: &World, tenant: &mut Tenant) {
 
 /// The volumes stay, and the same members start with them.
 pub(super) async fn a_stateful_set_comes_back_over_its_volumes(world: &World, tenant: &mut Tenant) {
-    let before: Vec<_> = claims(world).await.iter().map(|claim| claim.uid()).collect();
+    let before: Vec<_> = claims(world).await.iter().map(ResourceExt::uid).collect();
     let sets = world.api::<StatefulSet>();
     let old = sets.get("demo-etcd").await.unwrap().uid();
     sets.delete("demo-etcd", &DeleteParams::default()).await.unwrap();
@@ -62,7 +62,7 @@ pub(super) async fn a_stateful_set_comes_back_over_its_volumes(world: &World, te
     .await;
     eventually("etcd is healthy again", async || world.condition("EtcdClusterHealthy").await.0 == "True")
         .await;
-    assert_eq!(claims(world).await.iter().map(|claim| claim.uid()).collect::<Vec<_>>(), before);
+    assert_eq!(claims(world).await.iter().map(ResourceExt::uid).collect::<Vec<_>>(), before);
     tenant.restart_etcd(world).await;
     let theirs: Api<Secret> = Api::namespaced(tenant.client(), "default");
     assert_eq!(texts(&theirs.get("stored").await.unwrap())["word"], "old");

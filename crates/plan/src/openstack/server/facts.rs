@@ -50,7 +50,7 @@ pub struct PortFacts {
 crate::flow::doubt::reads! {
     ServerFacts { servers, ports, preflight }
     Preflight { image, flavor, server_group, key, wanted, groups, user_data }
-    PortFacts { network, subnets, groups };
+    PortFacts { network, has_subnet, subnets, groups };
     UserData,
 }
 

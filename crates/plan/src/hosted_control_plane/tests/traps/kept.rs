@@ -52,11 +52,7 @@ fn a_key_that_was_deleted_is_copied_let_go_and_made_again() {
         let plan = checked(&observed);
         assert_eq!(condition_status(&plan, VALID), "False Restoring");
         let verbs = |plan: &Plan| {
-            plan.steps
-                .iter()
-                .map(|step| flow::Identified::id(step))
-                .map(|id| (id.verb, id.name))
-                .collect::<Vec<_>>()
+            plan.steps.iter().map(flow::Identified::id).map(|id| (id.verb, id.name)).collect::<Vec<_>>()
         };
         let name = observed.names().unwrap().secret(material);
         assert_eq!(verbs(&plan), [("mint", format!("{name}-copy"))], "nothing else needs it now");
