@@ -203,6 +203,10 @@ fn managed_router(draft: &mut Draft<'_>, facts: &CloudFacts, external: &Network,
             return;
         }
         Picked::One(router, extras) => {
+            if let (false, Read::Unknown(unknown)) = (extras.is_empty(), &facts.interfaces) {
+                // Which of them is connected cannot be told.
+                return draft.unknown(router_ready::TYPE, &unknown.why);
+            }
             remove_extras(draft, extras.into_iter().map(|extra| ObjectId::Router(extra.id)));
             router
         }
