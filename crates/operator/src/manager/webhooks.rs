@@ -128,6 +128,10 @@ mod tests {
             Read::Absent
         }
 
+        fn manager(&self) -> Option<String> {
+            None
+        }
+
         fn limits(&self) -> &Limits {
             &self.0
         }

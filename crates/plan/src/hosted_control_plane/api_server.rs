@@ -23,7 +23,7 @@ use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::version::KubernetesVersion;
-use super::{Draft, etcd, konnectivity, kubeconfigs, step};
+use super::{Draft, etcd, kept, konnectivity, kubeconfigs, step};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -136,6 +136,10 @@ fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<Strin
     let mut parts = Vec::new();
     for material in materials {
         let Read::One(facts) = observed.secret(material) else { return None };
+        if kept::is_another(validated, material, facts) {
+            // What runs has the right key still.
+            return None;
+        }
         parts.push(facts.fingerprint.clone());
     }
     let files = configuration(validated).data.unwrap_or_default();
