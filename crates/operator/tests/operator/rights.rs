@@ -127,13 +127,21 @@ pub(crate) async fn may(
 }
 
 static FORBIDDEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static ENDING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// In a namespace that is being deleted nothing can be made, whoever asks: the answer is the same as to who has no right.
+pub(crate) fn will_end(namespace: &str) {
+    ENDING.lock().unwrap().insert(namespace.to_owned());
+}
 
 /// Notes every call that the API server forbids.
 pub(crate) struct Refusals;
 
 impl CallGate for Refusals {
     fn after(&self, call: &Call, answer: Answer, _: Duration) -> Delivery {
-        if answer == Answer::Status(StatusCode::FORBIDDEN) {
+        let is_ending =
+            call.namespace.as_ref().is_some_and(|namespace| ENDING.lock().unwrap().contains(namespace));
+        if answer == Answer::Status(StatusCode::FORBIDDEN) && !is_ending {
             FORBIDDEN.lock().unwrap().insert(call.to_string());
         }
         Delivery::Deliver

@@ -148,6 +148,7 @@ async fn finalizers_of_keys_hold_up_no_deletion() {
             assert_eq!(claims(&world).await.len(), 1, "nobody asked for the data to be deleted");
         } else {
             let namespaces: Api<Namespace> = Api::all(world.client.clone());
+            crate::rights::will_end(&world.namespace);
             namespaces.delete(&world.namespace, &DeleteParams::default()).await.unwrap();
             eventually("the namespace is gone", async || {
                 namespaces.get_opt(&world.namespace).await.unwrap().is_none()

@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use super::shares::{CONTROLLERS, Site, good_tenant};
-use super::tenants::Swallowing;
+use super::tenants::Restless;
 use super::world::{Running, Seen, World, eventually};
 use crate::load::size;
 
@@ -47,7 +47,7 @@ async fn nodes_that_never_rest_cost_few_writes_and_leave_small_objects() {
     let before: Vec<usize> = machines.iter().map(|machine| writes(&seen, machine)).collect();
 
     // From now on the tenant is another server, which knows the same Nodes.
-    let (tenant, seconds) = (Swallowing::restless().await, size(12, 180));
+    let (tenant, seconds) = (Restless::start().await, size(12, 180));
     let kubeconfig = json!({"stringData": {"value": tenant.kubeconfig()}});
     site.world.merge::<Secret>("demo-kubeconfig", kubeconfig).await;
     for machine in &machines {

@@ -16,13 +16,13 @@ use serde_json::json;
 
 use super::cloud::{credentials, inventory, managed, start};
 use super::servers::{ready_cluster, worker};
-use super::tenants::{Kubelets, Swallowing, Tarpit};
+use super::tenants::{BlackHole, Kubelets, Tarpit};
 use super::world::{BED, Running, Seen, World, eventually, owner};
 
 pub(super) const CONTROLLERS: &str = "machine,machine-set,openstack-cluster,openstack-machine";
 /// Machines of each bad cluster.
 const MANY: usize = 4;
-/// Machines of the cluster whose tenant swallows writes: each of them would hold a worker.
+/// Machines of the cluster whose tenant holds every change of a Node: each of them would hold a worker.
 const HUNG: usize = 10;
 /// Clusters whose clouds accept and never answer.
 const TARPITS: usize = 20;
@@ -174,13 +174,13 @@ fn all_calls(name: &str, method: Option<&str>, effect: Effect) -> FaultRule {
     FaultRule { name, method, path: None, body: None, skip: 0, times: None, effect }
 }
 
-/// Clusters whose tenant swallows writes, whose cloud takes 20 s for every answer, and whose cloud refuses everything; and
+/// Clusters whose tenant holds every change of a Node, whose cloud takes 20 s for every answer, and whose cloud refuses everything; and
 /// many whose cloud never answers.
 struct Bad {
     hung: Site,
     slow: Site,
     refused: Site,
-    tenant: Swallowing,
+    webhook: BlackHole,
     silent: World,
     tarpit: Tarpit,
 }
@@ -190,12 +190,13 @@ impl Bad {
         let (hung, slow, refused) =
             (Site::new("hung").await, Site::new("slow").await, Site::new("refused").await);
         let (silent, tarpit) = (World::beside("silent").await, Tarpit::start().await);
-        Self { hung, slow, refused, tenant: Swallowing::start().await, silent, tarpit }
+        let webhook = BlackHole::start(&hung.world).await;
+        Self { hung, slow, refused, webhook, silent, tarpit }
     }
 
     async fn go_wrong(&self) {
-        let (hung, good) = (self.tenant.kubeconfig(), good_tenant());
-        futures::join!(self.hung.prepare(&hung), self.slow.prepare(&good), self.refused.prepare(&good));
+        let good = good_tenant();
+        futures::join!(self.hung.prepare(&good), self.slow.prepare(&good), self.refused.prepare(&good));
         self.slow.cloud.arm(all_calls("slow", None, Effect::Delay { milliseconds: 20_000 }));
         for method in ["POST", "PUT", "DELETE"] {
             let (status, message) = (403, "Quota exceeded".to_owned());
@@ -207,10 +208,10 @@ impl Bad {
         self.has_gone_on_since([0; 4]).await;
     }
 
-    /// Swallowed, delayed and refused calls so far, and those that nobody answered.
+    /// Held, delayed and refused calls so far, and those that nobody answered.
     fn counts(&self) -> [usize; 4] {
         let fired = |site: &Site| site.cloud.faults().iter().map(|armed| armed.fired as usize).sum();
-        [self.tenant.swallowed(), fired(&self.slow), fired(&self.refused), self.tarpit.connections()]
+        [self.webhook.reviews(), fired(&self.slow), fired(&self.refused), self.tarpit.connections()]
     }
 
     async fn has_gone_on_since(&self, before: [usize; 4]) {
@@ -268,8 +269,9 @@ async fn another_cluster_is_looked_after_as_if_the_others_were_well() {
     good.lives(&seen).await;
     bad.has_gone_on_since(before).await;
     drop(running);
+    bad.webhook.end().await;
     let beside = good.writes(&seen);
-    println!("swallowed, delayed, refused, unanswered: {before:?}, at the end {:?}", bad.counts());
+    println!("held, delayed, refused, unanswered: {before:?}, at the end {:?}", bad.counts());
     for kind in alone.keys().chain(beside.keys().filter(|kind| !alone.contains_key(*kind))) {
         let (one, other) =
             (alone.get(kind).copied().unwrap_or_default(), beside.get(kind).copied().unwrap_or_default());

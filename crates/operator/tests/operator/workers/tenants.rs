@@ -1,5 +1,5 @@
-//! Tenants for these tests: the management cluster's own API server, or a proxy to it that answers no write, or whose Nodes
-//! never rest. Also the kubelets of a cloud's servers, and a cloud that never answers.
+//! Tenants for these tests: the management cluster's own API server, where a webhook may hold every change of a Node, or a
+//! proxy to it whose Nodes never rest. Also the kubelets of a cloud's servers, and a cloud that never answers.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,8 +11,9 @@ use futures::AsyncReadExt as _;
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
 use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, SecretText, Trust, Usage, issue};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -24,43 +25,28 @@ use tokio_rustls::{Accept, TlsAcceptor, rustls};
 
 use super::world::{BED, World};
 
-/// Answers reads, and never answers a write.
-pub(super) struct Swallowing {
+/// A tenant whose watches of Nodes tell all the time that each of them has changed, and that answers no write.
+pub(super) struct Restless {
     address: SocketAddr,
     /// Whom to trust, in PEM.
     authority: String,
-    counts: Counts,
+    changed: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
-#[derive(Clone, Default)]
-struct Counts {
-    swallowed: Arc<AtomicUsize>,
-    changed: Arc<AtomicUsize>,
-}
-
-impl Swallowing {
+impl Restless {
     pub(super) async fn start() -> Self {
-        Self::begin(false).await
-    }
-
-    /// One whose watches of Nodes tell all the time that each of them has changed.
-    pub(super) async fn restless() -> Self {
-        Self::begin(true).await
-    }
-
-    async fn begin(is_restless: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, counts) = (listener.local_addr().unwrap(), Counts::default());
-        let (client, count) = (BED.client(), counts.clone());
+        let (address, changed) = (listener.local_addr().unwrap(), Arc::default());
+        let (client, count) = (BED.client(), Arc::clone(&changed));
         let (acceptor, authority) = serving(address);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(pass(acceptor.accept(stream), client.clone(), count.clone(), is_restless));
+                connections.spawn(pass(acceptor.accept(stream), client.clone(), Arc::clone(&count)));
             }
         });
-        Self { address, authority, counts, task }
+        Self { address, authority, changed, task }
     }
 
     pub(super) fn kubeconfig(&self) -> String {
@@ -76,24 +62,63 @@ impl Swallowing {
         kubeconfig.to_yaml().unwrap()
     }
 
-    /// Writes that never were answered.
-    pub(super) fn swallowed(&self) -> usize {
-        self.counts.swallowed.load(Ordering::SeqCst)
-    }
-
     /// Changes that watches told of.
     pub(super) fn changed(&self) -> usize {
-        self.counts.changed.load(Ordering::SeqCst)
+        self.changed.load(Ordering::SeqCst)
     }
 }
 
-impl Drop for Swallowing {
+impl Drop for Restless {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// A cloud that accepts and never answers. Dropping it ends it.
+/// A webhook of the tenant that accepts every changed Node of a world and never answers.
+pub(super) struct BlackHole {
+    webhook: Tarpit,
+    api: Api<ValidatingWebhookConfiguration>,
+    name: String,
+}
+
+impl BlackHole {
+    pub(super) async fn start(world: &World) -> Self {
+        let (webhook, name) = (Tarpit::start().await, world.namespace.clone());
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        let configuration = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "webhooks": [{
+                "name": "black-hole.hangar.test",
+                "clientConfig": {"url": format!("https://{}/", webhook.address)},
+                "rules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["UPDATE"],
+                }],
+                "matchConditions": [{
+                    "name": "of-this-world",
+                    "expression": format!("object.metadata.name.startsWith('{name}-')"),
+                }],
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 30,
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }],
+        }))
+        .unwrap();
+        api.create(&PostParams::default(), &configuration).await.unwrap();
+        Self { webhook, api, name }
+    }
+
+    /// Reviews that nobody answered.
+    pub(super) fn reviews(&self) -> usize {
+        self.webhook.connections()
+    }
+
+    pub(super) async fn end(&self) {
+        self.api.delete(&self.name, &DeleteParams::default()).await.unwrap();
+    }
+}
+
+/// A server that accepts and never answers. Dropping it ends it.
 pub(super) struct Tarpit {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -146,7 +171,7 @@ fn serving(address: SocketAddr) -> (TlsAcceptor, String) {
 }
 
 /// One call per connection. Whoever hangs up ends it.
-async fn pass(accepted: Accept<TcpStream>, client: Client, counts: Counts, is_restless: bool) -> Option<()> {
+async fn pass(accepted: Accept<TcpStream>, client: Client, changed: Arc<AtomicUsize>) -> Option<()> {
     let mut stream = accepted.await.ok()?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -156,13 +181,12 @@ async fn pass(accepted: Accept<TcpStream>, client: Client, counts: Counts, is_re
     let mut words = head.split(' ');
     let (method, path) = (words.next()?, words.next()?);
     if method != "GET" {
-        counts.swallowed.fetch_add(1, Ordering::SeqCst);
         return std::future::pending().await;
     }
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
-    if is_restless && path.starts_with("/api/v1/nodes?") && path.contains("watch=true") {
+    if path.starts_with("/api/v1/nodes?") && path.contains("watch=true") {
         stream.write_all(head.as_bytes()).await.ok()?;
-        return change(&mut stream, &client, &counts).await;
+        return change(&mut stream, &client, &changed).await;
     }
     let request = http::Request::get(path).body(Vec::new()).ok()?;
     let mut answer = std::pin::pin!(client.request_stream(request).await.ok()?);
@@ -177,7 +201,11 @@ async fn pass(accepted: Accept<TcpStream>, client: Client, counts: Counts, is_re
 }
 
 /// Tells without end that all Nodes have changed: their texts of a MiB together, and whether they are ready.
-async fn change(stream: &mut (impl AsyncWrite + Unpin), client: &Client, counts: &Counts) -> Option<()> {
+async fn change(
+    stream: &mut (impl AsyncWrite + Unpin),
+    client: &Client,
+    changed: &AtomicUsize,
+) -> Option<()> {
     let mut nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.ok()?.items;
     for number in 1_usize.. {
         let text = char::from(b'a' + u8::try_from(number % 26).ok()?).to_string().repeat(256 << 10);
@@ -197,7 +225,7 @@ async fn change(stream: &mut (impl AsyncWrite + Unpin), client: &Client, counts:
                 format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", serde_json::to_string(node).ok()?);
             stream.write_all(line.as_bytes()).await.ok()?;
             stream.flush().await.ok()?;
-            counts.changed.fetch_add(1, Ordering::SeqCst);
+            changed.fetch_add(1, Ordering::SeqCst);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

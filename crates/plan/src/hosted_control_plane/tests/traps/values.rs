@@ -363,6 +363,6 @@ fn another_file_that_is_read_at_the_start_is_another_pod() {
     let files = files.iter().flat_map(|(name, text)| [name.clone(), text.as_str().unwrap().to_owned()]);
     let all: Vec<String> = parts.into_iter().chain(files).collect();
     assert_eq!(before[names::SETTINGS_ANNOTATION], crate::hash::text(&all.join("\0")), "every file is in it");
-    secret(&mut observed, Material::EncryptionConfiguration).fingerprint = "another".to_owned();
+    secret(&mut observed, Material::KonnectivityServer).fingerprint = "another".to_owned();
     assert_ne!(template(&observed), before);
 }
