@@ -119,12 +119,13 @@ async fn a_manager_of_two_namespaces_leaves_and_knows_no_other() {
         assert!(found.finalizers().is_empty() && found.data.get("status").is_none(), "{found:?}");
     }
     // What is refused where it is looked after is nobody's concern elsewhere.
-    let wrong = json!({ "spec": { "replicas": 9 } });
-    let change = async |namespace: &str| {
+    let change = async |namespace: &str, replicas: i32| {
         let planes = api(&client, namespace, CONTROL_PLANES);
-        code(planes.patch("demo", &PatchParams::default(), &Patch::Merge(&wrong)).await)
+        let fields = json!({ "spec": { "replicas": replicas } });
+        code(planes.patch("demo", &PatchParams::default(), &Patch::Merge(&fields)).await)
     };
-    assert_eq!((change("a").await, change("c").await), (422, 200));
+    assert_eq!((change("a", 9).await, change("c", 9).await), (422, 200));
+    assert_eq!(change("c", 1).await, 200, "so that nothing is wrong with it later");
 
     let own = as_manager(&bed).await;
     forbidden_elsewhere(&own).await;

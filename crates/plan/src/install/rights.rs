@@ -138,11 +138,17 @@ fn own_kind(controller: Controller) -> Vec<Grant> {
         let names: Vec<String> = kinds.iter().map(|plural| format!("{plural}/{name}")).collect();
         grant(&[group], &names.iter().map(String::as_str).collect::<Vec<_>>(), verbs, why)
     };
-    let own = if controller == Controller::KubeadmBootstrap {
-        grant(&[group], &kinds, WATCH, "Its own kind.")
-    } else {
-        let verbs = &["list", "watch", "patch"];
-        grant(&[group], &kinds, verbs, "Its own kind: finalizer, annotations, what it fills in.")
+    let own = match controller {
+        Controller::KubeadmBootstrap => grant(&[group], &kinds, WATCH, "Its own kind."),
+        Controller::MachineSet | Controller::MachineDeployment => {
+            let verbs = &["list", "watch", "patch", "delete"];
+            let why = "Its own kind: finalizer, annotations, what it fills in. Its Cluster becomes its owner, and some clusters let nobody change owners who may not delete (OwnerReferencesPermissionEnforcement).";
+            grant(&[group], &kinds, verbs, why)
+        }
+        _ => {
+            let verbs = &["list", "watch", "patch"];
+            grant(&[group], &kinds, verbs, "Its own kind: finalizer, annotations, what it fills in.")
+        }
     };
     let mut grants = vec![own, subresource("status", &["patch"], "Conditions and status.")];
     if owns_what_it_makes(controller) {
@@ -339,8 +345,8 @@ fn of_machine_sets(cluster: Grant) -> Vec<Grant> {
         grant(
             OF_MACHINES,
             &["*"],
-            MAKE,
-            "Bootstrap configurations and servers are made from templates of any provider.",
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "Bootstrap configurations and servers are made from templates of any provider, and templates get an owner; some clusters let nobody change owners who may not delete.",
         ),
     ]
 }
