@@ -32,8 +32,9 @@ impl Golden {
         let read = |entry: fs::DirEntry| {
             (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
         };
-        // The page of conditions is generated elsewhere.
-        entries.map(|entry| read(entry.unwrap())).filter(|(name, _)| name != "conditions.md").collect()
+        // The pages of conditions and rights are generated from plans.
+        let is_ours = |name: &str| name != "conditions.md" && name != "rights.md";
+        entries.map(|entry| read(entry.unwrap())).filter(|(name, _)| is_ours(name)).collect()
     }
 
     fn bless(&self) {

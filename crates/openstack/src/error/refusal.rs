@@ -327,8 +327,9 @@ mod tests {
             (
                 Service::Network,
                 409,
+                // Nothing is being deleted here.
                 r#"{"NeutronError":{"type":"NetworkInUse","message":"Unable to complete operation on network n.","detail":""}}"#,
-                Kind::Conflict,
+                Kind::Busy,
                 "Unable to complete operation on network n.",
             ),
             (
