@@ -141,16 +141,19 @@ pub(super) async fn validated(
     is_offline: bool,
 ) -> Result<Vec<String>, Error> {
     let written = overlay.written();
-    let old = |object: &Value| {
+    // What is there and not in the file stays, as when the file is applied.
+    let merged = |object: &Value| {
         let place = Place::of(object)?;
-        written.iter().find(|written| written.place == place)?.before.clone().filter(|_| !is_offline)
+        let written = written.iter().find(|written| written.place == place).filter(|_| !is_offline)?;
+        Some((written.after.clone()?, written.before.clone()))
     };
     // The first answers start the stores that the rules look into.
     let mut answers = Vec::new();
     for _ in 0..2 {
         answers.clear();
         for (_, object) in objects {
-            let (others, object, old) = (Others::new(context), object.clone(), old(object));
+            let (object, old) = merged(object).unwrap_or_else(|| (object.clone(), None));
+            let others = Others::new(context);
             let judged = move || admission::validate(&request(&object, old.as_ref()), &others);
             let judgement = tokio::task::spawn_blocking(judged).await;
             answers.push(judgement.map_err(|error| Error::ControllerEnded(error.to_string()))?);
