@@ -79,10 +79,25 @@ pub(super) fn cloud(clouds_yaml: &[u8], name: &str) -> Result<Cloud, ConfigError
         ConfigError::NotYaml { line, column }
     })?;
     file.clouds.remove(name).ok_or_else(|| {
-        let names: Vec<_> = file.clouds.keys().map(String::as_str).collect();
-        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names: Vec<_> = file.clouds.keys().map(String::as_str).filter(|name| is_name(name)).collect();
+        let known = match names.as_slice() {
+            [] => "none".to_owned(),
+            [shown @ .., _] if shown.len() >= SHOWN_NAMES => {
+                format!("{} and {} more", names[..SHOWN_NAMES].join(", "), names.len() - SHOWN_NAMES)
+            }
+            all => all.join(", "),
+        };
         ConfigError::NoCloud { wanted: name.to_owned(), known }
     })
+}
+
+/// Of so many clouds the names are told.
+const SHOWN_NAMES: usize = 10;
+
+/// In a file whose lines are indented wrongly, anything may stand where names of clouds do.
+fn is_name(key: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=63).contains(&key.len()) && key.bytes().all(is_plain)
 }
 
 impl Cloud {

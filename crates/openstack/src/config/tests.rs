@@ -143,6 +143,12 @@ fn what_is_wrong_is_named() {
     );
     let missing = CloudConfig::from_yaml(b"clouds: {a: {}, b: {}}", "c").unwrap_err();
     assert_eq!(missing.to_string(), "clouds.yaml: no cloud \"c\"; it has a, b");
+    let odd = CloudConfig::from_yaml(b"clouds: {a: {}, 'hunter2, hunter2': {}}", "c").unwrap_err();
+    assert_eq!(odd.to_string(), "clouds.yaml: no cloud \"c\"; it has a", "what is no name is not told");
+    let many: Vec<_> = (0..12).map(|number| format!("cloud{number:02}: {{}}")).collect();
+    let many =
+        CloudConfig::from_yaml(format!("clouds: {{{}}}", many.join(", ")).as_bytes(), "c").unwrap_err();
+    assert!(many.to_string().ends_with("cloud08, cloud09 and 2 more"), "{many}");
     let url = CloudConfig::from_yaml(b"clouds: {c: {auth: {auth_url: keystone}}}", "c").unwrap_err();
     assert_eq!(url.to_string(), "clouds.yaml: auth_url: an http or https address is needed");
     let config = config("token: t", "").unwrap();
