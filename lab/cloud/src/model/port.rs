@@ -152,8 +152,12 @@ impl Model {
             None if port_security_enabled => self.default_security_group(&project).into_iter().collect(),
             None => BTreeSet::new(),
         };
-        let mac = new.mac.unwrap_or_else(|| draw.mac());
-        if self.ports.values().any(|port| port.network == new.network && port.mac == mac) {
+        let is_taken =
+            |mac: &[u8; 6]| self.ports.values().any(|port| port.network == new.network && port.mac == *mac);
+        // Neutron draws again as often.
+        let drawn = || (0..16).map(|_| draw.mac()).find(|mac| !is_taken(mac)).unwrap_or_else(|| draw.mac());
+        let mac = new.mac.unwrap_or_else(drawn);
+        if is_taken(&mac) {
             let words = format!(
                 "Unable to complete operation for network {}. The mac address {} is in use.",
                 new.network,
