@@ -62,6 +62,7 @@ conditions! {
         bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member does not start; the message names it and the error.";
         bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost.";
         bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
+        bad VOLUMES_FOUND = "VolumesFound" [OPERATOR]: "Before the first start there are claims with the names of etcd's, of a control plane that had this name before. etcd is not started with data of another control plane.";
         ..shared::reads;
     }
 

@@ -93,7 +93,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
     let lacking = missing(observed, &MATERIALS);
-    if facts.is_some() || (lacking.is_empty() && is_startable(validated, &losses)) {
+    if facts.is_some() || (lacking.is_empty() && is_startable(observed, validated, &losses)) {
         draft.apply(&stateful_set(validated));
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
@@ -107,11 +107,16 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
-/// Whether a StatefulSet leads to a cluster with its data: always the first time, and later while a quorum has volumes.
-/// Without one, its controller would make empty volumes for members that must not start.
-fn is_startable(validated: &Validated<'_>, losses: &[Loss]) -> bool {
+/// Whether a StatefulSet leads to a cluster with its data. The first time there must be no volumes: members would go on
+/// with data of a control plane that had this name before, whose keys are gone. Later a quorum must have volumes: without
+/// one, the StatefulSet's controller would make empty ones for members that must not start.
+fn is_startable(observed: &Observed, validated: &Validated<'_>, losses: &[Loss]) -> bool {
     let members = membership(validated).members;
-    validated.bootstrapped.is_none() || with_data(members, losses) >= quorum(members)
+    if validated.bootstrapped.is_none() {
+        observed.etcd_claims.is_absent()
+    } else {
+        with_data(members, losses) >= quorum(members)
+    }
 }
 
 /// How many members have their data.
@@ -143,6 +148,14 @@ fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, lo
     } else if facts.is_none() && draft.observed.is_bootstrapped() {
         etcd_cluster_healthy::NOT_CREATED
             .waits("etcd's StatefulSet, which was deleted; its volumes are there")
+    } else if facts.is_none() && !draft.observed.etcd_claims.is_absent() {
+        let claims: Vec<_> = draft.observed.etcd_claims.iter().map(|claim| claim.name.as_str()).collect();
+        etcd_cluster_healthy::VOLUMES_FOUND
+            .waits(format!(
+                "PersistentVolumeClaim {} to be deleted or kept under another name",
+                claims.join(", ")
+            ))
+            .because("they are not of this control plane, and etcd would go on with the data in them")
     } else if facts.is_none() {
         etcd_cluster_healthy::NOT_CREATED.waits("etcd's StatefulSet")
     } else if ready < quorum(members) {

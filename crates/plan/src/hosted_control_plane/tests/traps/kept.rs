@@ -190,3 +190,17 @@ fn a_generation_counts_as_observed_only_when_something_is_done_for_it() {
     observed.cluster.iter_mut().for_each(|cluster| cluster.control_plane = Some("other".to_owned()));
     assert_eq!(checked(&observed).status.observed_generation, Some(3));
 }
+
+/// Claims outlive a control plane that was removed by force.
+#[test]
+fn the_first_start_takes_no_volumes_of_others() {
+    let mut observed = created(&json!({}));
+    settle(&mut observed);
+    assert_eq!(kinds(&checked(&observed), "StatefulSet"), ["demo-etcd"]);
+    observed.etcd_claims = Read::One(claim(0));
+    let plan = checked(&observed);
+    assert_eq!(kinds(&plan, "StatefulSet"), [] as [&str; 0]);
+    let healthy = conditions::etcd_cluster_healthy::TYPE;
+    assert_eq!(condition_status(&plan, healthy), "False VolumesFound");
+    assert!(message(&plan, healthy).contains("data-demo-etcd-0"), "{}", message(&plan, healthy));
+}
