@@ -166,19 +166,27 @@ impl Session {
     }
 }
 
+/// Keystone's ids have 32 characters, and 64 at most.
+const LONGEST_PROJECT: usize = 255;
+
 fn read(response: &Response, generation: u64) -> Result<Login, String> {
     let mut token =
         response.headers.get("x-subject-token").cloned().ok_or("no token in the answer to a login")?;
     token.set_sensitive(true);
     let body: Body = serde_json::from_slice(&response.body)
         .map_err(|error| format!("not as expected at line {}, column {}", error.line(), error.column()))?;
+    let project = body.token.project.map(|project| project.id);
+    // It is kept, in an annotation.
+    if project.as_ref().is_some_and(|id| id.as_str().len() > LONGEST_PROJECT) {
+        return Err(format!("the project has an id of more than {LONGEST_PROJECT} characters"));
+    }
     let life = life(body.token.issued_at.as_deref(), body.token.expires_at.as_deref());
     let margin = MARGIN.min(life / 4);
     Ok(Login {
         generation,
         token,
         catalog: body.token.catalog,
-        project: body.token.project.map(|project| project.id),
+        project,
         renew_at: Instant::now() + life.saturating_sub(margin),
         kept_until: None,
     })
@@ -203,5 +211,19 @@ mod tests {
         assert_eq!(life("2015-01-01T00:00:00.000000Z", "2015-01-01T01:00:00.000000Z"), 3600);
         assert_eq!(life("2015-01-01T01:00:00.000000Z", "2015-01-01T00:00:00.000000Z"), 0);
         assert_eq!(super::life(None, None).as_secs(), 3600);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_login_is_short() {
+        let answer = |length: usize| Response {
+            status: http::StatusCode::CREATED,
+            headers: [(http::HeaderName::from_static("x-subject-token"), "t".parse().unwrap())]
+                .into_iter()
+                .collect(),
+            body: format!(r#"{{"token":{{"project":{{"id":"{}"}}}}}}"#, "p".repeat(length)).into(),
+        };
+        assert!(read(&answer(LONGEST_PROJECT), 1).is_ok());
+        let refused = read(&answer(1 << 20), 1).err().unwrap_or_default();
+        assert!(refused.contains("more than 255 characters"), "{refused}");
     }
 }

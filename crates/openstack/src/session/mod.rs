@@ -143,7 +143,8 @@ impl Session {
     pub async fn region(&self) -> Result<String, Error> {
         let (login, config) = (self.login(None).await?, &self.inner.config);
         let region = login.catalog.region(Service::Network, config.region.as_deref(), config.interface);
-        Ok(region.unwrap_or_default().to_owned())
+        // Keystone's regions have 255 characters at most.
+        Ok(region.unwrap_or_default().chars().take(255).collect())
     }
 
     /// The configuration it was made from.
