@@ -1,0 +1,161 @@
+//! What a HostedControlPlane may ask for, and what must not happen to it.
+
+use super::*;
+
+#[test]
+fn the_control_plane_of_a_living_cluster_is_not_deleted() {
+    let plane = json!({ "metadata": {
+        "name": "demo-plane",
+        "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo" }],
+    } });
+    let reference = json!({ "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "HostedControlPlane", "name": "demo-plane" });
+    let demo = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": { "name": "demo", "namespace": "team-a" }, "spec": { "controlPlaneRef": reference },
+    });
+    let with = |object: &Value, pointer: &str, field: &str, value: Value| {
+        let mut object = object.clone();
+        object.pointer_mut(pointer).unwrap()[field] = value;
+        object
+    };
+    let judgement = |plane: &Value, user: &str, cluster: Option<&Value>| {
+        let request = Request { operation: Operation::Delete, user, ..request("HostedControlPlane", plane) };
+        let world = World { now: cluster.into_iter().cloned().collect(), ..World::default() };
+        validate(&request, &world).errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let way = "delete the Cluster, or annotate this object with hangar.cluster.x-k8s.io/allow-deletion first";
+    let refused = [format!("metadata.name: Forbidden: Cluster demo lives and would lose its etcd: {way}")];
+    assert_eq!(judgement(&plane, "jane", Some(&demo)), refused);
+    let labelled = json!({ "metadata": { "name": "demo-plane", "labels": { "cluster.x-k8s.io/cluster-name": "demo" } } });
+    assert_eq!(judgement(&labelled, "jane", Some(&demo)), refused);
+
+    for user in CLEANERS {
+        assert!(judgement(&plane, user, Some(&demo)).is_empty(), "{user}");
+    }
+    for name in ["hangar.cluster.x-k8s.io/allow-deletion", "clusterctl.cluster.x-k8s.io/delete-for-move"] {
+        let annotated = with(&plane, "/metadata", "annotations", json!({ name: "" }));
+        assert!(judgement(&annotated, "jane", Some(&demo)).is_empty(), "{name}");
+    }
+    let leaving = with(&plane, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z"));
+    assert!(judgement(&leaving, "jane", Some(&demo)).is_empty());
+    for cluster in [
+        with(&demo, "/metadata", "deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+        with(&demo, "/spec/controlPlaneRef", "name", json!("another")),
+        with(&demo, "/spec/controlPlaneRef", "kind", json!("KubeadmControlPlane")),
+    ] {
+        assert!(judgement(&plane, "jane", Some(&cluster)).is_empty(), "{cluster}");
+    }
+    assert!(judgement(&plane, "jane", None).is_empty());
+    assert!(judgement(&json!({ "metadata": { "name": "demo-plane" } }), "jane", Some(&demo)).is_empty());
+
+    let request = Request { operation: Operation::Delete, ..request("HostedControlPlane", &plane) };
+    let unknown = "whether Cluster demo still needs it is unknown (the call timed out)";
+    assert_eq!(messages(&request), [format!("metadata.name: Forbidden: {unknown}: {way}")]);
+}
+
+#[test]
+fn a_control_plane_beyond_the_limits_is_refused_with_field_and_setting() {
+    let plane = |class: &str, flag: &str| {
+        json!({ "spec": {
+            "version": "v1.34.10",
+            "etcd": { "priorityClassName": class },
+            "deployment": { "apiServer": { "args": { (flag): "x" } } },
+        } })
+    };
+    let (plain, beyond) = (plane("", "v"), plane("system-node-critical", "authorization_mode"));
+    let kind = "HostedControlPlane";
+    let expected = [
+        "spec.etcd.priorityClassName: Invalid value: \"system-node-critical\": the limits of the manager do not allow \
+         it (setting priorityClasses, allowed: none)",
+        "spec.deployment.apiServer.args[authorization_mode]: Invalid value: \"x\": --authorization-mode of \
+         kube-apiserver is set by Hangar: the control plane needs its own value",
+    ];
+    assert_eq!(messages(&request(kind, &plain)), [""; 0]);
+    assert_eq!(messages(&request(kind, &beyond)), expected);
+    assert_eq!(messages(&update(kind, &plain, &beyond)), expected);
+    // What was there before blocks no other change, and no write of Hangar's own.
+    let mut claimed = beyond.clone();
+    claimed["metadata"] = json!({ "finalizers": ["hcp.controlplane.cluster.x-k8s.io"] });
+    assert_eq!(messages(&update(kind, &beyond, &claimed)), [""; 0]);
+    let limits = Limits::parse("priorityClasses: [system-node-critical]").unwrap();
+    let answer =
+        validate(&request(kind, &plane("system-node-critical", "v")), &World { limits, ..World::default() });
+    assert_eq!(answer, Judgement::default());
+}
+
+#[test]
+fn a_number_of_replicas_is_limited_whichever_way_it_comes() {
+    let scale = |replicas: i32| json!({ "kind": "Scale", "metadata": { "name": "demo" }, "spec": { "replicas": replicas } });
+    let (few, many, more) = (scale(3), scale(9), scale(10));
+    let asked = |old, object| {
+        messages(&Request { operation: Operation::Scale, ..update("HostedControlPlane", old, object) })
+    };
+    assert_eq!(asked(&many, &few), Vec::<String>::new());
+    for refused in [asked(&few, &many), asked(&many, &more)] {
+        assert_eq!(refused.len(), 1);
+        assert!(
+            refused[0].starts_with("spec.replicas: ") && refused[0].contains("maximumReplicas"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_template_is_checked_as_the_control_planes_made_from_it() {
+    let template = |spec: Value| json!({ "metadata": {}, "spec": { "template": { "spec": spec } } });
+    let kind = "HostedControlPlaneTemplate";
+    let given = template(json!({
+        "etcd": { "priorityClassName": "system-node-critical",
+            "backup": { "schedule": "@daily", "secret": { "name": "s", "namespace": "team-b" } } },
+        "deployment": { "apiServer": { "args": { "authorization_mode": "AlwaysAllow" } } },
+    }));
+    let said = messages(&request(kind, &given));
+    assert_eq!(said.len(), 3, "{said:?}");
+    for field in [
+        "spec.template.spec.etcd.priorityClassName: ",
+        "spec.template.spec.deployment.apiServer.args[authorization_mode]: ",
+        "spec.template.spec.etcd.backup.secret.namespace: ",
+    ] {
+        assert!(said.iter().any(|line| line.starts_with(field)), "{field}: {said:?}");
+    }
+    let warnings = validate(&request(kind, &given), &Nothing).warnings;
+    assert!(warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.backup: ")), "{warnings:?}");
+    assert_eq!(messages(&update(kind, &given, &given)), Vec::<String>::new(), "what was there stays");
+    assert_eq!(messages(&request(kind, &template(json!({})))), Vec::<String>::new());
+}
+
+/// Names, members and keys of a control plane follow from its records.
+#[test]
+fn records_are_changed_by_the_manager_alone() {
+    let recorded = |name: &str, value: Value| {
+        let name = format!("hangar.cluster.x-k8s.io/{name}");
+        json!({ "metadata": { "name": "demo", "annotations": { name: value } }, "spec": { "version": "v1.34.10" } })
+    };
+    let manager = "system:serviceaccount:hangar-system:hangar";
+    for name in ["render-epoch", "identity", "etcd", "keys"] {
+        let old = recorded(name, json!("1"));
+        for new in [recorded(name, json!("2")), recorded("other", json!("1"))] {
+            let refused = |user: &str| {
+                let request = Request { user, ..update("HostedControlPlane", &old, &new) };
+                validate(&request, &World::default()).errors
+            };
+            let errors = refused("jane");
+            assert_eq!(errors.len(), 1, "{name}");
+            let path = format!("metadata.annotations[hangar.cluster.x-k8s.io/{name}]");
+            assert!(errors[0].to_string().contains(&path), "{}", errors[0]);
+            assert!(refused(manager).is_empty(), "{name}");
+        }
+        // What is not there yet can be brought: a restored object has its records.
+        assert!(
+            messages(&update(
+                "HostedControlPlane",
+                &recorded("other", json!("1")),
+                &recorded(name, json!("1"))
+            ))
+            .is_empty()
+        );
+        assert!(messages(&request("HostedControlPlane", &old)).is_empty());
+        // Who the manager is may not be known.
+        assert_eq!(messages(&update("HostedControlPlane", &old, &recorded(name, json!("2")))).len(), 1);
+    }
+}
