@@ -26,7 +26,8 @@ async fn machines_that_start_together_cost_the_tenant_one_watch() {
     let counts = manager.tenant().counts();
     println!("{count} Machines: {counts:?}");
     let of = |kind: &str| counts.get(kind).copied().unwrap_or_default();
-    assert!(of("list nodes") <= 1, "{counts:?}");
+    // One of each, whatever the number of Machines. On a busy host a connection may break once, and starts over.
+    assert!((1..=2).contains(&of("list nodes")), "{counts:?}");
     assert!((1..=2).contains(&of("watch nodes")), "{counts:?}");
     assert_eq!(of("get nodes"), 0, "{counts:?}");
     let patched = |name: &str| {
