@@ -5,6 +5,7 @@
 //! - [`Testbed::start`] gives a private instance, for tests that stop or restart the API server, and for those that
 //!   need a controller-manager or a scheduler.
 //! - `one_host` gives a whole cluster with real pods on this host, one for a test binary.
+//! - [`strangers`] are servers that tests play.
 //! - [`sweep`] kills a whole manager after each of its writes and compares where it ends.
 //!
 //! Nothing outlives the test binary: a guardian process that was started first ends everything when the binary is
@@ -18,6 +19,7 @@ mod guardian;
 mod one_host;
 mod ports;
 mod runtime;
+pub mod strangers;
 pub mod sweep;
 
 pub use bed::{Options, Testbed, shared};

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use hangar_testbed::Testbed;
+use hangar_testbed::strangers::Tarpit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
@@ -15,7 +16,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, RootCertStore};
 
-use super::servers::{Manner, Tarpit, Tenant};
+use super::servers::{Manner, Tenant};
 use super::site::{CORE, INFRASTRUCTURE, Site, clouds_yaml, openstack_cluster};
 use crate::installation::eventually;
 
@@ -46,7 +47,7 @@ impl Evil {
     /// Begins. A file at this path would show that a program of ours was run.
     pub(crate) async fn start(bed: &Testbed, victim: &str, machines: usize, marker: &Path) -> Self {
         let site = Site::new(bed, "evil");
-        let (clouds, forbidden) = (Tarpit::start().await, Tarpit::start().await);
+        let (clouds, forbidden) = (Tarpit::start().await.unwrap(), Tarpit::start().await.unwrap());
         let mut tenants = Vec::new();
         let each = [Manner::Endless, Manner::Fields, Manner::Pages, Manner::Line, Manner::Drip];
         let each = each.map(|manner| (manner, 1));

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, SecretText, Trust, Usage, issue};
+use hangar_pki::{Credentials, Kubeconfig, SecretText, Trust};
+use hangar_testbed::strangers::serving;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::{TlsAcceptor, rustls};
 
 const MIB: usize = 1 << 20;
 
@@ -95,21 +93,6 @@ impl Drop for Tenant {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// Accepts TLS with a certificate for the address, and says whom to trust for it.
-fn serving(address: SocketAddr) -> (TlsAcceptor, String) {
-    let (now, life) = (jiff::Timestamp::now(), Duration::from_hours(24));
-    let authority = Authority::self_signed(&Intent::authority("tenant", life), now).unwrap();
-    let intent = Intent::new("tenant", Usage::Server, life).ip_addresses([address.ip()]);
-    let pair = issue(&authority, &intent, now).unwrap();
-    let certificates = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).collect::<Result<_, _>>();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let config = builder.with_single_cert(certificates.unwrap(), key).unwrap();
-    (TlsAcceptor::from(Arc::new(config)), authority.pair().certificate.clone())
 }
 
 type Sent = std::io::Result<()>;
@@ -250,41 +233,4 @@ fn large(number: usize) -> String {
         taints.join(","),
         conditions.join(",")
     )
-}
-
-/// Accepts and never says a word: a cloud, or a server that must never be called. Dropping it ends it.
-pub(crate) struct Tarpit {
-    address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-    task: JoinHandle<()>,
-}
-
-impl Tarpit {
-    pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
-        let count = Arc::clone(&connections);
-        let task = tokio::spawn(async move {
-            let mut open = Vec::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                count.fetch_add(1, Ordering::SeqCst);
-                open.push(stream);
-            }
-        });
-        Self { address, connections, task }
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Tarpit {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }

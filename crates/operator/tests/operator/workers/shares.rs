@@ -10,13 +10,14 @@ use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineSet};
 use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachineTemplate};
 use hangar_cloud::Handle;
 use hangar_cloud::fault::{Effect, FaultRule};
+use hangar_testbed::strangers::Tarpit;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use serde_json::json;
 
 use super::cloud::{credentials, inventory, managed, start};
 use super::servers::{ready_cluster, worker};
-use super::tenants::{BlackHole, Kubelets, Tarpit};
+use super::tenants::{BlackHole, Kubelets};
 use super::world::{BED, Running, Seen, World, eventually, owner};
 
 pub(super) const CONTROLLERS: &str = "machine,machine-set,openstack-cluster,openstack-machine";
@@ -189,7 +190,7 @@ impl Bad {
     async fn new() -> Self {
         let (hung, slow, refused) =
             (Site::new("hung").await, Site::new("slow").await, Site::new("refused").await);
-        let (silent, tarpit) = (World::beside("silent").await, Tarpit::start().await);
+        let (silent, tarpit) = (World::beside("silent").await, Tarpit::start().await.unwrap());
         let webhook = BlackHole::start(&hung.world).await;
         Self { hung, slow, refused, webhook, silent, tarpit }
     }
@@ -227,7 +228,7 @@ async fn tarpits(world: &World, tarpit: &Tarpit) {
     for number in 0..TARPITS {
         let name = format!("silent-{number}");
         // Credentials of its own: a project of its own.
-        let clouds = credentials(&tarpit.auth_url(), &name);
+        let clouds = credentials(&format!("http://{}/v3", tarpit.address()), &name);
         world.secret(&name, json!({ "clouds.yaml": clouds })).await;
         let cluster: Cluster = world
             .create(json!({

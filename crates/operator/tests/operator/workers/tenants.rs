@@ -1,5 +1,5 @@
 //! Tenants for these tests: the management cluster's own API server, where a webhook may hold every change of a Node, or a
-//! proxy to it whose Nodes never rest. Also the kubelets of a cloud's servers, and a cloud that never answers.
+//! proxy to it whose Nodes never rest. Also the kubelets of a cloud's servers.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures::AsyncReadExt as _;
 use hangar_cloud::Handle;
 use hangar_cloud::model::Status;
-use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, SecretText, Trust, Usage, issue};
+use hangar_pki::{Credentials, Kubeconfig, SecretText, Trust};
+use hangar_testbed::strangers::{Tarpit, serving};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -19,9 +20,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::{Accept, TlsAcceptor, rustls};
+use tokio_rustls::Accept;
 
 use super::world::{BED, World};
 
@@ -83,13 +82,13 @@ pub(super) struct BlackHole {
 
 impl BlackHole {
     pub(super) async fn start(world: &World) -> Self {
-        let (webhook, name) = (Tarpit::start().await, world.namespace.clone());
+        let (webhook, name) = (Tarpit::start().await.unwrap(), world.namespace.clone());
         let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         let configuration = serde_json::from_value(json!({
             "metadata": {"name": name},
             "webhooks": [{
                 "name": "black-hole.hangar.test",
-                "clientConfig": {"url": format!("https://{}/", webhook.address)},
+                "clientConfig": {"url": format!("https://{}/", webhook.address())},
                 "rules": [{
                     "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["UPDATE"],
                 }],
@@ -116,58 +115,6 @@ impl BlackHole {
     pub(super) async fn end(&self) {
         self.api.delete(&self.name, &DeleteParams::default()).await.unwrap();
     }
-}
-
-/// A server that accepts and never answers. Dropping it ends it.
-pub(super) struct Tarpit {
-    address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-    task: JoinHandle<()>,
-}
-
-impl Tarpit {
-    pub(super) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
-        let count = Arc::clone(&connections);
-        let task = tokio::spawn(async move {
-            let mut open = Vec::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                count.fetch_add(1, Ordering::SeqCst);
-                open.push(stream);
-            }
-        });
-        Self { address, connections, task }
-    }
-
-    pub(super) fn auth_url(&self) -> String {
-        format!("http://{}/v3", self.address)
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Tarpit {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Accepts TLS with a certificate for the address, and says whom to trust for it.
-fn serving(address: SocketAddr) -> (TlsAcceptor, String) {
-    let (now, life) = (jiff::Timestamp::now(), Duration::from_hours(24));
-    let authority = Authority::self_signed(&Intent::authority("tenant", life), now).unwrap();
-    let intent = Intent::new("tenant", Usage::Server, life).ip_addresses([address.ip()]);
-    let pair = issue(&authority, &intent, now).unwrap();
-    let certificates = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).collect::<Result<_, _>>();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let config = builder.with_single_cert(certificates.unwrap(), key).unwrap();
-    (TlsAcceptor::from(Arc::new(config)), authority.pair().certificate.clone())
 }
 
 /// One call per connection. Whoever hangs up ends it.
