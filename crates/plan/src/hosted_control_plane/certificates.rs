@@ -324,7 +324,7 @@ fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) ->
     Some(Content::Certificate { intent, issuer })
 }
 
-fn issuer(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Issuer> {
+pub(super) fn issuer(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Issuer> {
     let authority = material.issuer()?;
     let Read::One(facts) = observed.secret(authority) else { return None };
     let is_unusable = facts.is_deleting || facts.problem.is_some() || facts.is_expired(observed.now);

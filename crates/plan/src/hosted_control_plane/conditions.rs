@@ -9,6 +9,7 @@ conditions! {
         bad NO_API_SERVER = "NoAPIServer" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         bad NO_ENDPOINT = "NoEndpoint" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "API servers are ready, but no endpoint is known.";
+        bad NO_KUBECONFIG = "NoKubeconfig" [HANGAR, MANAGEMENT_CLUSTER]: "The API server serves, but the administrator has no rights in the tenant yet, and so no kubeconfig.";
         ..nothing_done;
         ..not_rendered;
         ..shared::reads;

@@ -9,13 +9,13 @@ use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use serde_json::{Value, json};
 
-use super::certificates::leaf;
+use super::certificates::{self, leaf};
 use super::exposure::manager;
 use super::material::{Content, Issuer, Material, Usage};
 use super::names::Names;
 use super::observed::{ClusterFacts, Observed, SecretFacts};
 use super::validate::{self, Validated};
-use super::{access, endpoint, trust};
+use super::{access, endpoint, tenant, trust};
 use crate::flow::Read;
 
 /// Our own access is renewed after two thirds of this: a copy of it is of no use the next day.
@@ -76,8 +76,13 @@ pub(super) fn administrator(serial: &str) -> String {
     format!("kubernetes-admin:{serial}")
 }
 
-/// The serial that the administrator's kubeconfig has.
-pub(super) fn serial(observed: &Observed) -> Option<String> {
+/// The serial whose user is bound in the tenant: the kubeconfig's, or that of the next one, because a kubeconfig works from
+/// the moment that it exists.
+pub(super) fn serial(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
+    recorded_serial(observed).or_else(|| next_serial(observed, validated))
+}
+
+fn recorded_serial(observed: &Observed) -> Option<String> {
     match observed.secret(Material::Kubeconfig) {
         Read::One(facts) if !facts.is_deleting => {
             let is_serial =
@@ -86,6 +91,25 @@ pub(super) fn serial(observed: &Observed) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A Secret that is gone was revoked: its successor has another serial. There is none while it could not be minted: each
+/// moment has another one, and none is to be bound in vain.
+fn next_serial(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
+    let is_free = match observed.secret(Material::Kubeconfig) {
+        Read::Absent => is_serving(observed),
+        Read::One(facts) => facts.is_ours && !facts.is_deleting && facts.problem.is_none(),
+        Read::Many(_) | Read::Unknown(_) => false,
+    };
+    let can_be_minted = observed.clocks.disagreement().is_none()
+        && certificates::issuer(observed, validated, Material::Kubeconfig).is_some()
+        && trust::bundle(observed, validated, Material::ClusterAuthority).is_some()
+        && endpoint::known(observed, validated).is_some();
+    (is_free && can_be_minted).then(|| observed.now.as_millisecond().to_string())
+}
+
+fn is_serving(observed: &Observed) -> bool {
+    matches!(&observed.api_server, Read::One(facts) if facts.ready > 0)
 }
 
 /// The kubeconfigs that hold keys.
@@ -109,13 +133,10 @@ pub(super) fn content(
         Material::Kubeconfig => {
             let endpoint = endpoint::known(observed, validated)?;
             // Published when it works: readers that fail at first try again much later.
-            let is_serving = matches!(&observed.api_server, Read::One(facts) if facts.ready > 0);
-            let is_there = matches!(observed.secret(material), Read::One(_));
-            if !is_serving && !is_there {
-                return None;
-            }
-            // A Secret that is gone was revoked: its successor has another serial.
-            let serial = serial(observed).unwrap_or_else(|| observed.now.as_millisecond().to_string());
+            let next = || {
+                next_serial(observed, validated).filter(|next| tenant::is_bound(observed, validated, next))
+            };
+            let serial = recorded_serial(observed).or_else(next)?;
             let intent = leaf(validated, &administrator(&serial), Usage::Client);
             let server = format!("https://{endpoint}");
             let user = format!("{cluster}-admin");

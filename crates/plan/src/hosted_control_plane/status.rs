@@ -15,6 +15,7 @@ use super::conditions::{
     etcd_cluster_healthy, nothing_done, ready, rolling_out, scaling_down, scaling_up, specification_valid,
 };
 use super::controllers::serving_version;
+use super::material::Material;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
@@ -93,7 +94,10 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.say(deleting::NOT_DELETING);
     }
     let cluster = naming::label_value(validated.names.cluster());
-    let available = availability(observed, validated);
+    let unavailable = unserved(observed, validated);
+    let is_served = unavailable.is_none();
+    let available = unavailable.or_else(|| lacks_kubeconfig(observed, validated));
+    let available = available.unwrap_or_else(|| available::AVAILABLE.into());
     let (is_available, is_unknown) = (available.is_good(), available.status() == Status::Unknown);
     draft.say(available);
     let status = &mut draft.status;
@@ -107,7 +111,7 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         status.ready = Some(is_available);
     }
     // What has served has data, which is on record first.
-    let is_new = is_available && observed.is_bootstrapped();
+    let is_new = is_served && observed.is_bootstrapped();
     let is_initialized = is_new || status.initialized.unwrap_or_default();
     status.initialized = Some(is_initialized);
     status.initialization =
@@ -129,30 +133,43 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
-fn availability(observed: &Observed, validated: &Validated<'_>) -> Finding {
+/// Why nobody is served, if so.
+fn unserved(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
     let ready = match &observed.api_server {
-        Read::Unknown(unknown) => return unread(available::TYPE, "the API server's Deployment", unknown),
+        Read::Unknown(unknown) => return Some(unread(available::TYPE, "the API server's Deployment", unknown)),
         read => read.iter().next().map_or(0, |facts| facts.ready),
     };
     let members = etcd::membership(validated).members;
     let healthy = match &observed.etcd {
-        Read::Unknown(unknown) => return unread(available::TYPE, "etcd's StatefulSet", unknown),
+        Read::Unknown(unknown) => return Some(unread(available::TYPE, "etcd's StatefulSet", unknown)),
         read => read.iter().next().map_or(0, |facts| facts.ready),
     };
     if ready == 0 {
-        available::NO_API_SERVER.waits("an API server to be ready")
+        Some(available::NO_API_SERVER.waits("an API server to be ready"))
     } else if healthy < etcd::quorum(members) {
-        available::NO_QUORUM.waits(format!("etcd's members, {healthy} of {members} are ready"))
+        Some(available::NO_QUORUM.waits(format!("etcd's members, {healthy} of {members} are ready")))
     } else if let Read::Unknown(unknown) = &observed.service {
-        unread(available::TYPE, "the API server's Service", unknown)
+        Some(unread(available::TYPE, "the API server's Service", unknown))
     } else if let Err(waiting) = super::exposure::reach(observed, validated) {
         // An endpoint that was given leads nowhere without it.
-        available::NO_ENDPOINT.waiting(waiting)
+        Some(available::NO_ENDPOINT.waiting(waiting))
     } else if endpoint::known(observed, validated).is_none() {
-        available::NO_ENDPOINT.waiting(Waiting::new(Actor::Hangar, "an endpoint"))
+        Some(available::NO_ENDPOINT.waiting(Waiting::new(Actor::Hangar, "an endpoint")))
     } else {
-        available::AVAILABLE.into()
+        None
     }
+}
+
+/// Whether whoever waits for the control plane could not log in. A kubeconfig that is deleted later is revoked, which takes
+/// nothing from others.
+fn lacks_kubeconfig(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
+    let was_available = observed.control_plane.status.as_ref().and_then(|status| status.ready) == Some(true);
+    if was_available || !observed.secret(Material::Kubeconfig).is_absent() {
+        return None;
+    }
+    let secret = validated.names.secret(Material::Kubeconfig);
+    let tenant = observed.tenant.is_unknown().then_some("the tenant's API server gave no answer yet");
+    Some(available::NO_KUBECONFIG.waits(format!("Secret {secret}")).because_of(tenant))
 }
 
 fn movements(draft: &mut Draft<'_>, validated: &Validated<'_>) {

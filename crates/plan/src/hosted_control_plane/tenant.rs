@@ -3,6 +3,7 @@
 //! Objects are independent: one that is refused, or that somebody else owns, stops no other. During an upgrade they are
 //! rendered for the oldest API server, so that none is newer than the API server that serves it.
 
+use std::slice;
 use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
@@ -29,7 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// applied.
 pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<DynamicObject> {
     // First whom people wait for, or who is to be gone.
-    let serial = kubeconfigs::serial(observed);
+    let serial = kubeconfigs::serial(observed, validated);
     let administration = serial.map(|serial| tenant_rbac::administration(validated.epoch, &serial));
     let mut objects = Vec::from_iter(administration);
     objects.extend(tenant_rbac::objects(validated.epoch));
@@ -43,6 +44,13 @@ pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<Dyn
         objects.extend(addressed(observed, validated, &version, (&reach, &authority)));
     }
     objects.into_iter().map(|object| inventory::marked(object, DESIRED_ANNOTATION)).collect()
+}
+
+/// Whether the administrator's kubeconfig of this serial works.
+pub(super) fn is_bound(observed: &Observed, validated: &Validated<'_>, serial: &str) -> bool {
+    let binding = tenant_rbac::administration(validated.epoch, serial);
+    let binding = inventory::marked(binding, DESIRED_ANNOTATION);
+    observed.tenant.iter().any(|tenant| !tenant.lacks_rights && tenant.has(slice::from_ref(&binding)))
 }
 
 /// What needs to know where the API server is, of which version, and whom to trust.

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::lifecycle::people;
+use super::tenant::Tenant;
 use super::world::{World, eventually, texts};
 
 /// The status of a list of Secrets in the tenant.
@@ -22,14 +24,24 @@ async fn answer(client: &kube::Client) -> u16 {
     }
 }
 
+/// A kubeconfig works from the moment that it exists: whoever reads one is bound already.
+pub(super) async fn a_kubeconfig_is_bound_before_it_exists(world: &World, tenant: &Tenant) {
+    let secrets = world.api::<Secret>();
+    eventually("there is one", async || secrets.get_opt("demo-kubeconfig").await.unwrap().is_some()).await;
+    let secret = secrets.get("demo-kubeconfig").await.unwrap();
+    let serial = &secret.annotations()["hangar.cluster.x-k8s.io/serial"];
+    let bindings: Api<ClusterRoleBinding> = Api::all(tenant.client());
+    let bound = bindings.get("hangar:administrator").await.unwrap().subjects.unwrap();
+    assert_eq!(bound[0].name, format!("kubernetes-admin:{serial}"));
+}
+
 /// Deleting the Secret is all that has to be done.
-pub(super) async fn a_deleted_kubeconfig_is_revoked(world: &World) {
+pub(super) async fn a_deleted_kubeconfig_is_revoked(world: &World, tenant: &Tenant) {
     let secrets = world.api::<Secret>();
     let copied = people(&secrets.get("demo-kubeconfig").await.unwrap()).await;
     assert_eq!(answer(&copied).await, 200);
     secrets.delete("demo-kubeconfig", &DeleteParams::default()).await.unwrap();
-    eventually("there is another one", async || secrets.get_opt("demo-kubeconfig").await.unwrap().is_some())
-        .await;
+    a_kubeconfig_is_bound_before_it_exists(world, tenant).await;
     eventually("the copy is of no use", async || answer(&copied).await == 403).await;
     let minted = people(&secrets.get("demo-kubeconfig").await.unwrap()).await;
     eventually("its successor is", async || answer(&minted).await == 200).await;

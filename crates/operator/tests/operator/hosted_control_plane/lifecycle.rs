@@ -75,6 +75,7 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     actor.run(API_SERVER);
     actor.run("controller-manager");
     actor.run("scheduler");
+    access::a_kubeconfig_is_bound_before_it_exists(&world, &tenant).await;
     eventually("it is available", async || world.condition("Available").await.0 == "True").await;
     // Pods of all parts are made by the cluster's controllers, which may be late.
     eventually("all parts run", async || world.condition("Ready").await.0 == "True").await;
@@ -106,7 +107,7 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     losses::keys_come_back(&world, &mut tenant).await;
     losses::a_stateful_set_comes_back_over_its_volumes(&world, &mut tenant).await;
     drift_is_put_back(&world, &tenant).await;
-    access::a_deleted_kubeconfig_is_revoked(&world).await;
+    access::a_deleted_kubeconfig_is_revoked(&world, &tenant).await;
     access::a_changed_kubeconfig_leads_nowhere(&world).await;
     a_due_certificate_is_renewed_in_place(&world).await;
     second.stop().await;

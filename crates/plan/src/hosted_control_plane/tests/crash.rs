@@ -468,7 +468,7 @@ fn creating_survives_every_crash() {
     converge(&mut end);
     let (objects, lines, _, violations, _) = end.end_state();
     assert_eq!(violations, Vec::<String>::new());
-    assert!(lines.contains(&"Available=True".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"Available=False".to_owned()), "nobody could log in yet: {lines:?}");
     assert!(objects.len() > 15, "{}", objects.len());
     let etcd = &end.objects
         [&ObjectIdentity { api_version: "v1".to_owned(), ..Clusters::identity("ConfigMap", "demo-etcd") }];
@@ -484,9 +484,11 @@ fn furnishing_the_tenant_survives_every_crash() {
     converge(&mut world);
     world.is_reachable = true;
     let swept = sweep(&world, LIMIT).unwrap();
-    assert_eq!(swept.trace.len(), TENANT_OBJECTS, "{:?}", swept.trace);
+    // And the kubeconfig, once its user is bound.
+    assert_eq!(swept.trace.len(), TENANT_OBJECTS + 1, "{:?}", swept.trace);
     converge(&mut world);
     let (_, lines, tenant, violations, _) = world.end_state();
+    assert!(lines.contains(&"Available=True".to_owned()), "{lines:?}");
     assert_eq!(violations, Vec::<String>::new());
     assert_eq!(tenant.len(), TENANT_OBJECTS);
     assert!(lines.contains(&"WorkloadReady=True".to_owned()), "{lines:?}");

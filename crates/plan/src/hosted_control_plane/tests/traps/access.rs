@@ -28,17 +28,37 @@ fn a_deleted_kubeconfig_is_revoked() {
     assert!(tenant_object(&observed, "ClusterRoleBinding", "kubeadm:cluster-admins").is_none());
 }
 
+/// Whoever waits for Available logs in at once.
+#[test]
+fn nobody_is_called_available_before_the_administrator_can_log_in() {
+    let mut observed = api_server_ready(&json!({}));
+    settle(&mut observed);
+    assert!(observed.secret(Material::Kubeconfig).is_absent(), "the tenant was not reached");
+    assert_eq!(condition_status(&checked(&observed), "Available"), "False NoKubeconfig");
+    reach_tenant(&mut observed);
+    settle(&mut observed);
+    assert_eq!(condition_status(&checked(&observed), "Available"), "True Available");
+    // Later it is revoked, which takes nothing from others.
+    observed.control_plane.status = Some(observed.plan().status);
+    observed.secrets.insert(Material::Kubeconfig, Read::Absent);
+    observed.tenant = Read::unknown("not reached");
+    assert_eq!(condition_status(&checked(&observed), "Available"), "True Available");
+    assert_eq!(mints(&checked(&observed)), []);
+}
+
 #[test]
 fn a_serial_that_somebody_wrote_is_none() {
     let mut observed = all_ready(&json!({}));
     observed.now = observed.now.checked_add(days(1) / 2).unwrap();
     for written in ["", "x", "1:system", "-1"] {
+        let mut observed = observed.clone();
         secret(&mut observed, Material::Kubeconfig).serial = Some(written.to_owned());
-        assert!(
-            tenant_object(&observed, "ClusterRoleBinding", "hangar:administrator").is_none(),
-            "{written}"
-        );
-        assert_eq!(mints(&checked(&observed)), [Material::Kubeconfig], "{written}");
+        // Another user is bound, and gets a kubeconfig then.
+        let next = observed.now.as_millisecond().to_string();
+        assert_eq!(bound(&observed), format!("kubernetes-admin:{next}"), "{written}");
+        assert_eq!(mints(&checked(&observed)), [], "{written}");
+        settle(&mut observed);
+        assert_eq!(secret(&mut observed, Material::Kubeconfig).serial, Some(next), "{written}");
     }
 }
 

@@ -115,6 +115,12 @@ fn nodes_may_have_a_host_of_their_own() {
             _ => None,
         })
     };
+    // The administrator gets a kubeconfig once he has rights.
+    reach_tenant(&mut observed);
+    assert_eq!(server_of_people(&observed), None);
+    let binds = |step: &&Step| flow::Identified::id(*step).name.ends_with("hangar:administrator");
+    let bind = checked(&observed).steps.iter().find(binds).unwrap().clone();
+    observed.fold(&bind, &super::super::fixture::outcome(&bind));
     assert_eq!(server_of_people(&observed).as_deref(), Some("https://192.0.2.1:31000"));
     settle(&mut observed);
     let nodes = "https://nodes.example.org:31000";
