@@ -17,11 +17,17 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
 
 /// The fields without effect.
 fn idle(spec: &OpenStackClusterSpec) -> Vec<&'static str> {
+    let is_managed = !spec.managed_subnets.is_empty();
+    let has_balancer = spec.api_server_load_balancer.as_ref().is_some_and(|given| given.enabled);
     let given = [
         (spec.bastion.is_some(), "spec.bastion"),
         (is_given(spec.api_server_floating_ip.as_ref()), "spec.apiServerFloatingIP"),
         (is_given(spec.api_server_fixed_ip.as_ref()), "spec.apiServerFixedIP"),
         (spec.api_server_port.is_some(), "spec.apiServerPort"),
+        // Until there is an endpoint it is waited for, because it would have to give one.
+        (has_balancer, "spec.apiServerLoadBalancer"),
+        // Managed subnets get a router of their own.
+        (is_managed && spec.router.is_some(), "spec.router beside spec.managedSubnets"),
     ];
     given.into_iter().filter_map(|(is_given, name)| is_given.then_some(name)).collect()
 }
@@ -40,6 +46,16 @@ mod tests {
         let spec = OpenStackClusterSpec { api_server_port: Some(443), ..OpenStackClusterSpec::default() };
         assert_eq!(idle(&spec), ["spec.apiServerPort"]);
         assert!(idle(&OpenStackClusterSpec::default()).is_empty());
+        let spec = |text: &str| {
+            let text = format!("identityRef: {{name: clouds, cloudName: lab}}\n{text}");
+            serde_saphyr::from_str::<OpenStackClusterSpec>(&text).unwrap()
+        };
+        assert_eq!(idle(&spec("apiServerLoadBalancer: {enabled: true}")), ["spec.apiServerLoadBalancer"]);
+        assert!(idle(&spec("apiServerLoadBalancer: {enabled: false}")).is_empty());
+        let router = "router: {id: 0c0f1d4b-1111-4222-8333-444455556666}";
+        assert!(idle(&spec(router)).is_empty(), "an existing network has an existing router");
+        let managed = format!("managedSubnets: [{{cidr: 10.6.0.0/24}}]\n{router}");
+        assert_eq!(idle(&spec(&managed)), ["spec.router beside spec.managedSubnets"]);
         let empty = OpenStackClusterSpec {
             api_server_fixed_ip: Some(String::new()),
             api_server_floating_ip: Some(String::new()),
