@@ -1,6 +1,6 @@
 //! Finds the objects that belong together: by reference, by label, by name.
 
-use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineSpec};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
@@ -67,6 +67,28 @@ where
         is_near && references(&kept.value).iter().any(|reference| reference.name == change.key.name)
     };
     watch.all().iter().filter(|kept| refers(kept)).map(|kept| kept.key.clone()).collect()
+}
+
+/// The templates that Machines are made of.
+pub(crate) fn templates(
+    spec: &MachineSpec,
+) -> impl Iterator<Item = &ContractVersionedObjectReference> + Clone {
+    spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref])
+}
+
+/// Those whose template names a changed object. Only templates matter: what a Machine owns is the Machine's.
+pub(crate) fn users<K>(
+    watch: &Watch<K>,
+    change: &Change<DynamicObject>,
+    spec: impl Fn(&K) -> &MachineSpec,
+) -> Vec<ObjectKey>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    if !owners::<Machine>(change).is_empty() {
+        return Vec::new();
+    }
+    referring(watch, change, |user| templates(spec(user)).collect())
 }
 
 /// The owners of a kind that a changed object has or had.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
+use crate::referring::{is_starting, templates};
 
 /// It keeps nothing between passes.
 struct MachineDeployments;
@@ -43,6 +44,10 @@ impl Edge for MachineDeployments {
 
     fn status(root: &MachineDeployment) -> Option<&MachineDeploymentStatus> {
         root.status.as_ref()
+    }
+
+    fn is_starting(&self, context: &Context, root: &MachineDeployment) -> bool {
+        is_starting(&context.foreign, templates(&root.spec.template.spec))
     }
 
     fn observe(&self, context: &Context, root: &Kept<MachineDeployment>) -> Observed {

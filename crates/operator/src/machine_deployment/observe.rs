@@ -1,4 +1,4 @@
-//! Reads a MachineDeployment, its MachineSets and their Machines from the stores. Nothing is read live.
+//! Reads a MachineDeployment, its MachineSets, their Machines and its templates from the stores. Nothing is read live.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,14 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Obse
     let (key, watches) = (&root.key, &context.watches);
     let name = &root.spec.cluster_name;
     let cluster = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
+    let spec = &root.spec.template.spec;
+    let exists = |reference| context.foreign.kept(key.namespace_or_empty(), reference).map(|_| ());
     Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
         sets: of_cluster(watches.machine_sets(), &cluster),
         machines: of_cluster(watches.machines(), &cluster),
+        bootstrap_template: spec.bootstrap.config_ref.as_ref().map(exists),
+        infrastructure_template: exists(&spec.infrastructure_ref),
         refusals: BTreeMap::new(),
         now: context.ambient.now(),
         deployment: root.value.clone(),

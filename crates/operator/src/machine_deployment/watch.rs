@@ -1,18 +1,24 @@
 //! Decides which changes wake a MachineDeployment: its own, and those of its MachineSets, of their Machines (which its
-//! status counts) and of its Cluster.
+//! status counts), of its Cluster and of its templates.
+
+use std::sync::Arc;
 
 use hangar_api::cluster::v1beta2::MachineDeployment;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::controller::ControllerBuilder;
 
 use crate::context::Context;
-use crate::referring::{is_more_than_status, labelled, naming};
+use crate::referring::{is_more_than_status, labelled, naming, users};
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
     let watches = &context.watches;
     let deployments = watches.machine_deployments();
     let (by_set, by_machine, by_cluster) = (deployments.clone(), deployments.clone(), deployments.clone());
+    let stores = Arc::clone(watches);
+    context.foreign.feed(&builder.queue(), move |change| {
+        users(stores.machine_deployments(), change, |deployment| &deployment.spec.template.spec)
+    });
     builder
         .roots(deployments, is_more_than_status)
         .watches(watches.machine_sets(), move |change| {

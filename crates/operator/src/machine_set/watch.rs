@@ -3,15 +3,12 @@
 
 use std::sync::Arc;
 
-use hangar_api::cluster::v1beta2::{Machine, MachineSet};
+use hangar_api::cluster::v1beta2::MachineSet;
 use hangar_api::names::CLUSTER_NAME_LABEL;
-use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
-use hangar_kit::watch::Change;
-use kube::core::DynamicObject;
 
-use crate::context::{Context, Watches};
-use crate::referring::{is_more_than_status, labelled, naming, owners, referring};
+use crate::context::Context;
+use crate::referring::{is_more_than_status, labelled, naming, users};
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
@@ -19,7 +16,9 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     let sets = watches.machine_sets();
     let (by_machine, by_deployment, by_cluster) = (sets.clone(), sets.clone(), sets.clone());
     let stores = Arc::clone(watches);
-    context.foreign.feed(&builder.queue(), move |change| users(&stores, change));
+    context.foreign.feed(&builder.queue(), move |change| {
+        users(stores.machine_sets(), change, |set| &set.spec.template.spec)
+    });
     builder
         .roots(sets, is_more_than_status)
         .watches(watches.machines(), move |change| {
@@ -38,15 +37,4 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
         .watches(watches.clusters(), move |change| {
             if is_more_than_status(change) { naming(&by_cluster, &change.key) } else { Vec::new() }
         })
-}
-
-/// The sets whose template names a changed object. Only templates matter: what a Machine owns is the Machine's.
-fn users(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey> {
-    if !owners::<Machine>(change).is_empty() {
-        return Vec::new();
-    }
-    referring(watches.machine_sets(), change, |set| {
-        let spec = &set.spec.template.spec;
-        spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]).collect()
-    })
 }

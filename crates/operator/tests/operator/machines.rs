@@ -1,7 +1,7 @@
 //! MachineDeployments, MachineSets and Machines with stub providers, and a tenant with real Nodes.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use hangar_kit::metrics::Metrics;
@@ -59,7 +59,7 @@ async fn machines_come_scale_roll_and_go() {
     let same: BTreeSet<String> = world.all::<Machine>().await.iter().map(ResourceExt::name_any).collect();
     assert_eq!(same, after);
 
-    roll(&world, &after).await;
+    roll(&world, &manager, &after).await;
 
     let api: Api<MachineDeployment> = world.api();
     api.delete("workers", &DeleteParams::default()).await.unwrap();
@@ -101,10 +101,22 @@ async fn everything_belongs_together(world: &World) {
     }
 }
 
-/// Another template replaces every Machine, never with more than one above and none below.
-async fn roll(world: &World, before: &BTreeSet<String>) {
-    let changed = json!({"spec": {"template": {"spec": {"infrastructureRef": {"name": "large"}}}}});
+/// Another template replaces every Machine once it exists, never with more than one above and none below.
+async fn roll(world: &World, manager: &Manager, before: &BTreeSet<String>) {
+    let changed = json!({"spec": {"template": {"spec": {"infrastructureRef": {"name": "later"}}}}});
     world.patch::<MachineDeployment>("workers", changed).await;
+    eventually("it says which template is missing", async || {
+        let status = world.api::<MachineDeployment>().get("workers").await.unwrap().status.unwrap();
+        let (_, message) = text(status.conditions.as_deref(), "RollingOut");
+        message.contains("StubMachineTemplate later, which spec.template.spec.infrastructureRef names")
+    })
+    .await;
+    manager.rest().await;
+    assert_eq!(world.all::<MachineSet>().await.len(), 1, "no set is made of a template that is missing");
+    world.create_stub("StubMachineTemplate", "later", json!({"template": {"spec": {"size": "large"}}})).await;
+    let created = Instant::now();
+    eventually("it goes on", async || world.all::<MachineSet>().await.len() == 2).await;
+    assert!(created.elapsed() < Duration::from_secs(20), "the template wakes it, and no clock");
     let (mut most, mut least) = (0, usize::MAX);
     eventually("all are replaced", async || {
         most = most.max(world.all::<Machine>().await.len());

@@ -4,6 +4,9 @@
 //! create it finds the first. How many Machines each set may have follows from the counts alone (`rollout`): nothing is
 //! remembered between passes, and a rollout that is interrupted, reversed or overtaken by another continues from what
 //! exists.
+//!
+//! No set is made of templates that do not exist: a name that nobody can follow would take Machines from the sets that
+//! work. Until they exist the latest set stays the one that is kept at size.
 
 pub(crate) mod conditions;
 mod fold;
@@ -33,7 +36,7 @@ use crate::referred;
 /// The annotation on MachineSets that this controller applied: it may then keep them as they should be.
 pub const APPLIED_MARK: &str = "applied.hangar.cluster.x-k8s.io/hangar-machine-deployment";
 
-/// A watch that is broken tells nobody when it works again.
+/// A watch that is broken tells nobody when it works again, and neither does a CRD that is installed.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// What the object is called in step names.
@@ -145,9 +148,9 @@ fn split<'a>(
     let living: Vec<&MachineSet> =
         members.iter().copied().filter(|set| set.metadata.deletion_timestamp.is_none()).collect();
     let mut current = revision::current(&observed.deployment, &living, observed.now);
-    if current.is_none() && observed.is_on_delete() {
-        // What is there stays until people delete it: the latest set is the one that is kept at size.
-        current = living.last().copied();
+    if current.is_none() && (observed.is_on_delete() || observed.obstacle().is_some()) {
+        // What is there stays until people delete it, or can be replaced: the latest set is kept at size.
+        current = living.into_iter().max_by_key(|set| revision::of(set));
     }
     let others =
         members.iter().copied().filter(|set| current.is_none_or(|current| !std::ptr::eq(*set, current)));
@@ -158,11 +161,16 @@ fn roll(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let members = observed.members();
     let (current, others) = split(observed, &members);
+    let obstacle = observed.obstacle();
+    if obstacle.is_some() && observed.is_a_template_unknown() {
+        return;
+    }
     let limits = observed.limits();
     let counts: Vec<Counts> = others.iter().map(|set| Counts::of(set)).collect();
     let intents = intents(&limits, current.map(Counts::of), &counts);
     let highest = revision::highest(&others);
     match current {
+        None if obstacle.is_some() => {}
         None => {
             let set =
                 revision::set(&observed.deployment, intents.current, highest + 1, &limits, observed.now);
@@ -245,5 +253,10 @@ fn wake(observed: &Observed) -> Wake {
     };
     let is_unread =
         observed.cluster.is_unknown() || observed.sets.is_unknown() || observed.machines.is_unknown();
-    if is_unread { due.sooner(Wake::after(observed.now, READ_AGAIN)) } else { due }
+    // Templates wake us when they come; the CRD of a kind that nothing can be read of does not.
+    if is_unread || observed.obstacle().is_some() {
+        due.sooner(Wake::after(observed.now, READ_AGAIN))
+    } else {
+        due
+    }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use hangar_api::cluster::rollout::RolloutStrategyType;
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
+use hangar_api::conditions::Waiting;
 use jiff::Timestamp;
 
-use super::Limits;
+use super::{Limits, revision};
 use crate::flow::{Read, StepId};
+use crate::machine_set::template_obstacle;
 use crate::referred;
 
 /// Everything that decides about a MachineDeployment.
@@ -19,6 +21,10 @@ pub struct Observed {
     pub sets: Read<MachineSet>,
     /// All Machines of the cluster in its namespace.
     pub machines: Read<Machine>,
+    /// The template of bootstrap configurations, if the deployment names one.
+    pub bootstrap_template: Option<Read<()>>,
+    /// The template of servers.
+    pub infrastructure_template: Read<()>,
     /// Steps that were refused, in the words of who refused.
     pub refusals: BTreeMap<StepId, String>,
     pub now: Timestamp,
@@ -26,7 +32,9 @@ pub struct Observed {
 
 #[cfg(test)]
 crate::flow::doubt::reads! {
-    Observed { deployment, cluster, sets, machines, refusals, now };
+    Observed {
+        deployment, cluster, sets, machines, bootstrap_template, infrastructure_template, refusals, now,
+    };
 }
 
 impl Observed {
@@ -58,6 +66,24 @@ impl Observed {
     pub(super) fn is_on_delete(&self) -> bool {
         let strategy = self.deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
         strategy.is_some_and(|strategy| strategy.r#type == RolloutStrategyType::OnDelete)
+    }
+
+    /// What has to happen before the set of the current template can be made; none when it can, or is there.
+    pub(super) fn obstacle(&self) -> Option<Waiting> {
+        let is_current = |set: &&MachineSet| {
+            let is_living = set.metadata.deletion_timestamp.is_none();
+            is_living && revision::is_current(&self.deployment, set, self.now)
+        };
+        if self.is_deleting() || self.members().iter().any(is_current) {
+            return None;
+        }
+        let (bootstrap, infrastructure) = (&self.bootstrap_template, &self.infrastructure_template);
+        template_obstacle(&self.deployment.spec.template.spec, bootstrap.as_ref(), infrastructure)
+    }
+
+    pub(super) fn is_a_template_unknown(&self) -> bool {
+        let templates = self.bootstrap_template.iter().chain([&self.infrastructure_template]);
+        templates.into_iter().any(Read::is_unknown)
     }
 
     pub(super) fn limits(&self) -> Limits {

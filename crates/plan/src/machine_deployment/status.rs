@@ -100,6 +100,8 @@ fn rolling_out(observed: &Observed) -> Finding {
     let finding = if observed.is_on_delete() {
         let on = "strategy RollingUpdate: replacing Machines that people delete (OnDelete) is not built yet";
         rolling_out::ROLLING_OUT.by(Actor::ClusterOwner, on)
+    } else if let Some(obstacle) = observed.obstacle() {
+        return rolling_out::ROLLING_OUT.waiting(obstacle);
     } else {
         rolling_out::ROLLING_OUT.waits("them to be replaced")
     };
@@ -113,6 +115,10 @@ fn scaling_up(observed: &Observed, existing: i32) -> Finding {
     }
     let missing = scaling_up::SCALING_UP;
     match (&observed.cluster, observed.refusals.iter().next()) {
+        (Read::One(_), None) => observed.obstacle().map_or_else(
+            || machine_set::growing(existing, desired, None),
+            |obstacle| missing.waiting(obstacle),
+        ),
         (Read::One(_), refused) | (_, refused @ Some(_)) => machine_set::growing(existing, desired, refused),
         (Read::Unknown(unknown), None) => missing.waiting(unreadable("the Cluster", unknown)),
         (Read::Absent | Read::Many(_), None) => missing.by(Actor::ClusterOwner, "the Cluster to be created"),

@@ -267,6 +267,8 @@ fn observed(deployment: MachineDeployment) -> Observed {
         cluster: Read::One(cluster),
         sets: Read::Absent,
         machines: Read::Absent,
+        bootstrap_template: Some(Read::One(())),
+        infrastructure_template: Read::One(()),
         refusals: BTreeMap::new(),
         now: now(),
     }
@@ -392,6 +394,79 @@ fn nothing_is_decided_without_the_sets_or_while_paused() {
     seen.cluster = Read::unknown("watch broken");
     assert!(seen.plan().steps.is_empty());
     assert_ne!(seen.plan().wake, Wake::OnChange);
+}
+
+fn condition(seen: &Observed, type_: &str) -> String {
+    let conditions = seen.plan().status.conditions.unwrap();
+    check_conditions(&conditions);
+    conditions.into_iter().find(|condition| condition.type_ == type_).unwrap().message
+}
+
+/// Who writes a name that is not there yet, or never will be, loses nothing by it.
+#[test]
+fn no_set_is_made_of_templates_that_do_not_exist() {
+    let mut seen = observed(deployment(json!({})));
+    let mut set = created(&seen);
+    let makes = |seen: &Observed| seen.plan().steps.iter().any(makes_a_set);
+    for missing in [Read::Absent, Read::unknown("the CRD is not installed")] {
+        seen.infrastructure_template = missing;
+        assert!(!makes(&seen), "the first one waits too");
+        assert_ne!(seen.plan().wake, Wake::OnChange);
+    }
+    seen.infrastructure_template = Read::One(());
+    seen.bootstrap_template = Some(Read::Absent);
+    assert!(!makes(&seen));
+    assert_eq!(
+        condition(&seen, "ScalingUp"),
+        "waiting for KubeadmConfigTemplate join, which spec.template.spec.bootstrap.configRef names, to be created (the cluster owner must act)"
+    );
+    seen.bootstrap_template = Some(Read::One(()));
+    assert!(makes(&seen));
+
+    // The set that works is kept at size, also where it would have had to shrink first.
+    set.status = serde_json::from_value(json!({"replicas": 3, "availableReplicas": 3})).unwrap();
+    seen.sets = Read::One(set.clone());
+    seen.infrastructure_template = Read::Absent;
+    assert_eq!(seen.plan().wake, Wake::OnChange, "the template was needed to make the set, which is there");
+    let rolling =
+        json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}});
+    let typo = json!({"spec": {"infrastructureRef": {"name": "smal"}}});
+    for replicas in [3, 4] {
+        seen.deployment =
+            deployment(json!({"spec": {"replicas": replicas, "rollout": rolling, "template": typo}}));
+        let plan = seen.plan();
+        assert!(!plan.steps.iter().any(makes_a_set));
+        let sizes: Vec<_> =
+            plan.objects.iter().map(|set| (set.metadata.name.clone(), set.spec.replicas)).collect();
+        assert_eq!(sizes, [(set.metadata.name.clone(), Some(replicas))]);
+        assert_eq!(plan.objects[0].spec.template.spec.infrastructure_ref.name, "small");
+    }
+    assert_eq!(
+        condition(&seen, "RollingOut"),
+        "waiting for OpenStackMachineTemplate smal, which spec.template.spec.infrastructureRef names, to be created (the cluster owner must act)"
+    );
+    seen.infrastructure_template = Read::unknown("watch broken");
+    assert!(seen.plan().objects.is_empty() && !makes(&seen), "nothing is decided");
+    seen.infrastructure_template = Read::One(());
+    assert!(makes(&seen));
+}
+
+/// Trap: the set that was gone back to is older than the one that was left.
+#[test]
+fn the_latest_set_is_the_one_of_the_highest_revision() {
+    let mut seen = observed(deployment(json!({})));
+    let mut back = created(&seen);
+    seen.sets = Read::One(back.clone());
+    seen.deployment = deployment(json!({"spec": {"template": {"spec": {"version": "v1.34.1"}}}}));
+    seen.now = now() + jiff::SignedDuration::from_hours(1);
+    let left = created(&seen);
+    back.metadata.annotations.as_mut().unwrap().insert(names::REVISION_ANNOTATION.to_owned(), "3".to_owned());
+    seen.sets = Read::found([back.clone(), left]);
+    seen.deployment =
+        deployment(json!({"spec": {"template": {"spec": {"infrastructureRef": {"name": "smal"}}}}}));
+    seen.infrastructure_template = Read::Absent;
+    let (current, _) = split(&seen, &seen.members());
+    assert_eq!(current.unwrap().metadata.name, back.metadata.name);
 }
 
 /// Trap: a selector that several deployments share takes only what nobody manages.

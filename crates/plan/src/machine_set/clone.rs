@@ -2,18 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::cluster::v1beta2::Machine;
+use hangar_api::cluster::v1beta2::{Machine, MachineSpec};
+use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::names;
 use hangar_api::reference::ContractVersionedObjectReference;
 use kube::core::{DynamicObject, ObjectMeta, TypeMeta};
 use serde_json::{Value, json};
 
 use super::{Clones, Observed, Template, desired};
+use crate::conditions::shared::unreadable;
 use crate::flow::Read;
 use crate::referred;
 
 pub fn kind(template_kind: &str) -> Option<&str> {
     template_kind.strip_suffix("Template").filter(|kind| !kind.is_empty())
+}
+
+/// What has to happen before Machines can be made from the templates that this names; none when they can.
+pub(crate) fn obstacle<T>(
+    spec: &MachineSpec,
+    bootstrap: Option<&Read<T>>,
+    infrastructure: &Read<T>,
+) -> Option<Waiting> {
+    let templates = [
+        ("bootstrap.configRef", spec.bootstrap.config_ref.as_ref(), bootstrap),
+        ("infrastructureRef", Some(&spec.infrastructure_ref), Some(infrastructure)),
+    ];
+    templates.into_iter().find_map(|(field, reference, template)| {
+        let (reference, template) = (reference?, template?);
+        let owner = |on: String| Some(Waiting::new(Actor::ClusterOwner, on));
+        let what = format!("{} {}", reference.kind, reference.name);
+        if kind(&reference.kind).is_none() {
+            return owner(format!(
+                "a reference to a template instead of {what} in spec.template.spec.{field}"
+            ));
+        }
+        match template {
+            Read::One(_) => None,
+            Read::Unknown(unknown) => Some(unreadable(&what, unknown)),
+            Read::Absent | Read::Many(_) => {
+                owner(format!("{what}, which spec.template.spec.{field} names, to be created"))
+            }
+        }
+    })
 }
 
 /// The objects of a Machine that do not exist and never did: one that was there and is gone is not made again, since

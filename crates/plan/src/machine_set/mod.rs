@@ -31,6 +31,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 pub use clone::kind as clone_kind;
+pub(crate) use clone::obstacle as template_obstacle;
 pub(crate) use desired::{timeouts, travels};
 pub use naming::{NEXT_SLOT_ANNOTATION, NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
@@ -187,24 +188,8 @@ fn obstacle(observed: &Observed) -> Option<Waiting> {
         Read::One(_) => return Some(Waiting::new(Actor::Hangar, "the Cluster to be gone")),
         Read::Absent | Read::Many(_) => return owner("the Cluster to be created".to_owned()),
     }
-    let spec = &observed.set.spec.template.spec;
-    let templates = [
-        (spec.bootstrap.config_ref.as_ref(), observed.bootstrap_template.as_ref()),
-        (Some(&spec.infrastructure_ref), Some(&observed.infrastructure_template)),
-    ];
-    for (reference, template) in templates {
-        let (Some(reference), Some(template)) = (reference, template) else { continue };
-        let what = format!("{} {}", reference.kind, reference.name);
-        if clone::kind(&reference.kind).is_none() {
-            return owner(format!("a reference to a template instead of {what}"));
-        }
-        match template {
-            Read::One(_) => {}
-            Read::Unknown(unknown) => return Some(unreadable(&what, unknown)),
-            Read::Absent | Read::Many(_) => return owner(format!("{what} to be created")),
-        }
-    }
-    None
+    let (bootstrap, infrastructure) = (&observed.bootstrap_template, &observed.infrastructure_template);
+    clone::obstacle(&observed.set.spec.template.spec, bootstrap.as_ref(), infrastructure)
 }
 
 fn scale(draft: &mut Draft<'_>) {

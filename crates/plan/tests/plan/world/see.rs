@@ -50,7 +50,11 @@ impl Memory {
     }
 
     pub(super) fn see_deployment(&self, deployment: MachineDeployment) -> machine_deployment::Observed {
+        let spec = &deployment.spec.template.spec;
+        let exists = |one| self.named(one).map(|_| ());
         machine_deployment::Observed {
+            bootstrap_template: spec.bootstrap.config_ref.as_ref().map(exists),
+            infrastructure_template: exists(&spec.infrastructure_ref),
             cluster: self.cluster_of(&deployment.spec.cluster_name),
             sets: Read::found(self.all().into_values()),
             machines: Read::found(self.all().into_values()),
