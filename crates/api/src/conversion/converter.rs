@@ -5,8 +5,9 @@
 //! same behind function pointers over JSON, which is what the registry lists.
 
 use super::lenient;
+use super::stash::{Stash, TooLarge};
 use super::versions::VersionLookup;
-use super::{api_version, difference, stash::Stash};
+use super::{ConversionError, Named, api_version, difference};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -104,19 +105,24 @@ impl Converter {
         Self { group: C::GROUP, kind: C::KIND, spoke: C::SPOKE, hub: C::HUB, up: up::<C>, down: down::<C> }
     }
 
-    /// From the older to the stored version.
+    /// From the older to the stored version. This fails only if something would be lost, and never for an object that is
+    /// stored, or is being deleted: nothing must keep its finalizers from being removed.
     pub(super) fn to_hub(
         self,
         object: Map<String, Value>,
         versions: &dyn VersionLookup,
-    ) -> Map<String, Value> {
+    ) -> Result<Map<String, Value>, ConversionError> {
         let source = Dissected::of(object, self.kind);
         let mut stash = source.stash;
+        let is_leaving = is_leaving(&source.envelope);
+        if stash.is_incomplete && !is_leaving {
+            return Err(ConversionError::Incomplete { object: self.named(&source.envelope) });
+        }
         let mut body = Value::Object((self.up)(source.body.clone()));
         restore(&mut body, None, stash.remove(self.hub));
 
         let Value::Object(body) = body else {
-            return source.envelope;
+            return Ok(source.envelope);
         };
         let namespace = namespace(&source.envelope);
         let back = |versions| {
@@ -127,7 +133,14 @@ impl Converter {
         // The version that the referenced kind's CRD names needs no stash: the reference follows the CRD.
         lost.retain(|difference| !difference::holds(&now, &difference.path, difference.was.as_ref()));
         stash.set(self.spoke, lost);
-        assemble(source.envelope, self.group, self.hub, body, stash)
+        let mut envelope = source.envelope;
+        match stash.write(&mut envelope) {
+            Err(TooLarge(size)) if !is_leaving => {
+                return Err(ConversionError::TooLarge { object: self.named(&envelope), size });
+            }
+            Err(_) | Ok(()) => {}
+        }
+        Ok(assemble(envelope, self.group, self.hub, body))
     }
 
     /// From the stored to the older version.
@@ -151,7 +164,20 @@ impl Converter {
         };
         let back = Value::Object((self.up)(body.clone()));
         stash.set(self.hub, difference::between(&Value::Object(source.body), &back));
-        assemble(source.envelope, self.group, self.spoke, body, stash)
+        let mut envelope = source.envelope;
+        if stash.write(&mut envelope).is_err() {
+            stash.write_incomplete(&mut envelope);
+        }
+        assemble(envelope, self.group, self.spoke, body)
+    }
+
+    fn named(self, envelope: &Map<String, Value>) -> Named {
+        let text = |field: &str| {
+            let found = envelope.get("metadata").and_then(|metadata| metadata.get(field));
+            found.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
+        Named { kind: self.kind, namespace, name, older: self.spoke, stored: self.hub }
     }
 }
 
@@ -186,12 +212,15 @@ fn assemble(
     group: &str,
     version: &str,
     body: Map<String, Value>,
-    stash: Stash,
 ) -> Map<String, Value> {
     envelope.insert("apiVersion".to_owned(), Value::String(api_version::join(group, version)));
-    stash.write(&mut envelope);
     envelope.extend(body);
     envelope
+}
+
+fn is_leaving(envelope: &Map<String, Value>) -> bool {
+    let time = envelope.get("metadata").and_then(|metadata| metadata.get("deletionTimestamp"));
+    time.is_some_and(|time| !time.is_null())
 }
 
 fn namespace(envelope: &Map<String, Value>) -> Option<String> {

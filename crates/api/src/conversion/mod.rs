@@ -12,7 +12,8 @@
 //! - an edit made in either version survives; a stash never brings back a field that was changed;
 //! - only `apiVersion`, `spec`, `status` and the one annotation are touched; an object that loses nothing carries no
 //!   annotation;
-//! - an object whose kind and version are served never fails to convert. One failure would fail every LIST.
+//! - an object whose kind and version are served never fails to be read. One failure would fail every LIST. To write one
+//!   in the older version fails if the stash would not fit into the annotation, rather than lose something.
 //!
 //! A client that writes the older version and drops the annotation loses what only the newer one can express, because
 //! conversion sees one object and not its past.
@@ -35,9 +36,13 @@ pub use registry::converters;
 pub use stash::reference_elsewhere;
 pub use versions::{NoVersions, VersionLookup};
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
-/// Why an object cannot be converted. None of these can happen to an object of a served kind and version.
+use stash::ANNOTATIONS_LIMIT;
+
+/// Why an object cannot be converted. None of these can happen to an object that is stored in a served kind and version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
     /// Not a Kubernetes object at all.
@@ -71,6 +76,42 @@ pub enum ConversionError {
         /// The version that was asked for or found.
         version: String,
     },
+    /// It was written in an older version, and what only that version has does not fit into the stash.
+    #[error(
+        "{object}: what only {} can express needs {size} bytes of annotations, and {ANNOTATIONS_LIMIT} are allowed: write it in {}",
+        .object.older, .object.stored
+    )]
+    TooLarge {
+        /// Which one.
+        object: Named,
+        /// Bytes of all annotations.
+        size: usize,
+    },
+    /// It was read in an older version, which could not hold all of it, and is written back.
+    #[error(
+        "{object}: {} does not hold all of this object, and what is missing would be lost: write it in {}",
+        .object.older, .object.stored
+    )]
+    Incomplete {
+        /// Which one.
+        object: Named,
+    },
+}
+
+/// An object, and the versions of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    older: &'static str,
+    stored: &'static str,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
 }
 
 /// Converts one object to the desired `apiVersion`. The same version in and out is the identity.
@@ -101,7 +142,7 @@ pub fn convert(
     };
     // Two older versions meet in the hub.
     let object =
-        if from == first.hub { object } else { spoke(&known, &kind, from)?.to_hub(object, versions) };
+        if from == first.hub { object } else { spoke(&known, &kind, from)?.to_hub(object, versions)? };
     let object: Map<String, Value> =
         if to == first.hub { object } else { spoke(&known, &kind, to)?.to_spoke(object, versions) };
     Ok(Value::Object(object))

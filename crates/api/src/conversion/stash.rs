@@ -9,30 +9,41 @@
 //!
 //! # When it does not fit
 //!
-//! Kubernetes allows 256 KiB for all annotations of an object together. A stash that would not fit is cut, in an order
-//! that depends on nothing but the entries: first differences in `status`, which controllers write anew, then those in
-//! `spec`; within each the largest first. What the two versions share is never affected.
+//! Kubernetes allows 256 KiB for all annotations of an object together. Nothing is cut from a stash that would not fit:
+//! the object is refused when it is written in the older version. When it is read in the older version, it must not
+//! fail, as one failure would fail every LIST: a note takes the place of the stash, and an object with that note is
+//! refused when it is written back.
 
 use super::difference::{Difference, Segment};
 use crate::names::STASH_ANNOTATION;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What Kubernetes allows for keys and values of all annotations together.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+pub(super) const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// Says of a kind that its stash did not fit.
+const INCOMPLETE: &str =
+    "the stash does not fit: this object is incomplete and cannot be written in this version";
 
 /// Differences by the API version (without group) that they belong to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stash {
     kind: String,
     by_version: BTreeMap<String, Vec<Difference>>,
+    /// There was more than an annotation can hold, and none of it is here.
+    pub(super) is_incomplete: bool,
 }
+
+/// A stash that does not fit: the bytes of all annotations with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLarge(pub(super) usize);
 
 impl Stash {
     /// Nothing is stashed for an object of this kind.
     pub(super) fn empty(kind: &str) -> Self {
-        Self { kind: kind.to_owned(), by_version: BTreeMap::new() }
+        Self { kind: kind.to_owned(), by_version: BTreeMap::new(), is_incomplete: false }
     }
 
     /// Takes the stash out of the metadata of an object of this kind. Text that is no stash counts as none: a user can
@@ -51,7 +62,9 @@ impl Stash {
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
-        stash.by_version = text.as_str().map(|text| read(text, kind)).unwrap_or_default();
+        let text = text.as_str().unwrap_or_default();
+        stash.is_incomplete = text == incomplete(kind);
+        stash.by_version = read(text, kind);
         stash
     }
 
@@ -69,25 +82,23 @@ impl Stash {
         }
     }
 
-    /// Writes the stash into an object's metadata, cut to what fits; writes nothing when it is empty.
-    pub(super) fn write(mut self, object: &mut Map<String, Value>) {
-        let taken = annotations_size(object) + STASH_ANNOTATION.len();
-        self.cut(ANNOTATIONS_LIMIT.saturating_sub(taken));
+    /// Writes the stash into an object's metadata, if it fits; writes nothing when it is empty.
+    pub(super) fn write(&self, object: &mut Map<String, Value>) -> Result<(), TooLarge> {
         if self.by_version.is_empty() {
-            return;
+            return Ok(());
         }
-        let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        let Some(metadata) = metadata.as_object_mut() else {
-            return;
-        };
-        let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
-        if annotations.is_null() {
-            *annotations = Value::Object(Map::new());
+        let text = self.text();
+        let size = annotations_size(object) + STASH_ANNOTATION.len() + text.len();
+        if size > ANNOTATIONS_LIMIT {
+            return Err(TooLarge(size));
         }
-        let Some(annotations) = annotations.as_object_mut() else {
-            return;
-        };
-        annotations.insert(STASH_ANNOTATION.to_owned(), Value::String(self.text()));
+        annotate(object, text);
+        Ok(())
+    }
+
+    /// Writes instead that it does not fit.
+    pub(super) fn write_incomplete(&self, object: &mut Map<String, Value>) {
+        annotate(object, incomplete(&self.kind));
     }
 
     fn text(&self) -> String {
@@ -98,37 +109,25 @@ impl Stash {
             .collect();
         serde_json::to_string(&tagged).unwrap_or_default()
     }
+}
 
-    /// Drops entries, least valuable first, until the text fits.
-    fn cut(&mut self, room: usize) {
-        let mut size = self.text().len();
-        if size <= room {
-            return;
-        }
-        let mut ranked: Vec<(bool, usize, String, Vec<Segment>)> = Vec::new();
-        for (version, differences) in &self.by_version {
-            for difference in differences {
-                let length = serde_json::to_string(difference).map_or(0, |text| text.len());
-                let in_status = difference.path.first() == Some(&Segment::Field("status".to_owned()));
-                ranked.push((in_status, length, version.clone(), difference.path.clone()));
-            }
-        }
-        ranked.sort();
-        let mut dropped = BTreeSet::new();
-        while size > room {
-            let Some((_, length, version, path)) = ranked.pop() else {
-                break;
-            };
-            size = size.saturating_sub(length);
-            dropped.insert((version, path));
-        }
-        for (version, differences) in std::mem::take(&mut self.by_version) {
-            let kept = differences
-                .into_iter()
-                .filter(|difference| !dropped.contains(&(version.clone(), difference.path.clone())));
-            self.set(&version, kept.collect());
-        }
+fn incomplete(kind: &str) -> String {
+    serde_json::json!({ kind: INCOMPLETE }).to_string()
+}
+
+fn annotate(object: &mut Map<String, Value>, text: String) {
+    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    if annotations.is_null() {
+        *annotations = Value::Object(Map::new());
     }
+    let Some(annotations) = annotations.as_object_mut() else {
+        return;
+    };
+    annotations.insert(STASH_ANNOTATION.to_owned(), Value::String(text));
 }
 
 fn read(text: &str, kind: &str) -> BTreeMap<String, Vec<Difference>> {
@@ -193,7 +192,7 @@ mod tests {
         let mut stash = Stash::empty("K");
         stash.set("v1beta1", vec![difference(&["spec", "x"], json!(null))]);
         let mut holder = plain.clone();
-        stash.clone().write(&mut holder);
+        stash.write(&mut holder).unwrap();
         assert!(holder["metadata"]["annotations"][STASH_ANNOTATION].is_string());
         assert_eq!(Stash::take(&mut holder, "K"), stash);
         assert_eq!(holder, plain);
@@ -202,7 +201,7 @@ mod tests {
     #[test]
     fn an_empty_stash_writes_nothing() {
         let mut holder = object(json!({}));
-        Stash::empty("K").write(&mut holder);
+        Stash::empty("K").write(&mut holder).unwrap();
         assert_eq!(holder, object(json!({})));
     }
 
@@ -211,7 +210,7 @@ mod tests {
         let mut stash = Stash::empty("K");
         stash.set("v1beta1", vec![difference(&["spec", "x"], json!(1))]);
         let mut holder = object(json!({"metadata": {"name": "a"}}));
-        stash.write(&mut holder);
+        stash.write(&mut holder).unwrap();
         assert_eq!(Stash::take(&mut holder, "L"), Stash::empty("L"));
         assert_eq!(holder, object(json!({"metadata": {"name": "a"}})));
     }
@@ -228,26 +227,22 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_cut_status_first_then_the_largest() {
+    fn what_does_not_fit_is_said_and_nothing_is_cut() {
         let mut stash = Stash::empty("K");
-        let small = difference(&["spec", "small"], json!("s"));
-        stash.set(
-            "v1beta1",
-            vec![
-                difference(&["spec", "large"], json!("l".repeat(200_000))),
-                small.clone(),
-                difference(&["status", "medium"], json!("m".repeat(100_000))),
-            ],
-        );
-        let others = "o".repeat(1_000);
-        let mut holder = object(json!({"metadata": {"annotations": {"other": others.clone()}}}));
-        stash.clone().write(&mut holder);
-        let mut kept = Stash::take(&mut holder.clone(), "K");
-        assert_eq!(kept.remove("v1beta1").len(), 2, "the status entry goes, although it is smaller");
-        assert!(annotations_size(&holder) <= ANNOTATIONS_LIMIT);
+        stash.set("v1beta1", vec![difference(&["spec", "large"], json!("l".repeat(200_000)))]);
+        let plain =
+            |length: usize| object(json!({"metadata": {"annotations": {"other": "o".repeat(length)}}}));
+        let mut holder = plain(1_000);
+        stash.write(&mut holder).unwrap();
+        assert_eq!(Stash::take(&mut holder, "K"), stash);
 
-        let mut holder = object(json!({"metadata": {"annotations": {"other": "o".repeat(100_000)}}}));
-        stash.write(&mut holder);
-        assert_eq!(Stash::take(&mut holder, "K").remove("v1beta1"), [small]);
+        let mut holder = plain(100_000);
+        let Err(TooLarge(size)) = stash.write(&mut holder) else { panic!("it fits") };
+        assert!(size > ANNOTATIONS_LIMIT, "{size}");
+        assert_eq!(holder, plain(100_000));
+        stash.write_incomplete(&mut holder);
+        assert!(!Stash::take(&mut holder.clone(), "L").is_incomplete, "of another kind");
+        let found = Stash::take(&mut holder, "K");
+        assert!(found.is_incomplete && found.by_version.is_empty());
     }
 }

@@ -63,7 +63,7 @@ fn map(value: Value) -> Map<String, Value> {
 }
 
 fn up(value: &Value, versions: &dyn VersionLookup) -> Value {
-    Value::Object(RULER.to_hub(map(value.clone()), versions))
+    Value::Object(RULER.to_hub(map(value.clone()), versions).unwrap())
 }
 
 fn down(value: &Value, versions: &dyn VersionLookup) -> Value {
@@ -112,6 +112,32 @@ fn what_one_cannot_express_waits_in_the_annotation() {
         json!({ STASH_ANNOTATION: r#"{"Ruler/v1":[{"p":["spec","old_only"],"w":"x"}]}"# })
     );
     assert_eq!(down(&there, &NoVersions), original);
+}
+
+/// Nothing is lost in silence: reading never fails, and what could lose something cannot be written.
+#[test]
+fn what_the_annotation_cannot_hold_is_read_and_not_written() {
+    let refused = |value: &Value| RULER.to_hub(map(value.clone()), &NoVersions).unwrap_err().to_string();
+    let large = "x".repeat(300_000);
+    let mut written = old(&json!({ "size": 3, "old_only": large }));
+    assert_eq!(
+        refused(&written),
+        "Ruler n/a: what only v1 can express needs 300087 bytes of annotations, and 262144 are allowed: write it in v2"
+    );
+    let stored = new(&json!({ "length": 3, "new_only": large }));
+    let mut read = down(&stored, &NoVersions);
+    assert_eq!(read["spec"], json!({ "size": 3 }));
+    read["spec"]["size"] = json!(4);
+    assert_eq!(
+        refused(&read),
+        "Ruler n/a: v1 does not hold all of this object, and what is missing would be lost: write it in v2"
+    );
+    // Whatever is being deleted can be released.
+    for leaving in [&mut written, &mut read] {
+        leaving["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+        assert_eq!(up(leaving, &NoVersions)["spec"], json!({ "length": leaving["spec"]["size"] }));
+        assert!(up(leaving, &NoVersions)["metadata"].get("annotations").is_none());
+    }
 }
 
 #[test]

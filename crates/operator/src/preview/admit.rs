@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hangar_api::conversion::{NoVersions, convert};
+use hangar_api::conversion::{ConversionError, NoVersions, convert};
 use hangar_kit::overlay::{Admit, Overlay, Place};
 use hangar_plan::admission::{self, Judgement, Operation, Request};
 use hangar_plan::preview::schema;
@@ -116,7 +116,7 @@ impl Given {
         if !complaints.is_empty() {
             return Err(complaints.iter().map(|complaint| self.line(complaint)).collect());
         }
-        Ok(object)
+        stored(object).map_err(|error| vec![self.line(error)])
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn prepared(given: Vec<Given>) -> Result<Vec<(Given, Value)>, Error> 
     let mut objects = Vec::new();
     for given in given {
         match given.checked() {
-            Ok(object) => objects.push((given, stored(object))),
+            Ok(object) => objects.push((given, object)),
             Err(complaints) => lines.extend(complaints),
         }
     }
@@ -209,13 +209,13 @@ fn definition(group: &str, kind: &str) -> Option<&'static CustomResourceDefiniti
 }
 
 /// The object in the version that is stored.
-fn stored(object: Value) -> Value {
+fn stored(object: Value) -> Result<Value, ConversionError> {
     let (group, _) = object["apiVersion"].as_str().unwrap_or_default().split_once('/').unwrap_or_default();
     let found = definition(group, object["kind"].as_str().unwrap_or_default());
     let version = found.and_then(|found| found.spec.versions.iter().find(|version| version.storage));
-    let Some(version) = version else { return object };
+    let Some(version) = version else { return Ok(object) };
     let version = format!("{group}/{}", version.name);
-    convert(object.clone(), &version, &NoVersions).unwrap_or(object)
+    convert(object, &version, &NoVersions)
 }
 
 /// Plain text of a Secret as it is stored.
