@@ -78,16 +78,19 @@ pub enum Claiming {
     Taken(String),
 }
 
+/// What the contract names of an object. The rest is the provider's own, and no plan may depend on it.
+pub fn contract_fields(object: &Value) -> Value {
+    let part = |(part, names): (&str, &[&str])| {
+        let given = object.get(part)?;
+        let found = names.iter().filter_map(|name| Some(((*name).to_owned(), given.get(name)?.clone())));
+        Some((part.to_owned(), Value::Object(found.collect())))
+    };
+    Value::Object(FIELDS.into_iter().filter_map(part).collect())
+}
+
 impl Referred {
-    /// Takes what the contract names. The rest is the provider's own, and no plan may depend on it.
     pub fn new(metadata: ObjectMeta, object: &Value, contract: Contract) -> Self {
-        let part = |(part, names): (&str, &[&str])| {
-            let given = object.get(part)?;
-            let found = names.iter().filter_map(|name| Some(((*name).to_owned(), given.get(name)?.clone())));
-            Some((part.to_owned(), Value::Object(found.collect())))
-        };
-        let data = FIELDS.into_iter().filter_map(part).collect();
-        Self { metadata, data: Value::Object(data), contract }
+        Self { metadata, data: contract_fields(object), contract }
     }
 
     pub fn uid(&self) -> &str {

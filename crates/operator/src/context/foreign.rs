@@ -4,6 +4,9 @@
 //! by group and kind alone. The labels of the kind's CRD say which version to read, and by which contract. The store of
 //! a kind is started when the first reference names it; from then on its changes wake the controllers that subscribed
 //! to foreign objects.
+//!
+//! Of an object only what the contract names is kept, and of a template what is cloned: many of these kinds have a store
+//! of their own beside this one, and their objects may hold whole files.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,10 +19,13 @@ use hangar_kit::queue::WorkQueue;
 use hangar_kit::watch::{Change, Kept, Watch, WatchBuilder};
 use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
-use hangar_plan::referred::Referred;
+use hangar_plan::machine_set::clone_kind;
+use hangar_plan::referred::{Referred, contract_fields};
 use kube::core::{ApiResource, DynamicObject};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::kinds::Partial;
 use super::{Kind, Reach};
 use crate::contracts::Contracts;
 
@@ -113,7 +119,9 @@ impl Foreign {
             return watch.clone();
         }
         let name = format!("foreign-{}", resource.plural);
-        let watch = WatchBuilder::over(name, self.reach.dynamic(resource)).start(&self.stop);
+        let is_template = clone_kind(&resource.kind).is_some();
+        let essence = move |object| essence(object, is_template);
+        let watch = WatchBuilder::over(name, self.reach.dynamic(resource)).project(&self.stop, essence);
         let counted = watch.clone();
         self.metrics.add(watch.name(), move || counted.stats());
         for (queue, mapper) in &state.subscribers {
@@ -136,7 +144,7 @@ impl Foreign {
     pub(super) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
         self.resource(group, kind).map(|resource| {
             let store = self.watch(&resource);
-            Kind::new(resource, vec![Box::new(store)])
+            Kind::new(resource, vec![Box::new(Partial(store))])
         })
     }
 
@@ -150,6 +158,16 @@ impl Foreign {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is kept of an object.
+fn essence(mut object: DynamicObject, is_template: bool) -> DynamicObject {
+    object.data = if is_template {
+        json!({ "spec": { "template": object.data.pointer_mut("/spec/template").map(Value::take) } })
+    } else {
+        contract_fields(&object.data)
+    };
+    object
 }
 
 fn subscribe(watch: &Watch<DynamicObject>, queue: &WorkQueue<ObjectKey>, mapper: &Mapper) {
@@ -166,5 +184,39 @@ fn resource(group: &str, kind: &str, version: &str) -> ApiResource {
         api_version: format!("{group}/{version}"),
         kind: kind.to_owned(),
         plural,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_not_kept_twice() {
+        let object = |spec: Value| -> DynamicObject {
+            let metadata = json!({"name": "a", "labels": {"x": "y"}});
+            let status = json!({"dataSecretName": "a", "initialization": {"dataSecretCreated": true}});
+            serde_json::from_value(
+                json!({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig",
+                "metadata": metadata, "spec": spec, "status": status}),
+            )
+            .unwrap()
+        };
+        let files = json!([{"path": "/a", "content": "x".repeat(100_000)}]);
+        let whole = object(json!({"files": files, "providerID": "p"}));
+        let kept = essence(whole.clone(), false);
+        let size = |object: &DynamicObject| serde_json::to_string(object).unwrap().len();
+        assert!(size(&whole) > 100_000 && size(&kept) < 400, "{}", size(&kept));
+        assert_eq!(kept.metadata, whole.metadata);
+        let referred =
+            |object: DynamicObject| Referred::new(object.metadata, &object.data, Contract::V1Beta2);
+        assert_eq!(referred(kept), referred(whole), "plans see the same");
+        let template = json!({"metadata": {"labels": {"x": "y"}}, "spec": {"files": files}});
+        let whole = object(json!({"template": template}));
+        assert_eq!(
+            essence(whole, true).data,
+            json!({"spec": {"template": template}}),
+            "what is cloned is kept"
+        );
     }
 }

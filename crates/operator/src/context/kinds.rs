@@ -25,7 +25,7 @@ impl Kind {
 
     /// With more stores of the same kind.
     pub(super) fn with(mut self, stores: Vec<Watch<DynamicObject>>) -> Self {
-        self.stores.extend(stores.into_iter().map(|store| Box::new(store) as Box<dyn Store>));
+        self.stores.extend(stores.into_iter().map(|store| Box::new(Partial(store)) as Box<dyn Store>));
         self
     }
 
@@ -102,6 +102,27 @@ where
 
     fn removed(&self, key: &ObjectKey, uid: &str) {
         Self::removed(self, key, uid);
+    }
+}
+
+/// A store of a kind that references name, which keeps a part of each object.
+pub(super) struct Partial(pub(super) Watch<DynamicObject>);
+
+impl Store for Partial {
+    fn version(&self, key: &ObjectKey) -> Option<(String, String)> {
+        Store::version(&self.0, key)
+    }
+
+    fn object(&self, _: &ObjectKey) -> Read<DynamicObject> {
+        Read::unknown("only what the contract names is watched")
+    }
+
+    fn written(&self, object: &DynamicObject) {
+        self.0.written(object.clone());
+    }
+
+    fn removed(&self, key: &ObjectKey, uid: &str) {
+        self.0.removed(key, uid);
     }
 }
 
