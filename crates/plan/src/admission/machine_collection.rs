@@ -30,7 +30,7 @@ fn default(object: &mut Value, name_label: &str) {
         template_labels.insert(names::CLUSTER_NAME_LABEL.to_owned(), cluster);
     }
     // With generateName there is no name yet; the API server refuses the missing selector then, as it should.
-    if let (true, Some(name)) = (selects_nothing(spec), name) {
+    if let (true, Some(name)) = (selects_nothing(spec.get("selector")), name) {
         let own = naming::label_value(&name);
         let mut selector = template_labels.clone();
         selector.insert(name_label.to_owned(), own);
@@ -44,14 +44,14 @@ fn default(object: &mut Value, name_label: &str) {
 }
 
 /// An absent selector, `{}`, and one whose parts are empty or null, as old manifests write it.
-fn selects_nothing(spec: &Map<String, Value>) -> bool {
+pub(super) fn selects_nothing(selector: Option<&Value>) -> bool {
     let is_empty = |value: Option<&Value>| match value {
         None | Some(Value::Null) => true,
         Some(Value::Object(fields)) => fields.is_empty(),
         Some(Value::Array(items)) => items.is_empty(),
         Some(_) => false,
     };
-    match spec.get("selector") {
+    match selector {
         Some(Value::Object(selector)) => {
             is_empty(selector.get("matchLabels")) && is_empty(selector.get("matchExpressions"))
         }

@@ -11,6 +11,7 @@
 //! The transport is the webhook server in `hangar-kit`; it knows nothing about kinds.
 
 mod cluster;
+mod cluster_resource_set;
 mod elsewhere;
 mod field;
 mod hosted_control_plane;

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Judgement, Lookup, Request, cluster, hosted_control_plane, machine, machine_collection,
-    openstack_cluster, template,
+    Judgement, Lookup, Request, cluster, cluster_resource_set, hosted_control_plane, machine,
+    machine_collection, openstack_cluster, template,
 };
 
 type Check = fn(&Request<'_>, &dyn Lookup) -> Judgement;
@@ -72,7 +72,7 @@ pub const RULES: &[Rules] = &[
     },
     Rules { validate: Some(unattended), ..Rules::of(CORE, "MachineHealthCheck", "machinehealthchecks") },
     Rules {
-        validate: Some(unattended),
+        validate: Some(cluster_resource_set::validate),
         ..Rules::of("addons.cluster.x-k8s.io", "ClusterResourceSet", "clusterresourcesets")
     },
     Rules {
@@ -100,7 +100,7 @@ pub const RULES: &[Rules] = &[
 ];
 
 /// A kind that is installed and kept, while nothing acts on it.
-fn unattended(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
+pub(super) fn unattended(request: &Request<'_>, _: &dyn Lookup) -> Judgement {
     let mut judgement = Judgement::default();
     if request.is_new("/spec") {
         judgement.warn(format!("no controller acts on a {} yet: it has no effect", request.kind));

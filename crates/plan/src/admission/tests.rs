@@ -289,11 +289,12 @@ fn what_has_no_effect_is_a_warning_when_it_is_written_and_not_again() {
     let plane = json!({ "spec": { "version": "v1.34.10", "etcd": { "backup": backup } } });
     let cluster = json!({ "metadata": { "name": "demo" }, "spec": { "topology": { "class": "small" } } });
     let other = json!({ "spec": { "clusterName": "demo" } });
+    let set = json!({ "spec": { "clusterSelector": { "matchLabels": { "cni": "x" } } } });
     for (kind, object, expected) in [
         ("HostedControlPlane", &plane, "spec.etcd.backup: no backup is made"),
         ("Cluster", &cluster, "spec.topology: no controller acts on cluster classes yet"),
         ("MachineHealthCheck", &other, "no controller acts on a MachineHealthCheck yet: it has no effect"),
-        ("ClusterResourceSet", &other, "no controller acts on a ClusterResourceSet yet: it has no effect"),
+        ("ClusterResourceSet", &set, "no controller acts on a ClusterResourceSet yet: it has no effect"),
     ] {
         assert_eq!(warnings(&request(kind, object), &Nothing), [expected]);
         let mut labelled = object.clone();
@@ -470,4 +471,40 @@ fn what_nests_deeper_than_a_controller_reads_is_refused_with_its_field_and_can_b
     let mut managed = fine;
     managed["metadata"] = json!({ "managedFields": [nested(200)] });
     assert_eq!(messages(&request("Cluster", &managed)), Vec::<String>::new());
+}
+
+#[test]
+fn whom_a_cluster_resource_set_selects_and_its_strategy_stay() {
+    let kind = "ClusterResourceSet";
+    let set = |selector: Value, more: Value| {
+        let mut set = json!({"metadata": {"name": "a"}, "spec": {"clusterSelector": selector,
+            "resources": [{"kind": "Secret", "name": "a"}]}});
+        set["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        set
+    };
+    let by = |name: &str| json!({"matchLabels": {"cni": name}});
+    let plain = set(by("x"), json!({}));
+    assert_eq!(messages(&request(kind, &plain)), [] as [&str; 0]);
+    let nothing = "spec.clusterSelector: Required value: an empty selector selects no Cluster";
+    for empty in [json!({}), json!({"matchLabels": {}}), json!({"matchLabels": null, "matchExpressions": []})]
+    {
+        let empty = set(empty, json!({}));
+        assert_eq!(messages(&request(kind, &empty)), [nothing]);
+        // It was stored before that was refused: it can be corrected, and changed otherwise.
+        assert_eq!(messages(&update(kind, &empty, &plain)), [] as [&str; 0]);
+        assert_eq!(messages(&update(kind, &empty, &empty)), [] as [&str; 0]);
+    }
+    let changed = |more: Value, name: &str| messages(&update(kind, &plain, &set(by(name), more)));
+    assert_eq!(changed(json!({"resources": [{"kind": "ConfigMap", "name": "b"}]}), "x"), [] as [&str; 0]);
+    assert_eq!(changed(json!({"strategy": "ApplyOnce"}), "x"), [] as [&str; 0], "that is the default");
+    assert_eq!(
+        changed(json!({"strategy": "Reconcile"}), "y"),
+        [
+            "spec.clusterSelector: Forbidden: it cannot be changed",
+            "spec.strategy: Forbidden: it cannot be changed"
+        ]
+    );
+    let mut leaving = set(by("y"), json!({}));
+    leaving["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+    assert_eq!(messages(&update(kind, &plain, &leaving)), [] as [&str; 0]);
 }
