@@ -60,7 +60,7 @@ pub struct Handles {
     pub tenant_gates: Vec<Arc<dyn CallGate>>,
     /// Who is asked about each call to a cloud, besides the fence and the counters that every session has.
     pub cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
-    /// How long a cloud may still carry out a request for a server whose answer was lost.
+    /// How long a cloud may still carry out a request whose answer was lost.
     pub settling: Duration,
     /// What control planes may ask for beyond their namespace.
     pub limits: Arc<Limits>,

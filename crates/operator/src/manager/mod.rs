@@ -32,7 +32,7 @@ use hangar_kit::webhook::WebhookTarget;
 use hangar_plan::controllers::Selection;
 use hangar_plan::limits::Limits;
 use hangar_plan::namespaces::Namespaces;
-use hangar_plan::openstack::server::SETTLING;
+use hangar_plan::openstack::SETTLING;
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 

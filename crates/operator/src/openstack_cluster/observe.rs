@@ -34,6 +34,7 @@ pub(super) fn observe(context: &Context, object: &Kept<OpenStackCluster>) -> Obs
     let mut observed = Observed {
         now: context.ambient.now(),
         fresh_owner_id: context.ambient.owner_id(&object.key.name),
+        settling: context.handles.settling,
         copied_from: clouds::copied_from(watches.openstack_clusters(), object),
         cluster: cluster.map(|cluster| cluster_facts(context, &cluster)),
         machines: Read::Absent,

@@ -5,7 +5,7 @@ use hangar_openstack::{
     SecurityGroupCreate, SecurityGroupRuleCreate, Session, SubnetCreate, SubnetUpdate,
 };
 use hangar_plan::flow::Outcome;
-use hangar_plan::openstack::{GroupRule, SecurityGroupId, mark};
+use hangar_plan::openstack::{GroupRule, Request, SecurityGroupId, mark};
 use hangar_plan::openstack_cluster::{NetworkStep, NewSubnet, ObjectId};
 
 use crate::clouds::CloudId;
@@ -15,6 +15,10 @@ use crate::reconcile::answer::{done, made};
 impl RunInCloud for NetworkStep {
     async fn run(&self, session: &Session, owner_id: &str) -> Outcome {
         run(session, owner_id, self).await
+    }
+
+    fn request(&self) -> Option<Request> {
+        self.request()
     }
 }
 

@@ -26,7 +26,7 @@ use hangar_kit::overlay::{Overlay, Place, Written};
 use hangar_plan::controllers::Controller;
 use hangar_plan::limits::Limits;
 use hangar_plan::namespaces::Namespaces;
-use hangar_plan::openstack::server::SETTLING;
+use hangar_plan::openstack::SETTLING;
 use hangar_plan::preview::{Change, Planned, Sides};
 use jiff::Timestamp;
 use kube::Config;

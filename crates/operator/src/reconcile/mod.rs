@@ -39,7 +39,7 @@ use hangar_kit::{Error, ObjectKey};
 use hangar_openstack::Session;
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Never, Outcome, Planner, Read, Step, StepOf, Wake};
-use hangar_plan::openstack::server_requested;
+use hangar_plan::openstack::Request;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Client, Resource};
@@ -175,10 +175,8 @@ pub(crate) trait RunInCloud {
     /// Runs it; everything that is made carries the owner id.
     fn run(&self, session: &Session, owner_id: &str) -> impl Future<Output = Outcome> + Send;
 
-    /// Whether it makes a server: it may come to pass long after its answer was given up, in another process' time.
-    fn is_noted(&self) -> bool {
-        false
-    }
+    /// What it asks for that may come long after its answer was given up, in another process' time.
+    fn request(&self) -> Option<Request>;
 }
 
 impl<E: Edge> RunOwn<E> for Never {
@@ -199,6 +197,10 @@ impl RunInTenant for Never {
 
 impl RunInCloud for Never {
     async fn run(&self, _: &Session, _: &str) -> Outcome {
+        match *self {}
+    }
+
+    fn request(&self) -> Option<Request> {
         match *self {}
     }
 }
@@ -360,23 +362,28 @@ impl<E: Edge> Workbench for Bench<'_, E> {
 }
 
 impl<E: Edge> Bench<'_, E> {
-    /// What may come to pass late is written on the object before it is sent, and taken back if it certainly does not.
+    /// What may come to pass late is written on the object before it is sent, and taken back once it is known.
     async fn run_in_cloud(&self, step: &impl RunInCloud) -> Outcome {
         // Plans ask for a cloud's facts first, and only for an object that is marked.
         let Some((project, owner_id)) = self.case.access() else { return Outcome::Stale };
         let _writing = project.writing(&owner_id);
-        if !step.is_noted() {
-            return step.run(project.session(), &owner_id).await;
-        }
-        let noted = self.case.merge(&server_requested(Some(Timestamp::now()))).await;
+        let Some(request) = step.request() else { return step.run(project.session(), &owner_id).await };
+        let before = self.case.root().and_then(|root| root.meta().annotations.clone());
+        let noted = self.case.merge(&request.noted(Timestamp::now())).await;
         if !noted.is_success() {
             return noted;
         }
         let outcome = step.run(project.session(), &owner_id).await;
-        if matches!(outcome, Outcome::Refused(_) | Outcome::Failed(_)) {
-            let cleared = self.case.merge(&server_requested(None)).await;
+        let is_settled = match &outcome {
+            Outcome::Refused(_) | Outcome::Failed(_) => true,
+            // It has to be seen before another is asked for.
+            Outcome::Created(_) | Outcome::Done => request != Request::Server,
+            Outcome::Stale | Outcome::Lost => false,
+        };
+        if is_settled {
+            let cleared = self.case.merge(&request.as_before(before.as_ref())).await;
             if !cleared.is_success() {
-                tracing::warn!(%cleared, "the next request waits until this one is settled");
+                tracing::warn!(%cleared, "the note of a request stays until it is settled");
             }
         }
         outcome

@@ -7,7 +7,8 @@ use hangar_api::conditions::{Actor, Bad, Finding};
 
 use super::conditions::ownership;
 use super::owner::{record_project, recorded_project};
-use super::{Access, CloudTrouble, OWNER_ID_ANNOTATION, claim, release};
+use super::request::{LISTED, awaited, left, requested};
+use super::{Access, CloudTrouble, OWNER_ID_ANNOTATION, Request, claim, release};
 use crate::conditions::shared::{paused, reads};
 use crate::flow::{Draft, Drafted, StepOf, Write};
 
@@ -25,6 +26,8 @@ pub(crate) trait InCloud: Drafted {
     fn fresh_owner_id(&self) -> &str;
     /// The region and the project that the credentials lead to, if the cloud was asked.
     fn project(&self) -> Option<&str>;
+    /// How long a request may still be carried out after its answer was lost.
+    fn settling(&self) -> Duration;
     /// What the last step of a condition said when it did not work.
     fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble>;
     /// Whether the object as a whole is not ready because of it.
@@ -53,9 +56,27 @@ where
         self.broken(ownership::OWNER_ID_COPIED.about(P::MAIN), &on, why);
     }
 
-    /// Nothing of ours is left: lets the object go.
+    /// Nothing of ours was ever made: lets the object go.
     pub(crate) fn release(&mut self) {
         self.step(release(self.metadata(), P::FINALIZER));
+    }
+
+    /// Nothing of ours is left: lets the object go once nothing can come any more.
+    pub(crate) fn release_settled(&mut self) {
+        let deleting = ownership::DELETING.about(P::MAIN);
+        if let Some((what, Some(left))) = self.unanswered() {
+            self.say(deleting.by(Actor::Cloud, awaited(what)));
+            self.again(left.min(LISTED));
+        } else {
+            self.release();
+            self.say(deleting.waits("the finalizer to be removed"));
+        }
+    }
+
+    /// What was asked for whose answer was lost, and how long it may still come.
+    fn unanswered(&self) -> Option<(&str, Option<Duration>)> {
+        let (at, what) = requested(self.metadata().annotations.as_ref())?;
+        Some((what, left(at, self.observed.settling(), self.observed.now())))
     }
 
     /// What the cloud says, or else why it cannot be asked is said.
@@ -65,6 +86,10 @@ where
             Access::Trouble(trouble) => self.trouble(access, trouble, "access to the cloud"),
             Access::Facts(facts) => {
                 if self.is_in_its_project() {
+                    let is_staying = self.metadata().deletion_timestamp.is_none();
+                    if let (true, Some((_, None))) = (is_staying, self.unanswered()) {
+                        self.step(Request::Other("").forget());
+                    }
                     work(self, facts);
                 }
             }

@@ -14,6 +14,7 @@ mod facts;
 mod ids;
 mod owner;
 mod pick;
+mod request;
 pub mod server;
 
 pub(crate) use assumed::named;
@@ -26,9 +27,9 @@ pub use ids::{
     FlavorId, ImageId, NetworkId, PortId, RouterId, SecurityGroupId, SecurityGroupRuleId, ServerGroupId,
     ServerId, SubnetId,
 };
-pub use owner::{
-    OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, PROJECT_ANNOTATION, SERVER_REQUESTED_ANNOTATION, carries_mark,
-    mark, owner_id, server_requested, server_requested_at,
-};
+pub use owner::{OWNER_ID_ANNOTATION, OWNER_METADATA_KEY, PROJECT_ANNOTATION, carries_mark, mark, owner_id};
 pub(crate) use owner::{claim, release};
 pub use pick::{Picked, pick};
+pub use request::{
+    REQUESTED_ANNOTATION, Request, SERVER_REQUESTED_ANNOTATION, SETTLING, server_requested_at,
+};

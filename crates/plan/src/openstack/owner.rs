@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::flow::{StepId, Write};
 
@@ -13,8 +12,6 @@ use crate::flow::{StepId, Write};
 pub const OWNER_ID_ANNOTATION: &str = "hangar.cluster.x-k8s.io/owner-id";
 /// On an object of ours: the region and the project in which everything is made for it.
 pub const PROJECT_ANNOTATION: &str = "hangar.cluster.x-k8s.io/project";
-/// On an object of ours: when a server was asked for, from before the call until it is known what became of it.
-pub const SERVER_REQUESTED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/server-requested-at";
 /// In the metadata of a server: the owner id.
 pub const OWNER_METADATA_KEY: &str = "hangar-owner-id";
 
@@ -32,17 +29,6 @@ pub(crate) fn recorded_project(metadata: &ObjectMeta) -> Option<&str> {
 pub(crate) fn record_project(project: &str) -> Write {
     let fields = json!({ "metadata": { "annotations": { PROJECT_ANNOTATION: project } } });
     Write::itself(StepId::new("record", "project", "self"), fields)
-}
-
-/// When a server was asked for whose end is not known. What cannot be read was long ago.
-pub fn server_requested_at(annotations: Option<&BTreeMap<String, String>>) -> Option<Timestamp> {
-    let text = annotations?.get(SERVER_REQUESTED_ANNOTATION)?;
-    Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
-}
-
-/// The fields that say that a server is asked for, or that it is known what became of it.
-pub fn server_requested(at: Option<Timestamp>) -> Value {
-    json!({ "metadata": { "annotations": { SERVER_REQUESTED_ANNOTATION: at.map(|at| at.to_string()) } } })
 }
 
 /// Puts the owner id and the finalizer on the object, together or not at all.

@@ -4,7 +4,6 @@
 use super::conditions::{network_ready, ready, router_ready, security_groups_ready};
 use super::{CloudFacts, Draft, NetworkStep, ObjectId};
 use crate::flow::Read;
-use crate::openstack::conditions::ownership;
 
 /// One layer at a time; groups do not depend on the network, but ports of machines hold both.
 pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
@@ -31,8 +30,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, facts: &CloudFacts) {
             return draft.working(security_groups_ready::WORKING, "the security groups to be gone");
         }
     }
-    draft.release();
-    draft.say(ownership::DELETING.about(ready::TYPE).waits("the finalizer to be removed"));
+    draft.release_settled();
 }
 
 fn network_is_gone(draft: &mut Draft<'_>, facts: &CloudFacts) -> bool {

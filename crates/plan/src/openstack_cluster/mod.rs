@@ -159,6 +159,10 @@ impl InCloud for Observed {
         self.project.as_deref()
     }
 
+    fn settling(&self) -> Duration {
+        self.settling
+    }
+
     fn trouble_about(&self, type_: &str) -> Option<&CloudTrouble> {
         self.troubles.get(type_)
     }

@@ -1,6 +1,7 @@
 //! The observation of one OpenStackCluster, and the stage that follows from it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
 use hangar_api::names::{MANAGED_BY_ANNOTATION, OPENSTACK_CLUSTER_FINALIZER};
@@ -65,6 +66,8 @@ pub struct Observed {
     pub now: Timestamp,
     /// Random, in case an owner id is minted.
     pub fresh_owner_id: String,
+    /// How long a request may still be carried out after its answer was lost.
+    pub settling: Duration,
     /// An older object that carries the same owner id: ours was copied from it, with its annotations.
     pub copied_from: Option<String>,
     /// The Cluster that owns the object.
@@ -81,7 +84,9 @@ pub struct Observed {
 
 #[cfg(test)]
 crate::flow::doubt::reads! {
-    Observed { object, now, fresh_owner_id, copied_from, cluster, machines, cloud, project, troubles }
+    Observed {
+        object, now, fresh_owner_id, settling, copied_from, cluster, machines, cloud, project, troubles,
+    }
     CloudFacts {
         external_networks, networks, subnets, subnet_problems, routers, interfaces, groups, zones, other_ports,
     };

@@ -7,7 +7,9 @@ use ipnet::IpNet;
 use super::Role;
 use super::conditions::{network_ready, router_ready, security_groups_ready};
 use crate::flow::{self, Identified, Never, StepId};
-use crate::openstack::{GroupRule, NetworkId, RouterId, SecurityGroupId, SecurityGroupRuleId, SubnetId};
+use crate::openstack::{
+    GroupRule, NetworkId, Request, RouterId, SecurityGroupId, SecurityGroupRuleId, SubnetId,
+};
 
 /// One call: writes to the management cluster, and to the cloud.
 pub type Step = flow::Step<Never, Never, NetworkStep>;
@@ -149,6 +151,24 @@ impl Identified for NetworkStep {
 }
 
 impl NetworkStep {
+    /// What it asks for that may come long after its answer was given up, so that it is written on the object before. A
+    /// rule and a connection come to nothing where what they belong to is gone.
+    pub fn request(&self) -> Option<Request> {
+        match self {
+            Self::CreateNetwork { .. } => Some(Request::Other("network")),
+            Self::CreateSubnet { .. } => Some(Request::Other("subnet")),
+            Self::CreateRouter { .. } => Some(Request::Other("router")),
+            Self::CreateGroup { .. } => Some(Request::Other("security group")),
+            Self::SetNameServers { .. }
+            | Self::AddInterface { .. }
+            | Self::RemoveInterface { .. }
+            | Self::CreateRule { .. }
+            | Self::DeleteRule { .. }
+            | Self::Tag { .. }
+            | Self::Delete { .. } => None,
+        }
+    }
+
     pub(super) fn condition(&self) -> &'static str {
         match self {
             Self::CreateNetwork { .. } | Self::CreateSubnet { .. } | Self::SetNameServers { .. } => {

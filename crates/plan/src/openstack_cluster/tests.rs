@@ -6,8 +6,8 @@ mod ownership;
 
 use super::*;
 use crate::flow::crash::{World, sweep};
-use crate::flow::{Identified as _, Read};
-use crate::openstack::{Group, KnownRule, Port, Router, Subnet};
+use crate::flow::{Identified as _, Read, Wake};
+use crate::openstack::{Group, KnownRule, Port, REQUESTED_ANNOTATION, Router, Subnet};
 use cloud::*;
 
 #[test]
@@ -60,6 +60,43 @@ fn deleting_survives_a_crash_anywhere() {
     let swept = sweep(&cloud.deleted(), 200).unwrap();
     let trace: Vec<String> = swept.trace.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(trace.join("\n"));
+}
+
+/// What still came after its object was let go would be nobody's.
+#[test]
+fn a_deletion_waits_for_what_may_come_late() {
+    let mut cloud = Cloud::new(MANAGED);
+    cloud.settle_all();
+    let requested = |cloud: &mut Cloud, note: &str| {
+        let annotations = cloud.object.as_mut().unwrap().metadata.annotations.as_mut().unwrap();
+        annotations.insert(REQUESTED_ANNOTATION.to_owned(), note.to_owned());
+    };
+    let mut settled = cloud.clone();
+    requested(&mut settled, "2026-03-01T11:58:30Z router");
+    assert_eq!(settled.settle_all(), ["settle creation self: done"]);
+    requested(&mut settled, "2026-03-01T11:58:30Z router");
+    let mut settled = settled.deleted();
+    settled.settle_all();
+    assert!(settled.is_released);
+
+    requested(&mut cloud, "2026-03-01T11:58:31Z router");
+    assert_eq!(cloud.settle_all(), [""; 0], "nothing waits for it while the cluster is kept");
+    let mut cloud = cloud.deleted();
+    cloud.settle_all();
+    assert_eq!((cloud.networks.len(), cloud.groups.len()), (0, 0));
+    assert_eq!(
+        cloud.condition("Ready"),
+        (
+            "Deleting".to_owned(),
+            "waiting for the router that was asked for to be listed, or to be certain not to come: the answer was lost (the cloud must act)"
+                .to_owned()
+        )
+    );
+    assert_eq!(cloud.observe().plan().wake, Wake::after(cloud.observe().now, Duration::from_secs(1)));
+    // It comes.
+    cloud.routers.push(Router { id: "id-800".into(), ..Router::default() });
+    assert!(cloud.settle_all()[0].starts_with("delete router"));
+    assert!(!cloud.is_released && cloud.routers.is_empty());
 }
 
 #[test]

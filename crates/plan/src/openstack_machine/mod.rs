@@ -149,6 +149,10 @@ impl InCloud for Observed {
         self.project.as_deref()
     }
 
+    fn settling(&self) -> Duration {
+        self.settling
+    }
+
     fn trouble_about(&self, _: &str) -> Option<&CloudTrouble> {
         self.trouble.as_ref()
     }

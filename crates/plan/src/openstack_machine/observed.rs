@@ -64,7 +64,7 @@ pub struct Observed {
     pub now: Timestamp,
     /// Random, in case an owner id is minted.
     pub fresh_owner_id: String,
-    /// How long a request for a server may still be carried out after its answer was lost.
+    /// How long a request may still be carried out after its answer was lost.
     pub settling: Duration,
     /// An older object that carries the same owner id: ours was copied from it, with its annotations.
     pub copied_from: Option<String>,

@@ -61,10 +61,7 @@ pub(super) fn delete(draft: &mut Draft<'_>, facts: &ServerFacts) {
     }
     let deleting = ownership::DELETING.about(instance_ready::TYPE);
     match state {
-        State::Gone => {
-            draft.release();
-            draft.say(deleting.waits("the finalizer to be removed"));
-        }
+        State::Gone => draft.release_settled(),
         // What went wrong so far is said.
         State::Waiting { on, again } if draft.observed.trouble.is_some() => {
             draft.working(deleting, &on);

@@ -6,8 +6,8 @@ use hangar_openstack::{
     AddressPair, FixedIpRequest, PortCreate, ServerCreate, ServerNetwork, Session, UserData,
 };
 use hangar_plan::flow::Outcome;
-use hangar_plan::openstack::OWNER_METADATA_KEY;
 use hangar_plan::openstack::server::{NewPort, NewServer, ServerStep};
+use hangar_plan::openstack::{OWNER_METADATA_KEY, Request};
 
 use crate::clouds::CloudId;
 use crate::reconcile::RunInCloud;
@@ -28,8 +28,8 @@ impl RunInCloud for ServerStep {
         }
     }
 
-    fn is_noted(&self) -> bool {
-        self.is_noted()
+    fn request(&self) -> Option<Request> {
+        self.request()
     }
 }
 

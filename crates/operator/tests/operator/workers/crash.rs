@@ -16,11 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::cloud::{inventory, start};
 use super::servers::{BOTH, machine_status, ready_cluster, server, worker};
-use super::world::{Running, World, eventually};
+use super::world::{Running, Seen, World, eventually};
 
 mod unkind;
 
 const MACHINES: [&str; 3] = ["worker-a", "worker-b", "worker-c"];
+
+/// What is struck was carried out before: nothing comes late here, and nobody waits for it long.
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// A write, and its number among those of its name.
 type Point = (String, usize);
@@ -70,7 +73,8 @@ async fn story(
     cloud: &hangar_cloud::Handle,
     strikes: &Strikes,
 ) -> BTreeMap<String, Vec<String>> {
-    let mut manager = Some(Running::start(BOTH, vec![Arc::new(strikes.clone())]));
+    let start = |gates| Running::settling(BOTH, gates, &Seen::new(), SETTLED);
+    let mut manager = Some(start(vec![Arc::new(strikes.clone())]));
     let mut replaced = None;
     let made = async {
         ready_cluster(world, cloud).await;
@@ -92,7 +96,7 @@ async fn story(
             () = strikes.dead.cancelled(), if manager.is_some() => {
                 // The old one is gone before the new one begins.
                 drop(manager.take());
-                replaced = Some(Running::start(BOTH, Vec::new()));
+                replaced = Some(start(Vec::new()));
             }
         }
     };

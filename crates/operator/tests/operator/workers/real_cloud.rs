@@ -12,7 +12,7 @@ use hangar_openstack::{
     CloudConfig, NetworkQuery, PortQuery, RouterQuery, SecurityGroupQuery, ServerQuery, Session,
     SessionOptions, SubnetQuery,
 };
-use hangar_plan::openstack::server::SETTLING;
+use hangar_plan::openstack::SETTLING;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 

@@ -23,14 +23,19 @@ pub(super) async fn ready_cluster(world: &World, cloud: &Handle) {
 }
 
 pub(super) async fn ready_cluster_with(world: &World, cloud: &Handle, spec: Value) {
+    new_cluster(world, cloud, spec).await;
+    eventually("the network is there", async || status_of(world).await.ready).await;
+    world.provisioned().await;
+}
+
+/// The same before anything is there.
+pub(super) async fn new_cluster(world: &World, cloud: &Handle, spec: Value) {
     world.secret("cloud", json!({"clouds.yaml": clouds_yaml(cloud, "secret")})).await;
     world
         .secret("worker-data", json!({"value": "#cloud-config\nruncmd: [hello]\n", "format": "cloud-config"}))
         .await;
     let cluster = world.cluster().await;
     infrastructure(world, &cluster, spec).await;
-    eventually("the network is there", async || status_of(world).await.ready).await;
-    world.provisioned().await;
 }
 
 pub(super) async fn server(world: &World, name: &str, spec: Value) {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hangar_api::infrastructure::v1beta1::OpenStackMachine;
+use hangar_api::infrastructure::v1beta1::{OpenStackCluster, OpenStackMachine};
 use hangar_cloud::Handle;
 use hangar_cloud::fault::{Armed, Effect, FaultRule};
+use kube::api::DeleteParams;
 use serde_json::json;
 
-use super::cloud::{inventory, start};
-use super::servers::{BOTH, machine_status, ready_cluster, server, worker};
+use super::cloud::{inventory, managed, start};
+use super::servers::{BOTH, machine_status, new_cluster, ready_cluster, server, worker};
 use super::world::{Running, Seen, World, eventually};
 
 fn posts(path: &str, times: Option<u32>, effect: Effect) -> FaultRule {
@@ -130,6 +131,57 @@ async fn leaves_what_a_quick_one_does(ways: &[Slowness]) {
         let note = json!({"metadata": {"annotations": {"example.com/sooner": "true"}}});
         world.merge::<OpenStackMachine>("worker-a", note).await;
         eventually(name, async || held(world, cloud) == expected).await;
+    }
+    drop(turn);
+}
+
+/// A manager ends while a cloud is at work for it, and the object is deleted. What was asked for comes when there is
+/// nothing left to delete, and the next manager has waited for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_after_a_deletion_is_taken_away() {
+    const LATE: Duration = Duration::from_secs(8);
+    let (mut sites, ports) = (Vec::new(), "ports");
+    let turn = World::new("late").await;
+    for path in [ports, "networks", "subnets", "routers", "security-groups"] {
+        sites.push((path, World::beside(&format!("late-{path}")).await, start().await));
+    }
+    let running = Running::start(BOTH, Vec::new());
+    ready_cluster(&sites[0].1, &sites[0].2).await;
+    let before: Vec<_> = sites.iter().map(|(_, _, cloud)| inventory(cloud)).collect();
+    for (path, world, cloud) in &sites {
+        cloud.arm(posts(path, Some(1), Effect::Delay { milliseconds: LATE.as_millis().try_into().unwrap() }));
+        if *path == ports {
+            server(world, "worker-a", worker()).await;
+        } else {
+            new_cluster(world, cloud, managed()).await;
+        }
+    }
+    eventually("all are asked for", async || sites.iter().all(|(_, _, cloud)| cloud.faults()[0].fired > 0))
+        .await;
+    let comes = Instant::now() + LATE;
+    drop(running);
+    let end = DeleteParams::default();
+    for (path, world, _) in &sites {
+        if *path == ports {
+            world.api::<OpenStackMachine>().delete("worker-a", &end).await.unwrap();
+        } else {
+            world.api::<OpenStackCluster>().delete("demo", &end).await.unwrap();
+        }
+    }
+    let _running = Running::start(BOTH, Vec::new());
+    for (path, world, _) in &sites {
+        eventually(path, async || {
+            if *path == ports {
+                world.api::<OpenStackMachine>().get_opt("worker-a").await.unwrap().is_none()
+            } else {
+                world.api::<OpenStackCluster>().get_opt("demo").await.unwrap().is_none()
+            }
+        })
+        .await;
+    }
+    tokio::time::sleep_until((comes + Duration::from_secs(1)).into()).await;
+    for ((path, _, cloud), before) in sites.iter().zip(before) {
+        assert_eq!(inventory(cloud), before, "{path}");
     }
     drop(turn);
 }

@@ -4,7 +4,7 @@
 //! WantedServer, ServerFacts -> Situation -> keep or delete -> Decided { state, steps, .. }
 //! ```
 //!
-//! The caller keeps the owner id and the note of a request (`request`) on its object, runs the steps, and reports the
+//! The caller keeps the owner id and the note of a request on its object, runs the steps, and reports the
 //! [`State`] in its own conditions.
 //!
 //! Invariants
@@ -35,7 +35,6 @@ use jiff::Timestamp;
 
 pub use facts::{PortFacts, Preflight, ServerFacts};
 pub use preflight::MAXIMUM_USER_DATA;
-pub use request::SETTLING;
 pub use step::{NewPort, NewServer, ServerStep, Step};
 pub(crate) use wanted::union;
 pub use wanted::{UserData, WantedPort, WantedServer};

@@ -1,32 +1,21 @@
-//! The note of a request for a server whose outcome is not known yet.
+//! A request for a server whose outcome is not known yet.
 //!
 //! Nova may accept a request long after its caller gave up, and it accepts a second one beside it. Ports are bound
 //! later, and the clean-up of the request that loses unbinds them from the server that wins, which then runs without a
-//! network. So before a server is requested, a note of the request is written on the object. A clear refusal removes
-//! the note at once (the runtime does both, around the call); so does a server that is seen. Otherwise the note stays,
-//! also for the next process, and no server is requested until a settling time has passed and the ports were replaced:
-//! Nova refuses a late request whose port is gone.
-
-use std::time::Duration;
+//! network. So the note of the request ([`crate::openstack::Request`]) stays until a server is seen, and while it is
+//! there no server is requested until a settling time has passed and the ports were replaced: Nova refuses a late request
+//! whose port is gone.
 
 use super::{Decided, Situation, State};
-use crate::flow::{StepId, Write};
-use crate::openstack::server_requested;
-
-/// How long a lost request may still be carried out: three times the longest write to a cloud.
-pub const SETTLING: Duration = Duration::from_secs(90);
-/// It may be listed before that.
-const LISTED: Duration = Duration::from_secs(15);
+use crate::flow::Write;
+use crate::openstack::Request;
+use crate::openstack::request::{LISTED, awaited, left};
 
 impl Situation<'_> {
-    /// The wait until a request whose end is not known is settled. Clocks differ: a time ahead of ours counts like one as
-    /// far behind.
+    /// The wait until a request whose end is not known is settled.
     pub(super) fn unsettled(&self) -> Option<Decided> {
-        let left = self.settling.saturating_sub(self.now.duration_since(self.requested_at?).unsigned_abs());
-        let on =
-            "the server that was asked for to be listed, or to be certain not to come: the answer was lost";
-        let waiting = State::Waiting { on: on.to_owned(), again: left.min(LISTED) };
-        (!left.is_zero()).then(|| waiting.into())
+        let left = left(self.requested_at?, self.settling, self.now)?;
+        Some(State::Waiting { on: awaited("server"), again: left.min(LISTED) }.into())
     }
 
     /// No server came of it: all that it could be made of goes, then the note.
@@ -40,5 +29,5 @@ impl Situation<'_> {
 
 /// It is known what became of it.
 pub(super) fn forget() -> Write {
-    Write::itself(StepId::new("settle", "request", "self"), server_requested(None))
+    Request::Server.forget()
 }

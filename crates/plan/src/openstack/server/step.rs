@@ -12,7 +12,7 @@ use super::UserData;
 use crate::flow::{self, Identified, Never, StepId};
 use crate::openstack::conditions::server;
 use crate::openstack::{
-    FlavorId, ImageId, NetworkId, PortId, SecurityGroupId, ServerGroupId, ServerId, SubnetId,
+    FlavorId, ImageId, NetworkId, PortId, Request, SecurityGroupId, ServerGroupId, ServerId, SubnetId,
 };
 
 /// One call: writes to the object that the server is for, and to the cloud.
@@ -98,9 +98,13 @@ pub struct NewServer {
 }
 
 impl ServerStep {
-    /// Whether it may come to pass long after its answer was given up, so that it is written on the object before.
-    pub fn is_noted(&self) -> bool {
-        matches!(self, Self::CreateServer(_))
+    /// What it asks for that may come long after its answer was given up, so that it is written on the object before.
+    pub fn request(&self) -> Option<Request> {
+        match self {
+            Self::CreateServer(_) => Some(Request::Server),
+            Self::CreatePort(_) => Some(Request::Other("port")),
+            Self::TagPort { .. } | Self::DeleteServer { .. } | Self::DeletePort { .. } => None,
+        }
     }
 
     /// The reason, when it did not work, that dashboards know.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::flow::crash::{World, sweep};
 use crate::flow::{Frontier, Identified as _, Outcome, Read};
-use crate::openstack::{Flavor, Image, Port, carries_mark};
+use crate::openstack::{Flavor, Image, Port, Request, SETTLING, carries_mark};
 
 /// Whatever wants a server: it keeps a note and an end, and nothing else.
 #[derive(Clone)]
@@ -173,7 +173,7 @@ impl World for Jump {
         match (step, outcome) {
             (Step::Write(_), Outcome::Done) => seen.requested_at = None,
             (Step::Cloud(step), Outcome::Created(_) | Outcome::Done) => {
-                if step.is_noted() {
+                if step.request() == Some(Request::Server) {
                     seen.requested_at = Some(self.now);
                 }
                 let id = if let Outcome::Created(id) = outcome { id } else { "" };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::*;
 use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, Write};
-use crate::openstack::{Group, KnownRule, Network, Port, Router, Subnet, Zone};
+use crate::openstack::{Group, KnownRule, Network, Port, Router, SETTLING, Subnet, Zone};
 
 pub(super) const MANAGED: &str = "
 identityRef: {name: cloud, cloudName: openstack}
@@ -238,6 +238,7 @@ impl World for Cloud {
         let mut observed = Observed {
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
             fresh_owner_id: "owner-1".to_owned(),
+            settling: SETTLING,
             copied_from: None,
             cluster: Read::One(ClusterFacts {
                 name: "demo".to_owned(),

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::super::*;
 use crate::flow::crash::World;
 use crate::flow::{Action, Frontier, Identified as _, Next, Read, Rounds, Setbacks, StepId, Write};
-use crate::openstack::server::{NewServer, PortFacts, Preflight, SETTLING, UserData};
+use crate::openstack::server::{NewServer, PortFacts, Preflight, UserData};
 use crate::openstack::{
-    Address, Flavor, Group, Image, Network, Port, PortId, SERVER_REQUESTED_ANNOTATION, Server, Subnet,
-    server_requested,
+    Address, Flavor, Group, Image, Network, Port, PortId, Request, SERVER_REQUESTED_ANNOTATION, SETTLING,
+    Server, Subnet,
 };
 
 pub(super) const WORKER: &str = "
@@ -132,10 +132,9 @@ impl Cloud {
 
     /// What the runtime writes on the object around a call.
     fn note(&mut self, at: Option<Timestamp>) {
-        written(
-            &mut self.object,
-            &Write::itself(StepId::new("note", "object", "self"), server_requested(at)),
-        );
+        let request = Request::Server;
+        let fields = at.map_or_else(|| request.as_before(None), |at| request.noted(at));
+        written(&mut self.object, &Write::itself(StepId::new("note", "object", "self"), fields));
     }
 
     /// True unless it is called ready without one of its ports.

@@ -8,7 +8,7 @@ use super::super::*;
 use super::cloud::*;
 use crate::flow::crash::{World, sweep};
 use crate::flow::{Frontier, Identified as _};
-use crate::openstack::{SERVER_REQUESTED_ANNOTATION, server_requested_at};
+use crate::openstack::{REQUESTED_ANNOTATION, SERVER_REQUESTED_ANNOTATION, server_requested_at};
 
 /// Later than any run.
 const NEVER: usize = 1000;
@@ -143,4 +143,30 @@ fn the_note_is_pinned() {
     let steps: Vec<String> =
         checked(&unreadable.observe()).steps.iter().map(|step| step.id().to_string()).collect();
     assert_eq!(steps, ["delete port worker-a-0"], "long ago");
+}
+
+/// A port that still came after its object was let go would be nobody's.
+#[test]
+fn a_deletion_waits_for_a_port_that_may_come_late() {
+    let mut cloud = Cloud::new(WORKER);
+    cloud.settle_all();
+    let annotations = cloud.object.metadata.annotations.as_mut().unwrap();
+    annotations.insert(REQUESTED_ANNOTATION.to_owned(), format!("{} port", cloud.now));
+    let mut kept = cloud.clone();
+    assert_eq!(kept.settle_all(), [""; 0], "nothing waits for it while the machine is kept");
+    kept.now += SignedDuration::from_secs(90);
+    assert_eq!(kept.settle_all(), ["settle creation self: done"]);
+    let mut cloud = cloud.deleted();
+    cloud.settle_all();
+    assert!(!cloud.is_released && cloud.ports.is_empty() && cloud.servers.is_empty());
+    let plan = checked(&cloud.observe());
+    let ready = plan.status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+    assert_eq!(
+        ready.message.as_deref().unwrap(),
+        "waiting for the port that was asked for to be listed, or to be certain not to come: the answer was lost (the cloud must act)"
+    );
+    assert!(plan.wake.sooner(Wake::after(cloud.now, POLL)) == plan.wake, "it is looked for meanwhile");
+    cloud.now += SignedDuration::from_secs(90);
+    cloud.settle_all();
+    assert!(cloud.is_released);
 }
