@@ -1,4 +1,4 @@
-//! Clients: one for the management cluster, one per tenant.
+//! Clients: one for the management cluster, one per tenant, and [`get_plain`] for what is no API server.
 //!
 //! [`CallLayer`] names, gates and limits the calls of both. kube's own retries are off: they would hold a worker for
 //! minutes behind an API server that answers 503, and repeat a POST after a 504. The caller decides what to repeat, and
@@ -7,6 +7,7 @@
 mod breaker;
 mod kubeconfig;
 mod list;
+mod plain;
 mod tenant;
 
 use std::{sync::Arc, time::Duration};
@@ -16,6 +17,7 @@ use kube::{Client, Config, client::ClientBuilder};
 pub use breaker::Health;
 pub use kubeconfig::connection;
 pub use list::{Bounds, TooMany, list_bounded};
+pub use plain::get_plain;
 
 pub use tenant::{Connection, KubeconfigSource, TenantOptions, Tenants};
 
