@@ -12,11 +12,13 @@
 //!   and only metadata is kept in a store.
 //! - The tenant is called only if there is something to learn or to do: what was read is remembered for some minutes,
 //!   and our own writes are folded into it. If a tenant cannot be reached, its part of the observation is Unknown.
+//! - etcd is only asked for its alarms, over plain HTTP and without a certificate. If no member answers, nothing follows.
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod look;
 mod master;
 mod material;
+mod members;
 mod mint;
 mod news;
 mod observe;
@@ -36,7 +38,7 @@ use hangar_kit::tenant::Nodes;
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
-use hangar_plan::hosted_control_plane::{Material, Observed, TenantStep, Wanted};
+use hangar_plan::hosted_control_plane::{Material, Observed, TenantStep, Wanted, members_to_ask};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -45,20 +47,22 @@ use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use look::Looks;
 use master::Masters;
 use material::{Given, copies};
+use members::Members;
 use mint::Authorities;
 
 /// The field manager of everything we write; it never changes.
 const FIELD_MANAGER: &str = "hangar-hosted-control-plane";
 
-/// What is kept between passes: ways into tenants, what was last seen there, what people brought.
+/// What is kept between passes: ways into tenants, what was last seen there, what etcd told, what people brought.
 struct ControlPlanes {
     /// By our own kubeconfig, which exists before anybody else's.
     tenants: Arc<Tenants<KubeconfigSecrets>>,
     nodes: Arc<Nodes<KubeconfigSecrets>>,
     looks: Looks,
+    members: Members,
     given: Given,
     masters: Masters,
-    /// A preview writes no keys, so there is nothing to compare.
+    /// A preview writes no keys, so there is nothing to compare. Where it runs, pods cannot be reached.
     is_rehearsed: bool,
 }
 
@@ -82,6 +86,7 @@ impl ControlPlanes {
             tenants,
             nodes,
             looks: Looks::default(),
+            members: Members::default(),
             given: Given::default(),
             masters: Masters::default(),
             is_rehearsed,
@@ -120,6 +125,12 @@ impl Edge for ControlPlanes {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
                 self.look_at_tenant(case, observed, &cluster).await;
             }
+            Wanted::Members if self.is_rehearsed => {
+                observed.etcd_members = Read::unknown("a preview does not ask etcd");
+            }
+            Wanted::Members => {
+                observed.etcd_members = self.members.look(case.key(), observed).await;
+            }
         }
     }
 
@@ -149,6 +160,9 @@ impl Edge for ControlPlanes {
             Read::One(facts) if ending != Ending::Outdated => self.looks.fold(case.key(), facts),
             _ => self.looks.forget(case.key()),
         }
+        if members_to_ask(observed).is_empty() {
+            self.members.forget(case.key());
+        }
         if case.root().is_none() {
             self.tenants.forget(&observe::cluster_key(observed));
             self.masters.forget(&observe::cluster_key(observed));
@@ -156,7 +170,7 @@ impl Edge for ControlPlanes {
     }
 
     fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
-        self.looks.due_in(key)
+        [self.looks.due_in(key), self.members.due_in(key)].into_iter().flatten().min()
     }
 
     async fn let_go(&self, context: &Context, key: &ObjectKey) -> Result<(), Error> {
@@ -165,5 +179,6 @@ impl Edge for ControlPlanes {
 
     fn forget(&self, _: &Context, key: &ObjectKey) {
         self.looks.forget(key);
+        self.members.forget(key);
     }
 }

@@ -1,6 +1,6 @@
 //! Makes the observation of a HostedControlPlane from the stores.
 //!
-//! User-provided Secrets and the tenant are read only when the plan asks for them.
+//! User-provided Secrets, etcd and the tenant are read only when the plan asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::names::{Component, INSTANCE_LABEL};
 use hangar_plan::hosted_control_plane::{
-    ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, PodFacts,
+    ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, PodFacts, members_to_ask,
 };
 
 use super::{watch, workload};
@@ -21,7 +21,7 @@ use crate::context::Context;
 
 type KeptCluster = Arc<Kept<Cluster>>;
 
-/// What the stores show. Secrets that people brought, and the tenant, are read when the plan asks for them.
+/// What the stores show. Secrets that people brought, etcd, and the tenant are read when the plan asks for them.
 pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
     let cluster = owner(context, root);
     let now = context.ambient.now();
@@ -37,6 +37,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         etcd: not_read(),
         etcd_pods: not_read(),
         etcd_claims: not_read(),
+        etcd_members: not_read(),
         api_server: not_read(),
         api_server_pods: not_read(),
         controller_manager: not_read(),
@@ -49,6 +50,11 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
     if let Some(names) = observed.names() {
         observe_workloads(context, &mut observed, &names, &root.uid);
     }
+    observed.etcd_members = Read::unknown(if members_to_ask(&observed).is_empty() {
+        "no member of etcd has started"
+    } else {
+        NOT_ASKED
+    });
     observed.tenant = Read::unknown(if root.is_terminating {
         "the control plane is being deleted"
     } else if observed.api_server.iter().all(|facts| facts.ready < 1) {

@@ -68,6 +68,7 @@ pub(super) fn pod(kept: &Kept<Pod>) -> PodFacts {
         is_deleting: kept.is_terminating,
         is_ready_to_start: holds("PodReadyToStartContainers"),
         is_ready: holds("Ready"),
+        address: kept.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok()),
         version: text(&kept.metadata.labels, VERSION_LABEL),
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
         trouble: trouble(kept),

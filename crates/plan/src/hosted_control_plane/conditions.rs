@@ -5,9 +5,10 @@ use crate::conditions::{conditions, shared};
 conditions! {
     /// Whether the control plane can be used.
     available = "Available", Positive, Own {
-        good AVAILABLE = "Available": "An API server is ready, etcd has a quorum, and the endpoint is known.";
+        good AVAILABLE = "Available": "An API server is ready, etcd has a quorum and no alarm, and the endpoint is known.";
         bad NO_API_SERVER = "NoAPIServer" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
+        bad ETCD_ALARM = "EtcdAlarm" [OPERATOR]: "etcd refuses writes because of an alarm, which EtcdClusterHealthy names.";
         bad NO_ENDPOINT = "NoEndpoint" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "API servers are ready, but no endpoint is known.";
         bad NO_KUBECONFIG = "NoKubeconfig" [HANGAR, MANAGEMENT_CLUSTER]: "The API server serves, but the administrator has no rights in the tenant yet, and so no kubeconfig.";
         ..nothing_done;
@@ -54,12 +55,14 @@ conditions! {
         bad ENDING = "Ending" [OPERATOR]: "More than half of an authority's validity is over; the message says which ends when. Hangar does not replace authorities yet: when one ends, so does the control plane.";
     }
 
-    /// Whether etcd has a quorum.
+    /// Whether etcd has a quorum and accepts writes.
     etcd_cluster_healthy = "EtcdClusterHealthy", Positive, Own {
         good ALL_READY = "AllReady": "All members are ready.";
         good QUORUM = "Quorum": "etcd has a quorum, but a member is not ready.";
         bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet, or was deleted and is created again with the volumes that exist.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
+        bad NO_SPACE = "NoSpace" [OPERATOR]: "The database of a member has reached its quota (alarm NOSPACE). etcd refuses writes until there is room again and the alarm is disarmed. The message names the members that report it.";
+        bad CORRUPT = "Corrupt" [OPERATOR]: "Members have different data (alarm CORRUPT). etcd refuses writes until the member with the wrong data is replaced and the alarm is disarmed. The message names the members that report it.";
         bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member does not start; the message names it and the error.";
         bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost.";
         bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";

@@ -24,7 +24,6 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::Draft;
 use super::certificates::missing;
 use super::conditions::etcd_cluster_healthy;
 use super::flags::accepted;
@@ -37,6 +36,7 @@ use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
 use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
+use super::{Draft, alarms};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -137,10 +137,16 @@ fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, lo
     let trouble = PodFacts::first_trouble(&draft.observed.etcd_pods);
     waiting.detail.clone_from(&trouble);
     let lost = losses.iter().map(|loss| loss.what.as_str()).collect::<Vec<_>>().join("; ");
+    let has_quorum = with_data(members, losses).min(ready) >= quorum(members);
+    if has_quorum && alarms::is_kept(draft) {
+        return;
+    }
     let finding: Finding = if with_data(members, losses) < quorum(members) {
         etcd_cluster_healthy::DATA_LOST
             .waits("a restore, or a new cluster; nothing is started without data")
             .because(lost)
+    } else if let Some(finding) = alarms::raised(draft.observed) {
+        finding
     } else if !losses.is_empty() {
         etcd_cluster_healthy::MEMBER_LOST
             .waits("the member to be removed from etcd and added again")

@@ -20,6 +20,7 @@
 //!   made. What an epoch renders never changes, so a new Hangar restarts no control plane.
 
 mod access;
+mod alarms;
 mod api_server;
 mod certificates;
 pub(crate) mod conditions;
@@ -70,14 +71,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use serde::Serialize;
 
+pub use alarms::{Alarm, health_path, members_to_ask, told_alarm};
 pub use epoch::{Epoch, Recorded};
 pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
 pub use membership::{MOST_MEMBERS, Membership};
 pub use names::{Component, Names};
 pub use observed::{
-    ClaimFacts, ClusterFacts, InfrastructureFacts, NOT_ASKED, ObjectIdentity, Observed, PodFacts,
-    SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
+    ClaimFacts, ClusterFacts, InfrastructureFacts, MemberFacts, NOT_ASKED, ObjectIdentity, Observed,
+    PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
 pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
@@ -114,6 +116,8 @@ pub enum Wanted {
     Secrets,
     /// What of these is in the tenant.
     Tenant,
+    /// What the members of etcd tell.
+    Members,
 }
 
 impl Planner for Observed {
@@ -130,6 +134,9 @@ impl Planner for Observed {
         if self.secrets.is_empty() {
             return Some(Wanted::Secrets);
         }
+        if self.etcd_members == Read::unknown(NOT_ASKED) {
+            return Some(Wanted::Members);
+        }
         // What belongs into the tenant depends on what serves it.
         let is_asked = self.tenant == Read::unknown(NOT_ASKED) && !self.api_server_pods.is_unknown();
         is_asked.then_some(Wanted::Tenant)
@@ -140,6 +147,10 @@ impl Planner for Observed {
             Wanted::Secrets => Some(Wanted::Secrets),
             Wanted::Tenant => {
                 self.tenant = Read::unknown(flow::NOT_CALLED);
+                None
+            }
+            Wanted::Members => {
+                self.etcd_members = Read::unknown(flow::NOT_CALLED);
                 None
             }
         }

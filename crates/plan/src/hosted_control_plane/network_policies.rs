@@ -31,7 +31,8 @@ fn policies(validated: &Validated<'_>) -> [NetworkPolicy; 4] {
         pod_selector: Some(selecting(validated.selector(component))),
         ..NetworkPolicyPeer::default()
     };
-    // Whoever collects metrics, in whichever namespace: they are numbers, or they want the tenant's credentials.
+    // Whoever collects metrics, in whichever namespace, and the manager, which asks etcd for its alarms there: they are
+    // numbers, or they want the tenant's credentials.
     let any_pod = || NetworkPolicyPeer {
         namespace_selector: Some(LabelSelector::default()),
         ..NetworkPolicyPeer::default()

@@ -4,7 +4,8 @@
 //! crash sweep both update it with `Planner::fold` after a step; what the step's answer did not say becomes `Unknown`
 //! or is left out, never guessed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::alarms::Alarm;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::{Names, names};
@@ -51,6 +53,8 @@ pub struct Observed {
     pub etcd_pods: Read<PodFacts>,
     /// The claims of etcd's volumes, by whomever they were made.
     pub etcd_claims: Read<ClaimFacts>,
+    /// The members of etcd that answered. Unknown while none did, with the reason; never Absent.
+    pub etcd_members: Read<MemberFacts>,
     /// The API server's Deployment.
     pub api_server: Read<WorkloadFacts>,
     pub api_server_pods: Read<PodFacts>,
@@ -72,14 +76,15 @@ pub struct Observed {
 crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
-        etcd_claims, api_server, api_server_pods, controller_manager, scheduler, service, tunnel, tenant, troubles,
+        etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
+        tenant, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, ServiceFacts, TenantObject,
+    ClaimFacts, MemberFacts, ServiceFacts, TenantObject,
 }
 
-/// Why the tenant is unknown while nobody asked it, though it can be asked.
+/// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.
 pub const NOT_ASKED: &str = "it was not asked";
 
 impl Observed {
@@ -323,6 +328,8 @@ pub struct PodFacts {
     /// Condition `PodReadyToStartContainers`: its sandbox and volumes are there.
     pub is_ready_to_start: bool,
     pub is_ready: bool,
+    /// Its first address, once it has one.
+    pub address: Option<IpAddr>,
     /// The label [`names::VERSION_LABEL`].
     pub version: Option<String>,
     /// The annotation [`names::SERVED_ANNOTATION`]: the certificates kubelet was told about.
@@ -336,6 +343,15 @@ impl PodFacts {
     pub(super) fn first_trouble(pods: &Read<Self>) -> Option<String> {
         pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)))
     }
+}
+
+/// What a member of etcd told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberFacts {
+    /// The name of its pod.
+    pub name: String,
+    /// The alarms of the cluster.
+    pub alarms: BTreeSet<Alarm>,
 }
 
 /// What a plan needs of the claim of a volume.

@@ -19,7 +19,7 @@ use super::material::Material;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
-use super::{Draft, endpoint, etcd, volumes};
+use super::{Draft, alarms, endpoint, etcd, volumes};
 use crate::conditions::shared::unread;
 use crate::flow::Read;
 
@@ -94,7 +94,7 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.say(deleting::NOT_DELETING);
     }
     let cluster = naming::label_value(validated.names.cluster());
-    let unavailable = unserved(observed, validated);
+    let unavailable = unserved(draft, validated);
     let is_served = unavailable.is_none();
     let available = unavailable.or_else(|| lacks_kubeconfig(observed, validated));
     let available = available.unwrap_or_else(|| available::AVAILABLE.into());
@@ -133,10 +133,13 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
-/// Why nobody is served, if so.
-fn unserved(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
+/// Why nobody is served, if so. To be asked when etcd's health was said.
+fn unserved(draft: &Draft<'_>, validated: &Validated<'_>) -> Option<Finding> {
+    let observed = draft.observed;
     let ready = match &observed.api_server {
-        Read::Unknown(unknown) => return Some(unread(available::TYPE, "the API server's Deployment", unknown)),
+        Read::Unknown(unknown) => {
+            return Some(unread(available::TYPE, "the API server's Deployment", unknown));
+        }
         read => read.iter().next().map_or(0, |facts| facts.ready),
     };
     let members = etcd::membership(validated).members;
@@ -144,7 +147,10 @@ fn unserved(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
         Read::Unknown(unknown) => return Some(unread(available::TYPE, "etcd's StatefulSet", unknown)),
         read => read.iter().next().map_or(0, |facts| facts.ready),
     };
-    if ready == 0 {
+    if alarms::is_said(draft) {
+        // Before what may follow from it: with some alarms neither members nor API servers are ready.
+        Some(available::ETCD_ALARM.waits("etcd's alarm to be disarmed, see EtcdClusterHealthy"))
+    } else if ready == 0 {
         Some(available::NO_API_SERVER.waits("an API server to be ready"))
     } else if healthy < etcd::quorum(members) {
         Some(available::NO_QUORUM.waits(format!("etcd's members, {healthy} of {members} are ready")))

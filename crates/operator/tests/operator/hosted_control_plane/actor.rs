@@ -1,6 +1,7 @@
 //! Acts for kubelets and load balancers: pods that may run become ready, Services get an address.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::world::{BALANCER, World};
 /// The actor of one namespace. Dropping it ends it.
 pub(crate) struct Actor {
     running: Arc<Mutex<BTreeSet<String>>>,
+    addresses: Arc<Mutex<BTreeMap<String, IpAddr>>>,
     task: JoinHandle<()>,
 }
 
@@ -22,16 +24,22 @@ impl Actor {
     /// Gives addresses; no pod runs yet.
     pub(crate) fn start(world: &World) -> Self {
         let running = Arc::new(Mutex::new(BTreeSet::new()));
-        let (world, allowed) = (world.clone(), Arc::clone(&running));
+        let addresses = Arc::new(Mutex::new(BTreeMap::new()));
+        let (world, allowed, given) = (world.clone(), Arc::clone(&running), Arc::clone(&addresses));
         let task = tokio::spawn(async move {
             loop {
-                let allowed = allowed.lock().unwrap().clone();
+                let (allowed, given) = (allowed.lock().unwrap().clone(), given.lock().unwrap().clone());
                 // Objects come and go between a list and a patch.
-                let _ = play(&world, &allowed).await;
+                let _ = play(&world, &allowed, &given).await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        Self { running, task }
+        Self { running, addresses, task }
+    }
+
+    /// The address that a pod has when it runs; others have none.
+    pub(crate) fn place(&self, pod: &str, address: IpAddr) {
+        self.addresses.lock().unwrap().insert(pod.to_owned(), address);
     }
 
     /// From now on pods of this part run and are ready.
@@ -46,13 +54,17 @@ impl Drop for Actor {
     }
 }
 
-async fn play(world: &World, running: &BTreeSet<String>) -> kube::Result<()> {
+async fn play(
+    world: &World,
+    running: &BTreeSet<String>,
+    addresses: &BTreeMap<String, IpAddr>,
+) -> kube::Result<()> {
     let labelled = ListParams::default().labels("cluster.x-k8s.io/cluster-name");
     for pod in world.api::<Pod>().list(&labelled).await? {
         let component = pod.labels().get("app.kubernetes.io/component").cloned().unwrap_or_default();
         let is_running = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
         if running.contains(&component) && !is_running {
-            let patch = Patch::Merge(running_status(&pod));
+            let patch = Patch::Merge(running_status(&pod, addresses.get(&pod.name_any())));
             world.api::<Pod>().patch_status(&pod.name_any(), &PatchParams::default(), &patch).await?;
         }
     }
@@ -69,7 +81,7 @@ async fn play(world: &World, running: &BTreeSet<String>) -> kube::Result<()> {
     Ok(())
 }
 
-fn running_status(pod: &Pod) -> Value {
+fn running_status(pod: &Pod, address: Option<&IpAddr>) -> Value {
     let now = jiff::Timestamp::now().to_string();
     let types = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled"];
     let conditions: Vec<Value> = types
@@ -87,5 +99,6 @@ fn running_status(pod: &Pod) -> Value {
         .collect();
     json!({"status": {
         "phase": "Running", "startTime": now, "conditions": conditions, "containerStatuses": statuses,
+        "podIP": address, "podIPs": address.map(|address| [json!({"ip": address})]),
     }})
 }

@@ -175,7 +175,7 @@ async fn access(world: &World, port: u16) -> Config {
 }
 
 /// Writes the content of a Secret to files called after it.
-async fn write(world: &World, directory: &Path, suffix: &str) {
+pub(super) async fn write(world: &World, directory: &Path, suffix: &str) {
     let secret = world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap();
     for (key, text) in texts(&secret) {
         let extension = key.rsplit('.').next().unwrap();
@@ -183,7 +183,7 @@ async fn write(world: &World, directory: &Path, suffix: &str) {
     }
 }
 
-fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String>) -> Process {
+pub(super) fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String>) -> Process {
     let log = BED.logs().join(format!("{}-{name}.log", directory.file_name().unwrap().display()));
     let process =
         ProcessSpec::new(name, program, log).variable("GOGC", "50").arguments(arguments).start().unwrap();

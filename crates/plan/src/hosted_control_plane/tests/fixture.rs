@@ -85,6 +85,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         etcd: Read::Absent,
         etcd_pods: Read::Absent,
         etcd_claims: Read::Absent,
+        etcd_members: Read::unknown("no member has an address"),
         api_server: Read::Absent,
         api_server_pods: Read::Absent,
         controller_manager: Read::Absent,

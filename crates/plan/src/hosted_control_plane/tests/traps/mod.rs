@@ -1,6 +1,7 @@
 //! Traps: mistakes that are easy to make, one test each.
 
 mod access;
+mod alarms;
 mod certificates;
 mod etcd;
 mod kept;

@@ -161,6 +161,7 @@ proptest! {
             change(read, state.min(1));
         }
         change(&mut observed.etcd_pods, next());
+        change(&mut observed.etcd_members, next());
         change(&mut observed.api_server_pods, next());
         change(&mut observed.service, next());
         change(&mut observed.infrastructure, next());
