@@ -15,6 +15,7 @@
 //! - etcd is only asked for its alarms, over plain HTTP and without a certificate. If no member answers, nothing follows.
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
+mod addons;
 mod look;
 mod master;
 mod material;
@@ -34,16 +35,18 @@ use hangar_kit::ObjectKey;
 use hangar_kit::client::Tenants;
 use hangar_kit::error::Error;
 use hangar_kit::event::Event;
-use hangar_kit::tenant::Nodes;
+use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
+use hangar_plan::hosted_control_plane::names::{ADDONS_NAMESPACE, ADDONS_SELECTOR};
 use hangar_plan::hosted_control_plane::{Material, Observed, TenantStep, Wanted, members_to_ask};
 use kube::Client;
 use tokio::task::JoinSet;
 
 use crate::context::{Context, KubeconfigSecrets, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
+use addons::Reasons;
 use look::Looks;
 use master::Masters;
 use material::{Given, copies};
@@ -58,8 +61,10 @@ struct ControlPlanes {
     /// By our own kubeconfig, which exists before anybody else's.
     tenants: Arc<Tenants<KubeconfigSecrets>>,
     nodes: Arc<Nodes<KubeconfigSecrets>>,
+    addons: Arc<Addons<KubeconfigSecrets>>,
     looks: Looks,
     members: Members,
+    reasons: Reasons,
     given: Given,
     masters: Masters,
     /// A preview writes no keys, so there is nothing to compare. Where it runs, pods cannot be reached.
@@ -69,8 +74,8 @@ struct ControlPlanes {
 /// Starts the controller.
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     let edge = ControlPlanes::new(context, false);
-    let nodes = Arc::clone(&edge.nodes);
-    reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes));
+    let (nodes, addons) = (Arc::clone(&edge.nodes), Arc::clone(&edge.addons));
+    reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes, &addons));
 }
 
 /// The same for a preview.
@@ -82,11 +87,15 @@ impl ControlPlanes {
     fn new(context: &Context, is_rehearsed: bool) -> Self {
         let tenants = context.tenants_by(Material::OperatorAccess);
         let nodes = Nodes::new(Arc::clone(&tenants), &context.stop);
+        let selected = (ADDONS_NAMESPACE, ADDONS_SELECTOR);
+        let addons = Addons::new(Arc::clone(&tenants), &context.stop, selected);
         Self {
             tenants,
             nodes,
+            addons: Arc::new(addons),
             looks: Looks::default(),
             members: Members::default(),
+            reasons: Reasons::default(),
             given: Given::default(),
             masters: Masters::default(),
             is_rehearsed,
@@ -124,6 +133,7 @@ impl Edge for ControlPlanes {
             Wanted::Tenant => {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
                 self.look_at_tenant(case, observed, &cluster).await;
+                self.look_at_addons(case.key(), observed, &cluster).await;
             }
             Wanted::Members if self.is_rehearsed => {
                 observed.etcd_members = Read::unknown("a preview does not ask etcd");
@@ -158,7 +168,10 @@ impl Edge for ControlPlanes {
     fn remember(&self, case: &Case<'_, Self>, observed: &Observed, ending: Ending) {
         match &observed.tenant {
             Read::One(facts) if ending != Ending::Outdated => self.looks.fold(case.key(), facts),
-            _ => self.looks.forget(case.key()),
+            _ => {
+                self.looks.forget(case.key());
+                self.reasons.forget(case.key());
+            }
         }
         if members_to_ask(observed).is_empty() {
             self.members.forget(case.key());
@@ -170,7 +183,8 @@ impl Edge for ControlPlanes {
     }
 
     fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
-        [self.looks.due_in(key), self.members.due_in(key)].into_iter().flatten().min()
+        let due = [self.looks.due_in(key), self.reasons.due_in(key), self.members.due_in(key)];
+        due.into_iter().flatten().min()
     }
 
     async fn let_go(&self, context: &Context, key: &ObjectKey) -> Result<(), Error> {
@@ -180,5 +194,6 @@ impl Edge for ControlPlanes {
     fn forget(&self, _: &Context, key: &ObjectKey) {
         self.looks.forget(key);
         self.members.forget(key);
+        self.reasons.forget(key);
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         service: not_read(),
         tunnel: not_read(),
         tenant: not_read(),
+        addons: BTreeMap::new(),
         troubles: BTreeMap::new(),
     };
     if let Some(names) = observed.names() {

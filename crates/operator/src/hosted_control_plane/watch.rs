@@ -9,7 +9,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
-use hangar_kit::tenant::Nodes;
+use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::Material;
@@ -26,6 +26,7 @@ pub(super) fn watched(
     context: &Context,
     builder: ControllerBuilder,
     nodes: &Nodes<KubeconfigSecrets>,
+    addons: &Addons<KubeconfigSecrets>,
 ) -> ControllerBuilder {
     let watches = &context.watches;
     let by_cluster = |watches: &Arc<Watches>| {
@@ -42,6 +43,10 @@ pub(super) fn watched(
     nodes.on_change({
         let (queue, of) = (builder.queue(), by_cluster(watches));
         move |cluster, _, _| of(vec![cluster.clone()]).into_iter().for_each(|key| queue.add(key))
+    });
+    addons.on_change({
+        let (queue, of) = (builder.queue(), by_cluster(watches));
+        move |cluster| of(vec![cluster.clone()]).into_iter().for_each(|key| queue.add(key))
     });
     builder
         .roots(watches.control_planes(), is_more_than_status)

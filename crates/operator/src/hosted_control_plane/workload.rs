@@ -76,7 +76,7 @@ pub(super) fn pod(kept: &Kept<Pod>) -> PodFacts {
 }
 
 /// What keeps a pod's containers from running, where something is wrong: not the states every start goes through.
-fn trouble(pod: &Pod) -> Option<String> {
+pub(super) fn trouble(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     let of_container = containers.into_iter().find_map(|container| {

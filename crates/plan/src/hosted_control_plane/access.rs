@@ -1,6 +1,7 @@
-//! Plans Hangar's own rights in a tenant: one user with one role, which allows exactly what plans do in a tenant.
+//! Plans Hangar's own rights in a tenant: one user with one role, which allows exactly what plans do in a tenant, and one
+//! for the namespace of add-ons, whose pods it reads.
 //!
-//! The user's certificate lives for a day. The user cannot write its own role and binding. So these two steps are run as
+//! The user's certificate lives for a day. The user cannot write its own roles and bindings. So these steps are run as
 //! `system:masters`, with a certificate that is made for them, lives for minutes and is stored nowhere: when a control
 //! plane is new, and whenever somebody has taken the rights away.
 
@@ -8,9 +9,9 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::DynamicObject;
 
 use super::epoch::Epoch;
-use super::names::DESIRED_ANNOTATION;
+use super::names::{ADDONS_NAMESPACE, DESIRED_ANNOTATION};
 use super::observed::{ObjectIdentity, Observed, TenantFacts};
-use super::rights::{cluster_role, cluster_role_binding, subject_user};
+use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_user};
 use super::step::TenantStep;
 use super::tenant::{Need, needed};
 use super::tenant_rights;
@@ -18,7 +19,7 @@ use crate::flow::{Read, dynamic};
 use crate::inventory;
 use crate::pieces::{only, rule, texts};
 
-/// The user, its role and the binding of both.
+/// The user, its roles and their bindings.
 pub(super) const USER: &str = "hangar:control-plane";
 
 /// Roles that are bound in the tenant.
@@ -44,11 +45,23 @@ const NAMESPACED: [&str; 5] = [
     "system:konnectivity-server",
 ];
 
-/// The role and its binding.
+/// The roles and their bindings.
 pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
-    let role = dynamic(&cluster_role(USER, rules()));
-    let binding = dynamic(&cluster_role_binding(USER, USER, subject_user(USER)));
-    [role, binding].map(|object| inventory::marked(object, DESIRED_ANNOTATION)).into()
+    let objects = [
+        dynamic(&cluster_role(USER, rules())),
+        dynamic(&cluster_role_binding(USER, USER, subject_user(USER))),
+        dynamic(&role(ADDONS_NAMESPACE, USER, addon_rules())),
+        dynamic(&role_binding(ADDONS_NAMESPACE, USER, vec![subject_user(USER)])),
+    ];
+    objects.map(|object| inventory::marked(object, DESIRED_ANNOTATION)).into()
+}
+
+/// To see whether add-ons run, and why not.
+fn addon_rules() -> Vec<PolicyRule> {
+    vec![
+        rule(&["apps"], &["daemonsets", "deployments"], &["list", "watch"]),
+        rule(&[""], &["pods"], &["list"]),
+    ]
 }
 
 fn rules() -> Vec<PolicyRule> {
@@ -79,7 +92,7 @@ impl TenantStep {
 }
 
 fn is_of_rights(object: &ObjectIdentity) -> bool {
-    object.name == USER && object.namespace.is_empty()
+    object.name == USER && (object.namespace.is_empty() || object.namespace == ADDONS_NAMESPACE)
 }
 
 impl TenantFacts {

@@ -17,7 +17,7 @@ conditions! {
     }
 
     /// Whether the control plane is complete: a summary of CertificatesValid, EtcdClusterHealthy, APIServerReady,
-    /// ControllersReady and EndpointReady.
+    /// ControllersReady and EndpointReady, and of AddonsReady while an add-on does not run though there are Nodes.
     ready = "Ready", Positive, Merged {
         bad OBJECT_REFUSED = "ObjectRefused" [OPERATOR]: "The management cluster refused an object; the condition repeats its message.";
         ..nothing_done;
@@ -104,6 +104,15 @@ conditions! {
         bad NAME_TAKEN = "NameTaken" [OWNER]: "An object with a required name in the tenant belongs to another owner.";
         bad NO_RIGHTS = "NoRights" [HANGAR]: "Hangar's own role in the tenant, or its binding, is missing or was changed. Hangar writes them again.";
         bad APPLYING = "Applying" [HANGAR]: "Hangar is writing objects. The message includes the last failure, if any.";
+    }
+
+    /// Whether the add-ons that Hangar applies in the tenant run: CoreDNS, kube-proxy and the agents of konnectivity. It
+    /// stays as it was while they cannot be read.
+    addons_ready = "AddonsReady", Positive, Own {
+        good RUNNING = "Running": "All pods of all add-ons are ready and have the latest template.";
+        bad NO_NODES = "NoNodes" [OWNER]: "The tenant has no Nodes, so that no add-on can run. This is no fault: neither Ready nor Available depends on it.";
+        bad NOT_RUNNING = "NotRunning" [OWNER]: "There are Nodes, but pods of an add-on are not ready; the message names it, says how many are ready, and repeats what a pod says.";
+        ..shared::reads;
     }
 
     /// Whether API servers or members of etcd are to be replaced.

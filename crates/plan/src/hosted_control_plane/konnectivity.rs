@@ -131,10 +131,10 @@ pub(super) fn rights(Epoch::One: Epoch) -> Vec<DynamicObject> {
     let keeping = ["create", "delete", "get", "list", "patch", "update", "watch"];
     vec![
         dynamic(&cluster_role_binding(SERVER, "system:auth-delegator", server())),
-        dynamic(&role(NAMESPACE, SERVER, leases(&keeping))),
+        dynamic(&role(NAMESPACE, SERVER, vec![leases(&keeping)])),
         dynamic(&role_binding(NAMESPACE, SERVER, vec![server()])),
         dynamic(&account(NAMESPACE, AGENT)),
-        dynamic(&role(NAMESPACE, AGENT, leases(&["get", "list", "watch"]))),
+        dynamic(&role(NAMESPACE, AGENT, vec![leases(&["get", "list", "watch"])])),
         dynamic(&role_binding(NAMESPACE, AGENT, vec![subject_account(NAMESPACE, AGENT)])),
     ]
 }

@@ -49,6 +49,7 @@ pub mod observed;
 mod pod;
 mod program;
 mod rights;
+mod running_addons;
 mod scheduler;
 mod status;
 pub mod step;
@@ -81,6 +82,7 @@ pub use observed::{
     ClaimFacts, ClusterFacts, InfrastructureFacts, MemberFacts, NOT_ASKED, ObjectIdentity, Observed,
     PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
+pub use running_addons::{AddonFacts, tenants_words};
 pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
@@ -236,6 +238,11 @@ pub fn tenant_leftovers(observed: &Observed) -> Vec<ObjectIdentity> {
     validated(observed).map(|validated| tenant::leftovers(&validated)).unwrap_or_default()
 }
 
+/// The Deployments and DaemonSets among [`tenant_objects`], each with the selector of its pods.
+pub fn tenant_addons(observed: &Observed) -> Vec<(ObjectIdentity, String)> {
+    validated(observed).map(|validated| running_addons::addons(observed, &validated)).unwrap_or_default()
+}
+
 /// What can be rendered, if anything: an owner, an epoch, nothing wrong, and nothing beyond the limits.
 fn validated(observed: &Observed) -> Option<Validated<'_>> {
     let Read::One(cluster) = &observed.cluster else { return None };
@@ -354,6 +361,7 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         controllers::draft,
         endpoint::draft,
         tenant::draft,
+        running_addons::draft,
         unsupported::draft,
     ] {
         concern(draft, validated);

@@ -18,6 +18,10 @@ pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "hangar";
+/// The namespace of add-ons in the tenant.
+pub const ADDONS_NAMESPACE: &str = "kube-system";
+/// What selects add-ons there.
+pub const ADDONS_SELECTOR: &str = "app.kubernetes.io/managed-by=hangar";
 /// Which control plane an object belongs to, by its identity; also selects pods, for which it must never change.
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 /// On pods and their templates: the version they run.

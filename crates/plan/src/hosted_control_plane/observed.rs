@@ -20,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::alarms::Alarm;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
+use super::running_addons::AddonFacts;
 use super::{Names, names};
 use crate::flow::{Clocks, Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
@@ -68,6 +69,9 @@ pub struct Observed {
     pub tunnel: Read<ServiceFacts>,
     /// What is in the tenant. Unknown while it cannot be reached, with the reason; never Absent.
     pub tenant: Read<TenantFacts>,
+    /// What there is of each add-on that [`super::tenant_addons`] names. What is missing in the map was not read: while
+    /// there are no Nodes nobody asks.
+    pub addons: BTreeMap<ObjectIdentity, Read<AddonFacts>>,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
@@ -77,11 +81,11 @@ crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
-        tenant, troubles,
+        tenant, addons, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, MemberFacts, ServiceFacts, TenantObject,
+    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.

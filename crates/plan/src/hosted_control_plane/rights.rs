@@ -19,8 +19,8 @@ pub fn cluster_role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
     ClusterRole { metadata: tenant(None, name, []), rules: Some(rules), ..ClusterRole::default() }
 }
 
-pub(super) fn role(namespace: &str, name: &str, rule: PolicyRule) -> Role {
-    Role { metadata: tenant(Some(namespace), name, []), rules: Some(vec![rule]) }
+pub(super) fn role(namespace: &str, name: &str, rules: Vec<PolicyRule>) -> Role {
+    Role { metadata: tenant(Some(namespace), name, []), rules: Some(rules) }
 }
 
 pub fn cluster_role_binding(name: &str, role: &str, subject: Subject) -> ClusterRoleBinding {

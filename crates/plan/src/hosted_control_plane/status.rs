@@ -11,8 +11,9 @@ use hangar_api::naming;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::conditions::{
-    api_server_ready, available, certificates_valid, controllers_ready, deleting, endpoint_ready,
-    etcd_cluster_healthy, nothing_done, ready, rolling_out, scaling_down, scaling_up, specification_valid,
+    addons_ready, api_server_ready, available, certificates_valid, controllers_ready, deleting,
+    endpoint_ready, etcd_cluster_healthy, nothing_done, ready, rolling_out, scaling_down, scaling_up,
+    specification_valid,
 };
 use super::controllers::serving_version;
 use super::material::Material;
@@ -122,14 +123,20 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     if let Some((object, why)) = refused.min() {
         draft.say(ready::OBJECT_REFUSED.waits(format!("{object} to be accepted")).because(why));
     } else {
-        let terms = [
+        let mut terms = Vec::from([
             certificates_valid::TYPE,
             etcd_cluster_healthy::TYPE,
             api_server_ready::TYPE,
             controllers_ready::TYPE,
             endpoint_ready::TYPE,
-        ];
-        draft.summarise(ready::TYPE, &terms.map(Term::positive));
+        ]);
+        // Without Nodes none can run.
+        let addons = draft.condition(addons_ready::TYPE);
+        if addons.is_some_and(|addons| addons.reason == addons_ready::NOT_RUNNING.reason().name) {
+            terms.push(addons_ready::TYPE);
+        }
+        let terms: Vec<Term<'_>> = terms.into_iter().map(Term::positive).collect();
+        draft.summarise(ready::TYPE, &terms);
     }
 }
 

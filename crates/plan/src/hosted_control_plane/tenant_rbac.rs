@@ -51,7 +51,7 @@ pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
         ("kube-system", "kubeadm:kubelet-config", "kubelet-config", both()),
     ] {
         let reading = only(rule(&[""], &["configmaps"], &["get"]), [config_map.to_owned()]);
-        objects.push(dynamic(&role(namespace, name, reading)));
+        objects.push(dynamic(&role(namespace, name, vec![reading])));
         objects.push(dynamic(&role_binding(namespace, name, subjects)));
     }
     objects

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::access;
 use super::actor::Actor;
+use super::addons;
 use super::losses;
 use super::tenant::{Tenant, initial_state};
 use super::world::{BALANCER, Manager, World, eventually, spec, texts, turn};
@@ -104,6 +105,7 @@ async fn a_control_plane_comes_to_life_in_order_rests_and_goes() {
     assert_eq!(fingerprints(&world).await, minted);
     assert!(!second.tenant_calls.calls().is_empty(), "it did look");
 
+    addons::add_ons_that_do_not_run_are_told(&world, &tenant, &second).await;
     losses::keys_come_back(&world, &mut tenant).await;
     losses::a_stateful_set_comes_back_over_its_volumes(&world, &mut tenant).await;
     drift_is_put_back(&world, &tenant).await;

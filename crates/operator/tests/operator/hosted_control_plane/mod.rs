@@ -3,6 +3,7 @@
 
 mod access;
 pub(crate) mod actor;
+mod addons;
 mod alarms;
 mod crash;
 mod lifecycle;

@@ -15,7 +15,7 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::super::*;
-use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod};
+use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod, run_addons};
 use crate::flow::crash::{World, sweep};
 use crate::flow::{Frontier, Next, Outcome, Read, Rounds, Setbacks, StepId};
 use crate::hosted_control_plane::material::Content;
@@ -323,6 +323,7 @@ impl World for Clusters {
             };
             let objects = asked.iter().enumerate().map(state).collect();
             observed.tenant = Read::One(TenantFacts { nodes: 1, objects, ..TenantFacts::default() });
+            run_addons(&mut observed);
         }
         let objects =
             self.objects.iter().map(|(identity, (hash, _))| (identity.clone(), hash.clone())).collect();

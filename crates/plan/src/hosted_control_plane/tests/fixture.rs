@@ -93,6 +93,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         service: Read::Absent,
         tunnel: Read::Absent,
         tenant: Read::unknown("it has no kubeconfig yet"),
+        addons: std::collections::BTreeMap::new(),
         troubles: std::collections::BTreeMap::new(),
     }
 }
@@ -226,6 +227,17 @@ pub(super) fn reach_tenant(observed: &mut Observed) {
         })
         .collect();
     observed.tenant = Read::One(TenantFacts { nodes: 1, objects, ..TenantFacts::default() });
+    run_addons(observed);
+}
+
+/// One pod of each add-on is wanted and ready.
+pub(super) fn run_addons(observed: &mut Observed) {
+    let all = tenant_addons(observed).into_iter();
+    observed.addons = all.map(|(addon, _)| (addon, Read::One(addon_facts(1, 1)))).collect();
+}
+
+pub(super) fn addon_facts(desired: i32, ready: i32) -> AddonFacts {
+    AddonFacts { is_observed: true, desired, updated: desired, ready, trouble: None }
 }
 
 pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> WorkloadFacts {

@@ -136,6 +136,17 @@ fn our_rights_cover_what_we_keep() {
     }
     assert!(allows("list", "", "nodes", "") && allows("watch", "", "nodes", ""));
     assert!(!role.to_string().contains('*') && !role.to_string().contains("secrets"));
+    // What pods say is read where add-ons are, and nowhere else.
+    let addons = serde_json::to_value(&tenant_rights(&observed)[2]).unwrap();
+    assert_eq!(addons["metadata"]["namespace"], names::ADDONS_NAMESPACE);
+    assert_eq!(
+        addons["rules"],
+        json!([
+            {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments"], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        ])
+    );
+    assert!(!allows("list", "", "pods", "") && !allows("list", "apps", "deployments", ""));
 }
 
 #[test]
@@ -147,7 +158,7 @@ fn rights_come_first_and_then_the_tenant_is_asked_again() {
     let plan = checked(&observed);
     assert_eq!(condition_status(&plan, conditions::workload_ready::TYPE), "False NoRights");
     let steps: Vec<Step> = plan.steps.iter().cloned().collect();
-    assert_eq!(steps.len(), 2);
+    assert_eq!(steps.len(), 4);
     for step in steps {
         assert!(matches!(&step, Step::Tenant(step) if step.is_of_rights()), "{step:?}");
         assert_eq!(observed.wanted(), None);

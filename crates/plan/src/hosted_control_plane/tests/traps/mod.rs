@@ -1,6 +1,7 @@
 //! Traps: mistakes that are easy to make, one test each.
 
 mod access;
+mod addons;
 mod alarms;
 mod certificates;
 mod etcd;
@@ -22,8 +23,8 @@ use serde_json::{Value, json};
 
 use super::checker::checked;
 use super::fixture::{
-    ADDRESS, TUNNEL_ADDRESS, all_ready, api_server_ready, claim, created, days, delete, etcd_started, is,
-    pod, reach_tenant, secret, settle, workload,
+    ADDRESS, TUNNEL_ADDRESS, addon_facts, all_ready, api_server_ready, claim, created, days, delete,
+    etcd_started, is, pod, reach_tenant, secret, settle, workload,
 };
 use super::golden;
 use crate::flow::{Clocks, Outcome, Read, Wake};
