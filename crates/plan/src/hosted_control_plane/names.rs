@@ -35,7 +35,8 @@ pub const IDENTITY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/identity";
 pub const ETCD_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd";
 /// On HostedControlPlanes: the fingerprints of the keys that cannot be replaced.
 pub const KEYS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/keys";
-/// On HostedControlPlanes, by their operator: the etcd member that was removed and added again, and begins without data.
+/// On HostedControlPlanes, by their operator: the uid of the claim of an etcd member that was removed and added again,
+/// and begins without data.
 pub const REPLACED_MEMBER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/replaced-etcd-member";
 /// On Secrets with keys that cannot be replaced, and on their copies: none is gone before its content is elsewhere.
 pub const KEPT_FINALIZER: &str = "hangar.cluster.x-k8s.io/kept";

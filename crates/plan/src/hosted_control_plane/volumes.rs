@@ -55,10 +55,13 @@ pub(super) fn losses(observed: &Observed, validated: &Validated<'_>) -> Vec<Loss
 }
 
 /// Whether a member was removed and added again by hand: it begins without data, in a claim that is not on record yet.
+/// The consent is to one claim: if it named the member, it would also let the member begin when it is lost once more,
+/// under the name of one that had voted.
 pub(super) fn is_replaced(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> bool {
     let annotations = observed.control_plane.metadata.annotations.as_ref();
     let named = annotations.and_then(|annotations| annotations.get(REPLACED_MEMBER_ANNOTATION));
-    named == Some(&validated.names.etcd_pod(ordinal))
+    let claim = claim(observed, &validated.names.etcd_claim(ordinal));
+    named.is_some_and(|named| claim.is_some_and(|claim| claim.uid == *named))
         && losses(observed, validated).iter().any(|loss| loss.ordinal == ordinal)
 }
 

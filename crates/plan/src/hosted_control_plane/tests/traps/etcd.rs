@@ -160,9 +160,13 @@ fn a_member_without_data_finds_itself_in_the_list_only_when_it_was_replaced() {
     assert_eq!(names(&checked(&observed), 1), ["demo-etcd-0", "demo-etcd-2"]);
     assert_eq!(names(&checked(&all_ready(&json!({}))), 0), [] as [&str; 0]);
     let annotations = observed.control_plane.metadata.annotations.as_mut().unwrap();
-    annotations.insert(names::REPLACED_MEMBER_ANNOTATION.to_owned(), "demo-etcd-1".to_owned());
+    annotations.insert(names::REPLACED_MEMBER_ANNOTATION.to_owned(), "new".to_owned());
     assert_eq!(names(&checked(&observed), 1), ["demo-etcd-0", "demo-etcd-2"], "it has its data");
-    observed.etcd_claims.iter_mut().find(|found| found.name.ends_with("-1")).unwrap().uid = "new".to_owned();
+    let lose = |observed: &mut Observed, uid: &str| {
+        let mut claims = observed.etcd_claims.iter_mut();
+        claims.find(|found| found.name.ends_with("-1")).unwrap().uid = uid.to_owned();
+    };
+    lose(&mut observed, "new");
     let plan = checked(&observed);
     assert_eq!(names(&plan, 1).len(), 3);
     assert_eq!((names(&plan, 0).len(), names(&plan, 2).len()), (2, 2));
@@ -175,6 +179,11 @@ fn a_member_without_data_finds_itself_in_the_list_only_when_it_was_replaced() {
     let plan = checked(&observed);
     assert_eq!((names(&plan, 1).len(), record(&plan)), (2, None));
     assert_eq!(condition_status(&plan, HEALTH), "True AllReady");
+    // The annotation stayed, and the same member is lost once more: nobody has removed it from etcd this time.
+    lose(&mut observed, "newer");
+    let plan = checked(&observed);
+    assert_eq!((names(&plan, 1).len(), record(&plan)), (2, None));
+    assert_eq!(condition_status(&plan, HEALTH), "False MemberLost");
 }
 
 #[test]
