@@ -74,8 +74,8 @@ fn rules() -> Vec<PolicyRule> {
         rule(&["discovery.k8s.io"], &["endpointslices"], &keep),
         rule(RBAC, &["clusterrolebindings", "clusterroles", "rolebindings", "roles"], &keep),
         // What is no longer wanted.
-        rule(&[""], &["configmaps"], &["delete"]),
-        rule(&["apps"], &["daemonsets"], &["delete"]),
+        rule(&[""], &["configmaps", "services"], &["delete"]),
+        rule(&["apps"], &["daemonsets", "deployments"], &["delete"]),
         rule(RBAC, &["clusterrolebindings"], &["delete"]),
         // Rights that it gives and does not have.
         only(rule(RBAC, &["clusterroles"], &["bind"]), texts(&BOUND)),

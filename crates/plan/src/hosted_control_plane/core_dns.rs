@@ -11,8 +11,11 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::core::DynamicObject;
 
+use super::flags::accepted;
 use super::object::tenant;
+use super::observed::ObjectIdentity;
 use super::pod::{container, items};
+use super::program::CORE_DNS;
 use super::rights::{account, cluster_role, cluster_role_binding, subject_account};
 use super::tenant_pod::{api_server_environment, config_map, pods_wanted, tolerations};
 use super::validate::Validated;
@@ -29,6 +32,27 @@ const ROLE: &str = "system:coredns";
 /// The Service's name and the pods' label value, which other add-ons expect.
 const SERVICE: &str = "kube-dns";
 const LABEL: &str = "k8s-app";
+
+/// Whether people left it out.
+pub(super) fn is_disabled(validated: &Validated<'_>) -> bool {
+    validated.settings.coredns.as_ref().and_then(|settings| settings.disabled).unwrap_or_default()
+}
+
+/// What is deleted where it is left out: another name server needs the Service's address. The account and its role do no
+/// harm.
+pub(super) fn leftovers() -> Vec<ObjectIdentity> {
+    let identity = |api_version: &str, kind: &str, name: &str| ObjectIdentity {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: NAMESPACE.to_owned(),
+        name: name.to_owned(),
+    };
+    vec![
+        identity("apps/v1", "Deployment", NAME),
+        identity("v1", "ConfigMap", NAME),
+        identity("v1", "Service", SERVICE),
+    ]
+}
 
 /// What the CoreDNS of a cluster depends on.
 #[derive(Debug)]
@@ -50,8 +74,8 @@ pub struct CoreDns<'a> {
     pub tolerations: Vec<Toleration>,
     /// Name, image and resources of the container.
     pub container: Container,
-    /// More flags, without dashes.
-    pub flags: Vec<(String, String)>,
+    /// More flags.
+    pub flags: Vec<String>,
 }
 
 pub(super) fn objects(
@@ -61,15 +85,16 @@ pub(super) fn objects(
     nodes: u32,
 ) -> Vec<DynamicObject> {
     let given = validated.settings.coredns.clone().unwrap_or_default();
-    let settings = &given.pod.container;
+    let settings = &given.pod.pod.container;
+    let flags = settings.args.iter().filter_map(|(name, value)| accepted(&CORE_DNS, name, value).ok());
     let core_dns = CoreDns {
         domain: &validated.domain,
         upstream: "/etc/resolv.conf",
         ttl_seconds: 30,
         address: validated.dns_address,
         api_server: endpoint,
-        replicas: pods_wanted(given.replicas, nodes),
-        priority_class: given.pod.priority_class_name.as_deref().unwrap_or("system-cluster-critical"),
+        replicas: pods_wanted(given.pod.replicas, nodes),
+        priority_class: given.pod.pod.priority_class_name.as_deref().unwrap_or("system-cluster-critical"),
         tolerations: tolerations(),
         container: container(
             NAME,
@@ -78,7 +103,7 @@ pub(super) fn objects(
             version.core_dns_tag(validated.epoch),
             ("100m", "70Mi"),
         ),
-        flags: settings.args.clone().into_iter().collect(),
+        flags: flags.map(|(name, value)| format!("-{name}={value}")).collect(),
     };
     core_dns.objects()
 }
@@ -174,9 +199,8 @@ impl CoreDns<'_> {
 
     fn server(&self) -> Container {
         let arguments = ["-conf".to_owned(), "/etc/coredns/Corefile".to_owned()];
-        let more = self.flags.iter().flat_map(|(name, value)| [format!("-{name}"), value.clone()]);
         Container {
-            args: Some(arguments.into_iter().chain(more).collect()),
+            args: Some(arguments.into_iter().chain(self.flags.clone()).collect()),
             env: Some(api_server_environment(self.api_server)),
             ports: Some(vec![
                 container_port("dns", 53, "UDP"),

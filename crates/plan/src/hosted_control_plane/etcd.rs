@@ -22,11 +22,10 @@ use k8s_openapi::api::core::v1::{
     VolumeResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::certificates::missing;
 use super::conditions::etcd_cluster_healthy;
-use super::flags::accepted;
 use super::material::Material;
 use super::membership::Membership;
 use super::names::{Component, ETCD_VOLUME};
@@ -36,7 +35,7 @@ use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
 use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
-use super::{Draft, alarms};
+use super::{Draft, alarms, etcd_settings};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -248,7 +247,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
     });
     // A file has durations in nanoseconds: five seconds.
     let mut merged = json!({"watch-progress-notify-interval": 5_000_000_000_u64});
-    extend(&mut merged, given_arguments(&settings(validated).container.args));
+    extend(&mut merged, etcd_settings::given(&settings(validated).container.args));
     extend(&mut merged, owned);
     merged
 }
@@ -257,24 +256,6 @@ fn extend(target: &mut Value, more: Value) {
     if let (Value::Object(target), Value::Object(more)) = (target, more) {
         target.extend(more);
     }
-}
-
-/// Flags are ignored beside a file, so what people give goes into the file, where numbers and durations have types.
-fn given_arguments(arguments: &BTreeMap<String, String>) -> Value {
-    let typed = |text: &str| {
-        if let Ok(flag) = text.parse::<bool>() {
-            return json!(flag);
-        }
-        if let Ok(number) = text.parse::<i64>() {
-            return json!(number);
-        }
-        let duration = text.parse::<kube::core::Duration>().ok().map(std::time::Duration::from);
-        let nanoseconds = duration.and_then(|duration| i64::try_from(duration.as_nanos()).ok());
-        nanoseconds.map_or_else(|| json!(text), |number| json!(number))
-    };
-    let accepted = arguments.iter().filter_map(|(name, text)| accepted(&ETCD, name, text).ok());
-    let entries = accepted.map(|(name, text)| (name, typed(&text)));
-    Value::Object(entries.collect::<Map<String, Value>>())
 }
 
 /// Three quarters of the volume: logs and snapshots need the rest.

@@ -11,7 +11,6 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::api_server::joined;
-use super::kubeconfigs;
 use super::names::SETTINGS_ANNOTATION;
 use super::object::{document, tenant};
 use super::observed::ObjectIdentity;
@@ -20,6 +19,7 @@ use super::rights::{account, cluster_role_binding, subject_account};
 use super::tenant_pod::config_map;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
+use super::{kube_proxy_settings, kubeconfigs};
 use crate::flow::dynamic;
 use crate::pieces::{
     config_map_volume, daemon_set, field_variable, mount, pairs, probe, template, texts, toleration,
@@ -58,8 +58,10 @@ pub struct KubeProxy<'a> {
     pub priority_class: &'a str,
     /// Name, image and resources of the container.
     pub container: Container,
-    /// More flags, without dashes.
-    pub flags: Vec<(String, String)>,
+    /// More flags.
+    pub flags: Vec<String>,
+    /// More fields of its configuration, by path.
+    pub fields: Vec<(&'static str, Value)>,
 }
 
 pub(super) fn objects(
@@ -69,13 +71,15 @@ pub(super) fn objects(
 ) -> Vec<DynamicObject> {
     let given = validated.settings.kube_proxy.clone().unwrap_or_default();
     let settings = &given.pod.container;
+    let (flags, fields) = kube_proxy_settings::given(&settings.args);
     let proxy = KubeProxy {
         pod_ranges: joined(&validated.pod_ranges),
         api_server: endpoint,
         collects: None,
         priority_class: given.pod.priority_class_name.as_deref().unwrap_or("system-node-critical"),
         container: container(NAME, settings, NAME, version.tag(), ("10m", "64Mi")),
-        flags: settings.args.clone().into_iter().collect(),
+        flags,
+        fields,
     };
     proxy.objects()
 }
@@ -112,6 +116,9 @@ impl KubeProxy<'_> {
         if let Some(collects) = self.collects {
             configuration["nftables"] = json!({"minSyncPeriod": collects});
         }
+        for (path, value) in &self.fields {
+            kube_proxy_settings::write(&mut configuration, path, value);
+        }
         configuration
     }
 
@@ -133,12 +140,11 @@ impl KubeProxy<'_> {
     }
 
     fn proxy(&self) -> Container {
-        let more = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
         let arguments =
             [format!("--config={DIRECTORY}/config.conf"), "--hostname-override=$(NODE_NAME)".to_owned()];
         Container {
             command: Some(texts(&["/usr/local/bin/kube-proxy"])),
-            args: Some(arguments.into_iter().chain(more).collect()),
+            args: Some(arguments.into_iter().chain(self.flags.clone()).collect()),
             env: Some(vec![field_variable("NODE_NAME", "spec.nodeName")]),
             readiness_probe: Some(probe("/healthz", 10256, "HTTP", 1, 5, 3)),
             security_context: Some(SecurityContext { privileged: Some(true), ..SecurityContext::default() }),

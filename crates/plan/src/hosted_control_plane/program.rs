@@ -3,6 +3,7 @@
 use hangar_api::controlplane::v1alpha1::{Container, HostedControlPlaneSettings};
 
 use super::flags::accepted;
+use super::{etcd_settings, kube_proxy_settings};
 use crate::admission::FieldError;
 
 /// A program, and which of its flags are not users' to set: those that the control plane sets, those that would move
@@ -132,17 +133,24 @@ pub(super) const ETCD: Program = Program {
     repository: "etcd",
     owned: &[
         "advertise-client-urls",
-        "client-transport-security",
+        "auto-tls",
+        "cert-file",
+        "client-*",
+        "config-file",
         "data-dir",
         "discovery*",
         "feature-gates",
         "force-new-cluster",
         "initial-advertise-peer-urls",
         "initial-cluster*",
+        "key-file",
         "listen-*",
         "name",
-        "peer-transport-security",
+        "peer-*",
         "quota-backend-bytes",
+        "trusted-ca-file",
+        // It loses what it has acknowledged.
+        "unsafe-no-fsync",
         "wal-dir",
     ],
 };
@@ -193,6 +201,33 @@ pub(super) const KONNECTIVITY_AGENT: Program = Program {
     ],
 };
 
+/// Its flags are fields of a file. It runs on the nodes of the tenant.
+pub(super) const KUBE_PROXY: Program = Program {
+    name: "kube-proxy",
+    repository: "kube-proxy",
+    owned: &[
+        "cleanup",
+        "cluster-cidr",
+        "config",
+        "healthz-bind-address",
+        "help",
+        "hostname-override",
+        "init-only",
+        "kubeconfig",
+        "master",
+        "metrics-bind-address",
+        "version",
+        "write-config-to",
+    ],
+};
+
+/// It runs on the nodes of the tenant.
+pub(super) const CORE_DNS: Program = Program {
+    name: "coredns",
+    repository: "coredns/coredns",
+    owned: &["conf", "dns.port", "help", "p", "plugins", "version"],
+};
+
 type Given<'settings> = (String, &'static Program, &'settings Container);
 
 /// What users set on the programs in the management cluster, with the path of the field.
@@ -226,12 +261,27 @@ pub(crate) fn hosted_programs(settings: &HostedControlPlaneSettings) -> Vec<Give
 
 /// The flags that users set and that are not theirs.
 pub(crate) fn refused_flags(settings: &HostedControlPlaneSettings) -> Vec<FieldError> {
-    let agent = settings.konnectivity_client.as_ref().map(|given| &given.pod.container);
-    let agent = agent.map(|container| ("spec.konnectivityClient".to_owned(), &KONNECTIVITY_AGENT, container));
+    let tenant = [
+        (
+            "konnectivityClient",
+            &KONNECTIVITY_AGENT,
+            settings.konnectivity_client.as_ref().map(|given| &given.pod.container),
+        ),
+        ("kubeProxy", &KUBE_PROXY, settings.kube_proxy.as_ref().map(|given| &given.pod.container)),
+        ("coredns", &CORE_DNS, settings.coredns.as_ref().map(|given| &given.pod.pod.container)),
+    ];
+    let tenant = tenant
+        .into_iter()
+        .filter_map(|(path, program, container)| Some((format!("spec.{path}"), program, container?)));
     let mut errors = Vec::new();
-    for (path, program, container) in hosted_programs(settings).into_iter().chain(agent) {
+    for (path, program, container) in hosted_programs(settings).into_iter().chain(tenant) {
         for (name, value) in &container.args {
-            if let Err(why) = accepted(program, name, value) {
+            let refused = match program.name {
+                "etcd" => etcd_settings::setting(name, value).err(),
+                "kube-proxy" => kube_proxy_settings::setting(name, value).err(),
+                _ => accepted(program, name, value).err(),
+            };
+            if let Some(why) = refused {
                 errors.push(FieldError::invalid(format!("{path}.args[{name}]"), value.as_str(), why));
             }
         }

@@ -73,7 +73,9 @@ fn addressed(
     if let Ok(agents) = &reach.agents {
         objects.extend(konnectivity::agents(validated, (agents, endpoint), authority, nodes));
     }
-    objects.extend(core_dns::objects(validated, version, endpoint, nodes));
+    if !core_dns::is_disabled(validated) {
+        objects.extend(core_dns::objects(validated, version, endpoint, nodes));
+    }
     objects
 }
 
@@ -82,6 +84,9 @@ pub(super) fn leftovers(validated: &Validated<'_>) -> Vec<ObjectIdentity> {
     let mut leftovers = vec![tenant_rbac::leftover()];
     if kube_proxy::is_disabled(validated) {
         leftovers.extend(kube_proxy::leftovers());
+    }
+    if core_dns::is_disabled(validated) {
+        leftovers.extend(core_dns::leftovers());
     }
     leftovers
 }

@@ -16,6 +16,7 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
         priority_class: "system-node-critical",
         container: plain_container("kube-proxy", &options.images.kube_proxy, ("10m", "64Mi")),
         flags: Vec::new(),
+        fields: Vec::new(),
     };
     pod::values(&kube_proxy.objects())
 }

@@ -49,3 +49,15 @@ pub struct KubeProxy {
     /// Leaves kube-proxy out, for network plugins that do its work.
     pub disabled: Option<bool>,
 }
+
+/// The cluster's name server.
+#[wire]
+#[serde(default)]
+pub struct CoreDns {
+    /// The pods.
+    #[serde(flatten)]
+    pub pod: ScalablePod,
+    /// Leaves CoreDNS out, for clusters that bring their own name server. Nodes send their pods' questions to the
+    /// address that CoreDNS would have: the tenth of the Services' range.
+    pub disabled: Option<bool>,
+}

@@ -20,7 +20,7 @@ pub use audit::{Audit, AuditAuthentication, AuditMode, AuditTarget, AuditWebhook
 pub use audit_policy::{AuditLevel, AuditPolicy, AuditResources, AuditRule, AuditStage};
 pub use authentication::{ClaimMappings, ClaimValidationRule, OidcProvider, RESERVED_ISSUER};
 pub use certificates::{Certificates, GoDuration};
-pub use deployment::{ApiServerPod, Deployment, KubeProxy};
+pub use deployment::{ApiServerPod, CoreDns, Deployment, KubeProxy};
 pub use etcd::Etcd;
 pub use etcd_backup::{EtcdBackup, EtcdBackupSecret};
 pub use exposure::{Exposure, ExposureType, LoadBalancerExposure, NodePortExposure};

@@ -6,8 +6,8 @@ use hangar_wire::wire;
 use serde_json::{Value, json};
 
 use super::{
-    Certificates, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, OidcProvider, RESERVED_ISSUER,
-    ScalablePod,
+    Certificates, CoreDns, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, OidcProvider,
+    RESERVED_ISSUER, ScalablePod,
 };
 use crate::contract::endpoint::Endpoint;
 
@@ -34,7 +34,7 @@ pub struct HostedControlPlaneSettings {
     /// kube-proxy on the cluster's nodes.
     pub kube_proxy: Option<KubeProxy>,
     /// The cluster's name server; two pods by default, but no more than there are nodes.
-    pub coredns: Option<ScalablePod>,
+    pub coredns: Option<CoreDns>,
     /// The control plane's etcd.
     pub etcd: Option<Etcd>,
     /// Identity providers whose tokens the API server accepts, by issuer URL. Accepted, but no tokens are accepted yet;

@@ -154,6 +154,42 @@ fn kube_proxy_goes_when_it_is_left_out() {
 }
 
 #[test]
+fn core_dns_goes_when_it_is_left_out() {
+    let mut observed = all_ready(&json!({}));
+    observed.control_plane.spec.settings.coredns = serde_json::from_value(json!({"disabled": true})).unwrap();
+    let leftovers: Vec<String> = tenant_leftovers(&observed)
+        .iter()
+        .map(ToString::to_string)
+        .filter(|name| name.contains("dns"))
+        .collect();
+    let expected =
+        ["Deployment kube-system/coredns", "ConfigMap kube-system/coredns", "Service kube-system/kube-dns"];
+    assert_eq!(leftovers, expected);
+    assert!(tenant_object(&observed, "Deployment", "coredns").is_none());
+}
+
+/// kube-proxy ignores flags beside its file.
+#[test]
+fn what_is_set_on_kube_proxy_is_in_its_file() {
+    let arguments =
+        json!({"args": {"proxy-mode": "iptables", "conntrack-min": "9", "v": "4", "config": "/x"}});
+    let observed = all_ready(&json!({"kubeProxy": arguments}));
+    let map = tenant_object(&observed, "ConfigMap", "kube-proxy").unwrap();
+    let file: Value = serde_saphyr::from_str(map["data"]["config.conf"].as_str().unwrap()).unwrap();
+    assert_eq!((&file["mode"], &file["conntrack"]["min"]), (&json!("iptables"), &json!(9)));
+    let set = tenant_object(&observed, "DaemonSet", "kube-proxy").unwrap();
+    let flags = &set["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(
+        flags,
+        &json!(["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)", "--v=4"])
+    );
+    let plan = checked(&observed);
+    let said =
+        plan.status.conditions.iter().find(|condition| condition.type_ == "SettingsEffective").unwrap();
+    assert!(said.message.contains("spec.kubeProxy.args[config]"), "{}", said.message);
+}
+
+#[test]
 fn agents_restart_for_another_authority() {
     let mut observed = all_ready(&json!({}));
     let template = |observed: &Observed| {
