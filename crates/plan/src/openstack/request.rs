@@ -45,18 +45,19 @@ impl Request {
 
     /// The fields with the note that it is sent now.
     pub fn noted(self, now: Timestamp) -> Value {
-        self.note(Some(match self {
+        let text = match self {
             Self::Server => now.to_string(),
             Self::Other(kind) => format!("{now} {kind}"),
-        }))
+        };
+        self.note(Some(&text))
     }
 
     /// The fields with the note as it was on an object before.
     pub fn as_before(self, before: Option<&Annotations>) -> Value {
-        self.note(before.and_then(|all| all.get(self.annotation())).cloned())
+        self.note(before.and_then(|all| all.get(self.annotation())).map(String::as_str))
     }
 
-    fn note(self, text: Option<String>) -> Value {
+    fn note(self, text: Option<&str>) -> Value {
         json!({ "metadata": { "annotations": { self.annotation(): text } } })
     }
 
