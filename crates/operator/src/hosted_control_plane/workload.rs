@@ -117,6 +117,7 @@ pub(super) fn claim(kept: &Kept<PersistentVolumeClaim>) -> ClaimFacts {
     ClaimFacts {
         name: kept.key.name.clone(),
         uid: kept.uid.clone(),
+        created_at: kept.metadata.creation_timestamp.as_ref().map(|time| time.0),
         is_deleting: kept.is_terminating,
         is_lost: status.phase.as_deref() == Some("Lost"),
         size: status.capacity.and_then(|capacity| Some(capacity.get("storage")?.0.clone())),

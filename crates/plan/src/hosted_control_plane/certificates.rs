@@ -107,9 +107,12 @@ impl Judgement {
                 .waits("these Secrets to be deleted or renamed")
                 .because(format!("these names are taken: {}", listed(&self.foreign)))
         } else if !self.unusable.is_empty() {
-            certificates_valid::UNUSABLE
-                .waits("Secrets that can be used, or none: then they are made")
-                .because(self.unusable.join("; "))
+            let on = if draft.observed.is_bootstrapped() {
+                "Secrets with the content that they had"
+            } else {
+                "Secrets that can be used, or none: then they are made"
+            };
+            certificates_valid::UNUSABLE.waits(on).because(self.unusable.join("; "))
         } else if let Some(disagreement) = self.disagreement(draft.observed) {
             draft.wake_at(Wake::after(draft.observed.now, CLOCKS_AGAIN));
             certificates_valid::CLOCKS_DISAGREE.waits("clocks that agree").because(disagreement)

@@ -19,7 +19,7 @@ use super::names::Names;
 use super::observed::{
     ClaimFacts, ClusterFacts, ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts,
 };
-use super::{Draft, is_referred, step};
+use super::{Draft, is_referred, step, volumes};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -31,7 +31,7 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     }
     // Without names nobody ever owned it, so nothing was ever made for it.
     if let Some(names) = observed.names() {
-        for phase in [controllers, etcd, volumes, keys] {
+        for phase in [controllers, etcd, claims, keys] {
             if let Some(waiting) = phase(draft, &names) {
                 return draft.say(deleting::DELETING.waiting(waiting));
             }
@@ -136,15 +136,21 @@ fn etcd(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
     .next_back()
 }
 
-/// Nothing else deletes the volumes.
-fn volumes(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
+/// Nothing else deletes the volumes. Those that an earlier control plane left under the same names stay: they hold its
+/// data, and nobody asked for their end.
+fn claims(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
     let observed = draft.observed;
-    let claims = match &observed.etcd_claims {
+    let found = match &observed.etcd_claims {
         Read::Unknown(unknown) => return Some(unreadable("etcd's claims", unknown)),
         read => read.iter(),
     };
     let claim = ("v1", "PersistentVolumeClaim");
-    claims.filter_map(|facts| gone(draft, &Read::One(facts.clone()), names, claim, facts.name.clone())).last()
+    let own: Vec<&ClaimFacts> = found.filter(|claim| volumes::is_own(observed, claim)).collect();
+    let mut waiting = None;
+    for facts in own {
+        waiting = gone(draft, &Read::One(facts.clone()), names, claim, facts.name.clone()).or(waiting);
+    }
+    waiting
 }
 
 fn keys(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {

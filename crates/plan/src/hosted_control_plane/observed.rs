@@ -363,6 +363,7 @@ pub struct MemberFacts {
 pub struct ClaimFacts {
     pub name: String,
     pub uid: String,
+    pub created_at: Option<Timestamp>,
     /// Whether it is being deleted. It stays while a pod uses it.
     pub is_deleting: bool,
     /// Whether it had a volume that is gone.

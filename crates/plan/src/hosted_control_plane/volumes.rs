@@ -54,6 +54,15 @@ pub(super) fn losses(observed: &Observed, validated: &Validated<'_>) -> Vec<Loss
     (0..).zip(recorded).filter_map(loss).collect()
 }
 
+/// Whether a claim is of this control plane: on record, or not older than it.
+pub(super) fn is_own(observed: &Observed, claim: &ClaimFacts) -> bool {
+    let created_at = observed.control_plane.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let is_older =
+        claim.created_at.zip(created_at).is_some_and(|(claim, control_plane)| claim < control_plane);
+    let recorded = Membership::recorded(&observed.control_plane).ok().flatten();
+    !is_older || recorded.is_some_and(|recorded| recorded.claims.contains(&claim.uid))
+}
+
 /// Whether a member was removed and added again by hand: it begins without data, in a claim that is not on record yet.
 /// The consent is to one claim: if it named the member, it would also let the member begin when it is lost once more,
 /// under the name of one that had voted.

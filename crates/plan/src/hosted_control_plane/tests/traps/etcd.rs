@@ -209,6 +209,15 @@ fn volumes_are_kept_until_the_control_plane_is_deleted() {
     assert_eq!(claims(&observed), 0, "etcd is still there");
     observed.etcd = Read::Absent;
     assert_eq!(claims(&observed), 3);
+    // Older ones are only deleted if they are on record: others hold the data of a control plane of the same name.
+    let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now);
+    observed.control_plane.metadata.creation_timestamp = Some(time);
+    for (age, claim) in (0..).zip(observed.etcd_claims.iter_mut()) {
+        claim.created_at = Some(observed.now - days(age));
+    }
+    assert_eq!(claims(&observed), 3);
+    observed.control_plane.metadata.annotations.as_mut().unwrap().remove(names::ETCD_ANNOTATION);
+    assert_eq!(claims(&observed), 1);
 }
 
 /// The quota follows the volume that there is.
