@@ -100,6 +100,9 @@ fn only_add_ons_that_are_ours_are_mentioned() {
         names(&without),
         ["konnectivity-agent k8s-app=konnectivity-agent", "coredns k8s-app=kube-dns"]
     );
+    let agents_only = all_ready(&json!({"kubeProxy": {"disabled": true}, "coredns": {"disabled": true}}));
+    assert_eq!(names(&agents_only), ["konnectivity-agent k8s-app=konnectivity-agent"]);
+    assert_eq!(condition_status(&checked(&agents_only), addons_ready::TYPE), "True Running");
     let mut observed = all_ready(&json!({}));
     assert!(names(&observed).contains(&"kube-proxy k8s-app=kube-proxy".to_owned()));
     // What selects them in a tenant.
