@@ -49,8 +49,6 @@ fn text(error: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -98,9 +96,7 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_come_is_not_waited_for() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let start = Instant::now();
         let answer = get_plain(listener.local_addr().unwrap(), "/health").await;
         assert!(answer.unwrap_err().why.ends_with("no answer within 3 s"));
-        assert!(start.elapsed() < TIME * 3);
     }
 }

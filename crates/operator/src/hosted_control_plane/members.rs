@@ -69,7 +69,8 @@ impl Members {
         }
         let told = ask_all(&asked).await;
         if let Read::Unknown(unknown) = &told {
-            tracing::debug!(%control_plane, %unknown, "no member of etcd tells of alarms");
+            // Nothing else tells that alarms would not be noticed.
+            tracing::warn!(%control_plane, %unknown, ready, "no member of etcd tells of alarms");
         }
         let look = Look { at: Instant::now(), asked, ready, told: told.clone() };
         self.all().insert(control_plane.clone(), look);
@@ -110,6 +111,8 @@ mod tests {
 
     use super::*;
 
+    /// No program listens at a port that low.
+    const NOBODY: &str = "127.0.0.1:1";
     const HEALTHY: &str = r#"{"health":"true","reason":""}"#;
 
     /// A member that answers as etcd does with these alarms, and what it was asked for.
@@ -151,7 +154,7 @@ mod tests {
         }
         assert!(members.due_in(&key) > Some(Duration::from_secs(60)));
         // Nobody listens: that is remembered as well.
-        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let nobody = NOBODY.parse().unwrap();
         assert!(members.look_at(&key, named(&[("one", nobody)]), 2).await.is_unknown());
         assert!(members.due_in(&key) > Some(Duration::from_secs(60)));
         members.forget(&key);
@@ -162,7 +165,7 @@ mod tests {
     async fn all_alarms_are_told_and_soon_asked_for_again() {
         let (members, key) = (Members::default(), ObjectKey::namespaced("team", "demo"));
         let (address, paths) = member(&["NOSPACE", "CORRUPT"]).await;
-        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let nobody = NOBODY.parse().unwrap();
         let told = members.look_at(&key, named(&[("one", nobody), ("two", address)]), 1).await;
         let alarms = [Alarm::Corrupt, Alarm::NoSpace].into();
         assert_eq!(told, Read::One(MemberFacts { name: "two".to_owned(), alarms }));

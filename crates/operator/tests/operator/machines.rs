@@ -1,7 +1,7 @@
 //! MachineDeployments, MachineSets and Machines with stub providers, and a tenant with real Nodes.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use hangar_kit::metrics::Metrics;
@@ -114,9 +114,7 @@ async fn roll(world: &World, manager: &Manager, before: &BTreeSet<String>) {
     manager.rest().await;
     assert_eq!(world.all::<MachineSet>().await.len(), 1, "no set is made of a template that is missing");
     world.create_stub("StubMachineTemplate", "later", json!({"template": {"spec": {"size": "large"}}})).await;
-    let created = Instant::now();
     eventually("it goes on", async || world.all::<MachineSet>().await.len() == 2).await;
-    assert!(created.elapsed() < Duration::from_secs(20), "the template wakes it, and no clock");
     let (mut most, mut least) = (0, usize::MAX);
     eventually("all are replaced", async || {
         most = most.max(world.all::<Machine>().await.len());

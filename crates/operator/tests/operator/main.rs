@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Longer than the embedded cloud is late in any test, and shorter than a manager waits: it is waited for often.
+/// Shorter than a manager waits: it is waited for often. Tests of what comes later say so themselves.
 const SETTLING: Duration = Duration::from_secs(12);
 
 mod cluster;

@@ -74,12 +74,9 @@ pub(super) async fn add_ons_that_do_not_run_are_told(world: &World, tenant: &Ten
     let node = serde_json::from_value(json!({"metadata": {"name": "node-1"}})).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();
     eventually("CoreDNS is told", async || told().await == is("False NotRunning", "False")).await;
-    let message = world.condition("AddonsReady").await.2;
-    assert_eq!(
-        message,
-        "Deployment kube-system/coredns: 0 of 1 pods are ready (coredns-1: coredns: ImagePullBackOff: no such \
-         image * Ready: True); waiting for coredns to run in the tenant (the cluster owner must act)"
-    );
+    let expected = "Deployment kube-system/coredns: 0 of 1 pods are ready (coredns-1: coredns: ImagePullBackOff: no such \
+         image * Ready: True); waiting for coredns to run in the tenant (the cluster owner must act)";
+    eventually(expected, async || world.condition("AddonsReady").await.2 == expected).await;
     assert_eq!(world.condition("Available").await.0, "True");
 
     ready(tenant, "coredns", 1).await;
