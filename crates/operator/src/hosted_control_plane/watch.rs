@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
+use hangar_kit::pace::Pace;
 use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
@@ -20,6 +22,11 @@ use kube::core::DynamicObject;
 
 use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
 use crate::referring::is_more_than_status;
+
+/// Nodes and add-ons of a tenant change this often while many join.
+const FREE_WAKES: u32 = 60;
+/// Then the tenant never rests, and what it says is written no more often than this.
+const WAKE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The builder with everything that matters.
 pub(super) fn watched(
@@ -39,15 +46,21 @@ pub(super) fn watched(
         let (watches, of) = (Arc::clone(watches), by_cluster(watches));
         move |change| of(clusters_of_infrastructure(&watches, change))
     });
+    let wake = {
+        let (queue, of, pace) = (builder.queue(), by_cluster(watches), Pace::new(FREE_WAKES, WAKE_INTERVAL));
+        Arc::new(move |cluster: &ObjectKey| {
+            for key in of(vec![cluster.clone()]) {
+                let delay = pace.delay(key.clone());
+                queue.add_after(key, delay);
+            }
+        })
+    };
     // How many Nodes there are decides how many pods of some add-ons there are.
     nodes.on_change({
-        let (queue, of) = (builder.queue(), by_cluster(watches));
-        move |cluster, _, _| of(vec![cluster.clone()]).into_iter().for_each(|key| queue.add(key))
+        let wake = Arc::clone(&wake);
+        move |cluster, _, _| wake(cluster)
     });
-    addons.on_change({
-        let (queue, of) = (builder.queue(), by_cluster(watches));
-        move |cluster| of(vec![cluster.clone()]).into_iter().for_each(|key| queue.add(key))
-    });
+    addons.on_change(move |cluster| wake(cluster));
     builder
         .roots(watches.control_planes(), is_more_than_status)
         .watches(watches.clusters(), {
