@@ -5,7 +5,7 @@ use crate::conditions::{conditions, shared};
 conditions! {
     /// Whether the control plane can be used.
     available = "Available", Positive, Own {
-        good AVAILABLE = "Available": "An API server is ready, etcd has a quorum and no alarm, and the endpoint is known.";
+        good AVAILABLE = "Available": "An API server is ready, etcd has a quorum and tells of no alarm, the endpoint is known, and there is or was a kubeconfig.";
         bad NO_API_SERVER = "NoAPIServer" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         bad ETCD_ALARM = "EtcdAlarm" [OPERATOR]: "etcd refuses writes because of an alarm, which EtcdClusterHealthy names.";
@@ -111,7 +111,8 @@ conditions! {
     addons_ready = "AddonsReady", Positive, Own {
         good RUNNING = "Running": "All pods of all add-ons are ready and have the latest template.";
         bad NO_NODES = "NoNodes" [OWNER]: "The tenant has no Nodes, so that no add-on can run. This is no fault: neither Ready nor Available depends on it.";
-        bad NOT_RUNNING = "NotRunning" [OWNER]: "There are Nodes, but pods of an add-on are not ready; the message names it, says how many are ready, and repeats what a pod says.";
+        bad NOT_RUNNING = "NotRunning" [OWNER]: "There are Nodes, but no pod of an add-on is ready; the message names it, and repeats what a pod says.";
+        bad SOME_NOT_RUNNING = "SomeNotRunning" [OWNER]: "Each add-on runs, but not on every Node or not in the latest version; the message names it, says how many pods are ready, and repeats what a pod says. Ready does not depend on it: Nodes come and go.";
         ..shared::reads;
     }
 

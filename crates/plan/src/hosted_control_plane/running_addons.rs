@@ -76,9 +76,10 @@ impl From<DaemonSet> for AddonFacts {
     }
 }
 
-/// Text that a tenant chose, as it may be repeated in a condition: one line without control characters, and cut.
+/// Text that a tenant chose, as it may be repeated in a condition: one line of characters that show as what they are, and
+/// cut.
 pub fn tenants_words(text: &str) -> String {
-    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let visible = |letter: char| if letter.is_ascii_graphic() { letter } else { ' ' };
     // Cut first: a tenant may send megabytes.
     let text: String = text.chars().take(WORDS_BYTES + 1).map(visible).collect();
     shortened(text.split_whitespace().collect::<Vec<_>>().join(" "), WORDS_BYTES)
@@ -115,7 +116,12 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             let names: Vec<&str> = short.iter().map(|(addon, _)| addon.name.as_str()).collect();
             let why: Vec<String> = short.iter().map(|(addon, why)| format!("{addon}: {why}")).collect();
             let on = format!("{} to run in the tenant", names.join(" and "));
-            draft.say(addons_ready::NOT_RUNNING.waits(on).because(why.join("; ")));
+            let reason = if short.iter().any(|(addon, _)| is_away(observed, addon)) {
+                addons_ready::NOT_RUNNING
+            } else {
+                addons_ready::SOME_NOT_RUNNING
+            };
+            draft.say(reason.waits(on).because(why.join("; ")));
         }
         // What was said before may still be right.
         Err(_) if draft.condition(addons_ready::TYPE).is_some() => {}
@@ -124,6 +130,11 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             draft.say(unread.by(Actor::Hangar, "the tenant's add-ons to be readable").because(unknown.why));
         }
     }
+}
+
+/// Whether nobody does what an add-on is there for.
+fn is_away(observed: &Observed, addon: &ObjectIdentity) -> bool {
+    observed.addons.get(addon).is_none_or(|read| read.iter().all(|facts| facts.ready < 1))
 }
 
 /// The add-ons that do not run as they should, each with what is known of it.
