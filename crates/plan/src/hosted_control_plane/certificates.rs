@@ -23,7 +23,7 @@ use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, SecretFacts};
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{Draft, endpoint, kept, trust};
+use super::{Draft, endpoint, kept, kubeconfigs, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
@@ -190,7 +190,12 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
         }
     }
     // Without content it needs something that is not there yet and that others wait for already.
-    let Some(content) = content(observed, validated, material) else { return };
+    let Some(content) = content(observed, validated, material) else {
+        if material == Material::Kubeconfig && kubeconfigs::is_withheld(observed) {
+            judged.withheld.push(name);
+        }
+        return;
+    };
     let Some(why) = reason(observed, material, facts, &content) else {
         if let Some(at) = facts.and_then(SecretFacts::renew_at).filter(|at| *at > observed.now) {
             draft.wake_at(Wake::At(at));

@@ -108,6 +108,12 @@ fn next_serial(observed: &Observed, validated: &Validated<'_>) -> Option<String>
     (is_free && can_be_minted).then(|| observed.now.as_millisecond().to_string())
 }
 
+/// Whether only clocks that disagree keep it from being minted.
+pub(super) fn is_withheld(observed: &Observed) -> bool {
+    let is_missing = observed.secret(Material::Kubeconfig).is_absent() && is_serving(observed);
+    is_missing && observed.clocks.disagreement().is_some()
+}
+
 fn is_serving(observed: &Observed) -> bool {
     matches!(&observed.api_server, Read::One(facts) if facts.ready > 0)
 }

@@ -98,6 +98,9 @@ fn nothing_is_minted_or_renewed_while_the_clocks_disagree() {
     // Where nothing is due, nothing depends on a clock.
     set(&mut observed, servers.checked_add(SignedDuration::from_hours(1)).unwrap());
     assert_eq!(condition_status(&checked(&observed), type_), "True Valid");
+    // A kubeconfig that was deleted is not replaced and so not revoked, which is said.
+    observed.secrets.insert(Material::Kubeconfig, Read::Absent);
+    assert_eq!(condition_status(&checked(&observed), type_), "False ClocksDisagree");
     let mut observed = created(&json!({}));
     set(&mut observed, servers.checked_sub(days(1)).unwrap());
     settle(&mut observed);
