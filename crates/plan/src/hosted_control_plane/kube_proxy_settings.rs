@@ -47,12 +47,10 @@ const SETTINGS: [(&str, &[&str], Type); 35] = [
     ("pod-bridge-interface", &["/detectLocal/bridgeInterface"], Type::Text),
     ("pod-interface-name-prefix", &["/detectLocal/interfaceNamePrefix"], Type::Text),
     ("profiling", &["/enableProfiling"], Type::Switch),
-    ("proxy-mode", &["/mode"], Type::Text),
+    // Those of Linux.
+    ("proxy-mode", &["/mode"], Type::OneOf(&["iptables", "ipvs", "nftables"])),
     ("show-hidden-metrics-for-version", &["/showHiddenMetricsForVersion"], Type::Text),
 ];
-
-/// Modes of Linux.
-const MODES: [&str; 3] = ["iptables", "ipvs", "nftables"];
 
 /// Something that users set.
 #[derive(Debug, PartialEq)]
@@ -70,9 +68,6 @@ pub(super) fn setting(name: &str, text: &str) -> Result<Setting, String> {
     let Some((_, paths, of)) = SETTINGS.iter().find(|(known, ..)| *known == name) else {
         return Err("kube-proxy's configuration file has no such setting".to_owned());
     };
-    if name == "proxy-mode" && !MODES.contains(&text.as_str()) {
-        return Err(format!("it is none of {}", MODES.join(", ")));
-    }
     Ok(Setting::Fields(paths, of.read(&text)?))
 }
 

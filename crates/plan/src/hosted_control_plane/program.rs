@@ -15,7 +15,15 @@ pub(crate) struct Program {
     /// Of its image, in the default registry.
     pub(crate) repository: &'static str,
     owned: &'static [&'static str],
+    /// Whether it can have a flag with this value.
+    check: Check,
 }
+
+/// Why a program cannot have a flag with this value.
+type Check = fn(&Program, &str, &str) -> Result<(), String>;
+
+/// A flag of the command line.
+const FLAG: Check = |program, name, value| accepted(program, name, value).map(drop);
 
 impl Program {
     pub(super) fn owns(&self, flag: &str) -> bool {
@@ -66,6 +74,7 @@ pub(super) const API_SERVER: Program = Program {
         "tls-private-key-file",
         "version",
     ],
+    check: FLAG,
 };
 
 pub(super) const CONTROLLER_MANAGER: Program = Program {
@@ -100,6 +109,7 @@ pub(super) const CONTROLLER_MANAGER: Program = Program {
         "use-service-account-credentials",
         "version",
     ],
+    check: FLAG,
 };
 
 pub(super) const SCHEDULER: Program = Program {
@@ -125,6 +135,7 @@ pub(super) const SCHEDULER: Program = Program {
         "version",
         "write-config-to",
     ],
+    check: FLAG,
 };
 
 /// Its flags are keys of a file.
@@ -153,6 +164,7 @@ pub(super) const ETCD: Program = Program {
         "unsafe-no-fsync",
         "wal-dir",
     ],
+    check: |_, name, value| etcd_settings::setting(name, value).map(drop),
 };
 
 pub(super) const KONNECTIVITY_SERVER: Program = Program {
@@ -180,6 +192,7 @@ pub(super) const KONNECTIVITY_SERVER: Program = Program {
         "server-*",
         "uds-name",
     ],
+    check: FLAG,
 };
 
 /// It runs on the nodes of the tenant.
@@ -199,6 +212,7 @@ pub(super) const KONNECTIVITY_AGENT: Program = Program {
         "server-count-source",
         "service-account-token-path",
     ],
+    check: FLAG,
 };
 
 /// Its flags are fields of a file. It runs on the nodes of the tenant.
@@ -219,6 +233,7 @@ pub(super) const KUBE_PROXY: Program = Program {
         "version",
         "write-config-to",
     ],
+    check: |_, name, value| kube_proxy_settings::setting(name, value).map(drop),
 };
 
 /// It runs on the nodes of the tenant.
@@ -226,6 +241,7 @@ pub(super) const CORE_DNS: Program = Program {
     name: "coredns",
     repository: "coredns/coredns",
     owned: &["conf", "dns.port", "help", "p", "plugins", "version"],
+    check: FLAG,
 };
 
 type Given<'settings> = (String, &'static Program, &'settings Container);
@@ -276,12 +292,7 @@ pub(crate) fn refused_flags(settings: &HostedControlPlaneSettings) -> Vec<FieldE
     let mut errors = Vec::new();
     for (path, program, container) in hosted_programs(settings).into_iter().chain(tenant) {
         for (name, value) in &container.args {
-            let refused = match program.name {
-                "etcd" => etcd_settings::setting(name, value).err(),
-                "kube-proxy" => kube_proxy_settings::setting(name, value).err(),
-                _ => accepted(program, name, value).err(),
-            };
-            if let Some(why) = refused {
+            if let Err(why) = (program.check)(program, name, value) {
                 errors.push(FieldError::invalid(format!("{path}.args[{name}]"), value.as_str(), why));
             }
         }

@@ -16,8 +16,11 @@ pub(super) enum Type {
     /// A duration as a number.
     Nanoseconds,
     Number,
+    /// One of some words.
+    OneOf(&'static [&'static str]),
     Switch,
     Text,
+    Unsigned,
     Whole,
 }
 
@@ -26,7 +29,10 @@ impl Type {
     pub(super) fn read(self, text: &str) -> Result<Value, String> {
         let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let switch = |text: &str| text.trim().parse::<bool>().ok().map(|switch| json!(switch));
-        let duration = || text.parse::<kube::core::Duration>().ok().map(std::time::Duration::from);
+        let duration = || {
+            let duration = text.parse::<kube::core::Duration>().ok().filter(|given| !given.is_negative());
+            duration.map(std::time::Duration::from)
+        };
         let (value, misread) = match self {
             Self::Duration => (duration().map(|_| json!(text)), "it is no duration, such as 5s"),
             Self::Nanoseconds => {
@@ -46,8 +52,13 @@ impl Type {
                 let number = text.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
                 (number.map(Value::Number), "it is no number")
             }
+            Self::OneOf(words) if words.contains(&text) => (Some(json!(text)), ""),
+            Self::OneOf(words) => return Err(format!("it is none of {}", words.join(", "))),
             Self::Switch => (switch(text), "it is neither true nor false"),
             Self::Text => (Some(json!(text)), ""),
+            Self::Unsigned => {
+                (text.parse::<u64>().ok().map(|number| json!(number)), "it is no whole number of 0 or more")
+            }
             Self::Whole => (text.parse::<i64>().ok().map(|number| json!(number)), "it is no whole number"),
         };
         value.ok_or_else(|| misread.to_owned())
