@@ -3,7 +3,7 @@
 //! serves metrics and probes: it needs no certificate and gives no access to data.
 //!
 //! Every member knows the alarms of all: one that answers speaks for the cluster. Which member raised an alarm is not in
-//! the answer. If none answers, nothing follows, and what was said stays.
+//! the answer. If none answers, nothing follows, and what was said stays while a quorum is ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -145,7 +145,11 @@ fn claims(draft: &mut Draft<'_>, names: &Names) -> Option<Waiting> {
         read => read.iter(),
     };
     let claim = ("v1", "PersistentVolumeClaim");
-    let own: Vec<&ClaimFacts> = found.filter(|claim| volumes::is_own(observed, claim)).collect();
+    let (own, others): (Vec<&ClaimFacts>, Vec<_>) = found.partition(|claim| volumes::is_own(observed, claim));
+    for other in others {
+        let why = "it is older than the control plane and not on record";
+        draft.report.decide(format!("leave PersistentVolumeClaim {}", other.name), why);
+    }
     let mut waiting = None;
     for facts in own {
         waiting = gone(draft, &Read::One(facts.clone()), names, claim, facts.name.clone()).or(waiting);

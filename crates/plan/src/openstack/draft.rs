@@ -56,7 +56,7 @@ where
         self.broken(ownership::OWNER_ID_COPIED.about(P::MAIN), &on, why);
     }
 
-    /// Nothing of ours was ever made: lets the object go.
+    /// Nothing of ours was ever made, or is left: lets the object go.
     pub(crate) fn release(&mut self) {
         self.step(release(self.metadata(), P::FINALIZER));
     }

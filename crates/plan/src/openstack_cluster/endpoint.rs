@@ -41,7 +41,7 @@ pub(super) fn unsupported(observed: &Observed) -> Option<(&'static str, &'static
 }
 
 /// Whether somebody wrote it: here, or on the Cluster.
-fn is_known(observed: &Observed) -> bool {
+pub(super) fn is_known(observed: &Observed) -> bool {
     let spec = &observed.object.spec;
     spec.control_plane_endpoint.as_ref().is_some_and(Endpoint::is_valid)
         || observed.cluster.iter().any(|cluster| cluster.has_endpoint)
