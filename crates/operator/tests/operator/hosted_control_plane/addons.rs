@@ -4,17 +4,26 @@
 use hangar_kit::call::Verb;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::tenant::Tenant;
 use super::world::{Manager, World, eventually};
 
-fn status(ready: i32, generation: Option<i64>) -> Patch<Value> {
+/// What its controller says of a Deployment with one pod.
+fn deployed(ready: i32, generation: Option<i64>) -> Patch<Value> {
     Patch::Merge(json!({"status": {
         "observedGeneration": generation,
         "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready, "availableReplicas": ready,
+    }}))
+}
+
+/// What its controller says of a DaemonSet where there is one Node.
+fn everywhere(ready: i32, generation: Option<i64>) -> Patch<Value> {
+    Patch::Merge(json!({"status": {
+        "observedGeneration": generation, "currentNumberScheduled": 1, "desiredNumberScheduled": 1,
+        "numberMisscheduled": 0, "updatedNumberScheduled": 1, "numberReady": ready,
     }}))
 }
 
@@ -22,18 +31,33 @@ fn status(ready: i32, generation: Option<i64>) -> Patch<Value> {
 async fn ready(tenant: &Tenant, name: &str, ready: i32) {
     let api: Api<Deployment> = Api::namespaced(tenant.client(), "kube-system");
     let generation = api.get(name).await.unwrap().metadata.generation;
-    api.patch_status(name, &PatchParams::default(), &status(ready, generation)).await.unwrap();
+    api.patch_status(name, &PatchParams::default(), &deployed(ready, generation)).await.unwrap();
 }
 
 /// On how many Nodes kube-proxy is ready from now on, of one.
 async fn ready_proxies(tenant: &Tenant, ready: i32) {
     let api: Api<DaemonSet> = Api::namespaced(tenant.client(), "kube-system");
     let generation = api.get("kube-proxy").await.unwrap().metadata.generation;
-    let status = Patch::Merge(json!({"status": {
-        "observedGeneration": generation, "currentNumberScheduled": 1, "desiredNumberScheduled": 1,
-        "numberMisscheduled": 0, "updatedNumberScheduled": 1, "numberReady": ready,
-    }}));
-    api.patch_status("kube-proxy", &PatchParams::default(), &status).await.unwrap();
+    api.patch_status("kube-proxy", &PatchParams::default(), &everywhere(ready, generation)).await.unwrap();
+}
+
+/// All add-ons run on the only Node from now on. One that is deleted meanwhile does not.
+pub(crate) async fn run_all(client: &Client) {
+    let (deployments, sets): (Api<Deployment>, Api<DaemonSet>) =
+        (Api::namespaced(client.clone(), "kube-system"), Api::namespaced(client.clone(), "kube-system"));
+    let (all, parameters) = (ListParams::default(), PatchParams::default());
+    for found in deployments.list(&all).await.unwrap() {
+        let generation = found.metadata.generation;
+        if found.status.as_ref().is_none_or(|status| status.observed_generation != generation) {
+            let _ = deployments.patch_status(&found.name_any(), &parameters, &deployed(1, generation)).await;
+        }
+    }
+    for found in sets.list(&all).await.unwrap() {
+        let generation = found.metadata.generation;
+        if found.status.as_ref().is_none_or(|status| status.observed_generation != generation) {
+            let _ = sets.patch_status(&found.name_any(), &parameters, &everywhere(1, generation)).await;
+        }
+    }
 }
 
 /// A pod of CoreDNS whose image cannot be pulled.

@@ -3,7 +3,7 @@
 
 mod access;
 pub(crate) mod actor;
-mod addons;
+pub(crate) mod addons;
 mod alarms;
 mod crash;
 mod lifecycle;

@@ -23,6 +23,7 @@ use tokio::sync::OnceCell;
 use super::described::Catalog;
 use super::strikes::stable;
 use crate::hosted_control_plane::actor::Actor;
+use crate::hosted_control_plane::addons;
 use crate::hosted_control_plane::tenant::{MATERIAL, Tenant};
 use crate::hosted_control_plane::world::World;
 use crate::workers::cloud::{clouds_yaml, inventory, start};
@@ -124,7 +125,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays kubelets here and in the tenant, without end: the tenant runs with what was minted, pods of its parts are
-    /// ready once it answers, and a server that runs in the cloud joins as a Node, once.
+    /// ready once it answers, a server that runs in the cloud joins as a Node, once, and add-ons run on it.
     pub(super) async fn play(&self) {
         let client = self.served().await;
         for part in ["api-server", "controller-manager", "scheduler"] {
@@ -132,7 +133,7 @@ impl<'a> Stage<'a> {
         }
         self.tenant.get_or_init(async || client.clone()).await;
         let mut joined = BTreeSet::new();
-        loop {
+        for turn in 0_u64.. {
             let running: Vec<(String, String)> = {
                 let model = self.cloud.model();
                 let active = model.servers.values().filter(|server| server.status == Status::Active);
@@ -142,6 +143,9 @@ impl<'a> Stage<'a> {
                 if joined.insert(id.clone()) {
                     join(&client, &name, &id).await;
                 }
+            }
+            if turn % 10 == 0 && !joined.is_empty() {
+                addons::run_all(&client).await;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
