@@ -127,7 +127,11 @@ fn a_ready_cluster_waits_for_nothing() {
         "demo",
         "Cluster/demo",
         &json!({"replicas": 1}),
-        &json!({"version": "v1.34.10", "readyReplicas": 1, "conditions": [condition("Available", "True", "Available", "")]}),
+        &json!({"version": "v1.34.10", "readyReplicas": 1, "conditions": [
+            condition("Available", "True", "Available", ""),
+            // No fault: nobody has asked for Nodes yet.
+            condition("AddonsReady", "False", "NoNodes", "waiting for Nodes that add-ons can run on"),
+        ]}),
     ));
     objects.cluster = cluster(&[condition("Available", "True", "Available", "")]);
     let tree = tree(&objects);

@@ -8,9 +8,13 @@ use serde_json::Value;
 use super::{Verdict, objects::text};
 use crate::conditions::shared::readable;
 use crate::conditions::{polarity, reason as declared};
+use crate::hosted_control_plane::conditions::addons_ready;
 
 /// Conditions that summarise an object, the first that it has.
 const SUMMARIES: [&str; 2] = ["Available", "Ready"];
+
+/// Conditions that are not good and no fault, by type and reason: nobody waits for them.
+const NO_FAULTS: [(&str, &str); 1] = [(addons_ready::TYPE, addons_ready::NO_NODES.reason().name)];
 
 /// One thing that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -107,7 +111,11 @@ pub(super) fn waits(object: &Value, verdict: Verdict, has_waiting_children: bool
     if has_waiting_children {
         return found;
     }
-    let lacking = |condition: &&Value| condition["status"] != "True" && !is_raised(condition);
+    let is_no_fault =
+        |condition: &&Value| NO_FAULTS.contains(&(text(condition, "/type"), text(condition, "/reason")));
+    let lacking = |condition: &&Value| {
+        condition["status"] != "True" && !is_raised(condition) && !is_no_fault(condition)
+    };
     let parts: Vec<Waited> = conditions(object)
         .filter(|condition| lacking(condition) && !is_summary(condition))
         .map(|condition| waited(kind, condition))
