@@ -69,8 +69,8 @@ where
     watch.all().iter().filter(|kept| refers(kept)).map(|kept| kept.key.clone()).collect()
 }
 
-/// The templates that Machines are made of.
-pub(crate) fn templates(
+/// What the specification of a Machine, or of Machines to be made, refers to.
+pub(crate) fn of_machine(
     spec: &MachineSpec,
 ) -> impl Iterator<Item = &ContractVersionedObjectReference> + Clone {
     spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref])
@@ -88,7 +88,7 @@ where
     if !owners::<Machine>(change).is_empty() {
         return Vec::new();
     }
-    referring(watch, change, |user| templates(spec(user)).collect())
+    referring(watch, change, |user| of_machine(spec(user)).collect())
 }
 
 /// The owners of a kind that a changed object has or had.

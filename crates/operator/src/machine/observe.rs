@@ -33,9 +33,7 @@ pub(super) fn cluster_of(machine: &Machine) -> ObjectKey {
 pub(super) fn is_starting(context: &Context, machine: &Machine) -> bool {
     let cluster = context.watches.clusters().get(&cluster_of(machine));
     let plane = cluster.iter().find_map(|cluster| cluster.spec.control_plane_ref.as_ref());
-    let spec = &machine.spec;
-    let references = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]).chain(plane);
-    referring::is_starting(&context.foreign, references)
+    referring::is_starting(&context.foreign, referring::of_machine(&machine.spec).chain(plane))
 }
 
 /// What the stores show now; the tenant is not asked here.

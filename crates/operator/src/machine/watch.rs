@@ -15,7 +15,7 @@ use kube::core::DynamicObject;
 
 use crate::context::{Context, Watches};
 use crate::referring::{
-    is_another_spec, is_cluster_news, is_more_than_status, labelled, naming, owners, referring,
+    is_another_spec, is_cluster_news, is_more_than_status, labelled, naming, of_machine, owners, referring,
 };
 
 /// A Node that joins or goes changes this often within a minute or two.
@@ -64,9 +64,7 @@ fn claimants(watches: &Watches, change: &Change<DynamicObject>) -> Vec<ObjectKey
     if !owners.is_empty() {
         return owners;
     }
-    referring(watches.machines(), change, |machine| {
-        machine.spec.bootstrap.config_ref.iter().chain([&machine.spec.infrastructure_ref]).collect()
-    })
+    referring(watches.machines(), change, |machine| of_machine(&machine.spec).collect())
 }
 
 /// The Machines that a Node is of, or may be of.

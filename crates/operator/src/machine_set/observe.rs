@@ -15,7 +15,7 @@ use crate::referring::{self, of_cluster};
 
 /// Whether the store of a template, or of what is made from it, has only just been started.
 pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
-    let templates = referring::templates(&set.spec.template.spec);
+    let templates = referring::of_machine(&set.spec.template.spec);
     let clones: Vec<ContractVersionedObjectReference> = templates
         .clone()
         .filter_map(|template| {

@@ -52,8 +52,6 @@ pub struct KubeProxy<'a> {
     pub pod_ranges: String,
     /// Where it reaches the API server without its Service.
     pub api_server: &'a Endpoint,
-    /// How long changes are collected before they become rules; a second where none is given.
-    pub collects: Option<&'a str>,
     /// The priority class of the pods.
     pub priority_class: &'a str,
     /// Name, image and resources of the container.
@@ -75,7 +73,6 @@ pub(super) fn objects(
     let proxy = KubeProxy {
         pod_ranges: joined(&validated.pod_ranges),
         api_server: endpoint,
-        collects: None,
         priority_class: given.pod.priority_class_name.as_deref().unwrap_or("system-node-critical"),
         container: container(NAME, settings, NAME, version.tag(), ("10m", "64Mi")),
         flags,
@@ -113,9 +110,6 @@ impl KubeProxy<'_> {
             "healthzBindAddress": "0.0.0.0:10256",
             "metricsBindAddress": "0.0.0.0:10249",
         });
-        if let Some(collects) = self.collects {
-            configuration["nftables"] = json!({"minSyncPeriod": collects});
-        }
         for (path, value) in &self.fields {
             kube_proxy_settings::write(&mut configuration, path, value);
         }

@@ -3,7 +3,7 @@
 
 use hangar_plan::hosted_control_plane::addons::KubeProxy;
 use hangar_plan::pieces::plain_container;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{AddonOptions, pod};
 
@@ -11,12 +11,11 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
     let kube_proxy = KubeProxy {
         pod_ranges: options.pod_range.to_string(),
         api_server: &options.api_server.endpoint(),
-        // The first Services become rules as they come instead of a second later.
-        collects: Some("100ms"),
         priority_class: "system-node-critical",
         container: plain_container("kube-proxy", &options.images.kube_proxy, ("10m", "64Mi")),
         flags: Vec::new(),
-        fields: Vec::new(),
+        // The first Services become rules as they come instead of a second later.
+        fields: vec![("/nftables/minSyncPeriod", json!("100ms"))],
     };
     pod::values(&kube_proxy.objects())
 }
