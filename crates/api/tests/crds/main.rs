@@ -4,6 +4,7 @@
 
 mod admission;
 mod difference;
+mod fields;
 mod golden;
 mod schema;
 mod upstream;

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::DEFINITIONS;
 
-fn name(definition: &CustomResourceDefinition) -> &str {
+pub(crate) fn name(definition: &CustomResourceDefinition) -> &str {
     definition.metadata.name.as_deref().unwrap()
 }
 
 /// Calls `visit` with every schema below `schema` and its path.
-fn walk(schema: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
+pub(crate) fn walk(schema: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(path, schema);
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         walk(property, &format!("{path}.{name}"), visit);
