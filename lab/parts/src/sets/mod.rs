@@ -166,6 +166,7 @@ pub enum Set {
     KubeVipCloudProvider,
     Flannel,
     Traefik,
+    ClusterApi111,
     ClusterApi,
     ClusterApiOpenstack,
     CloudProviderOpenstack,
@@ -190,6 +191,7 @@ impl Set {
         Self::ClusterApi,
         Self::ClusterApiOpenstack,
         Self::CloudProviderOpenstack,
+        Self::ClusterApi111,
         Self::Etcd37,
         Self::Kubernetes135,
         Self::Kubernetes136,
@@ -223,7 +225,7 @@ impl Set {
     /// `kube-apiserver`; only the one that tests use by default takes it, else an upgrade test would go from
     /// one version to the same version.
     pub(crate) fn takes_flat_override(self) -> bool {
-        !self.is_later_minor() && self != Self::Kubernetes133
+        !self.is_later_minor() && !matches!(self, Self::Kubernetes133 | Self::ClusterApi111)
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn recipe(set: Set) -> &'static Recipe {
         Set::KubeVipCloudProvider => &KUBE_VIP_CLOUD_PROVIDER,
         Set::Flannel => &FLANNEL,
         Set::Traefik => &TRAEFIK,
+        Set::ClusterApi111 => &CLUSTER_API_1_11,
         Set::ClusterApi => &CLUSTER_API,
         Set::ClusterApiOpenstack => &CLUSTER_API_OPENSTACK,
         Set::CloudProviderOpenstack => &CLOUD_PROVIDER_OPENSTACK,
@@ -236,6 +237,23 @@ const TRAEFIK: Recipe = recipe!("traefik", "github.com/traefik/traefik/v3", "v3.
     kept_mebibytes: 200,
 });
 
+const CLUSTER_API_STAMPS: &[&str] = &[
+    "sigs.k8s.io/cluster-api/version.gitVersion={version}",
+    "sigs.k8s.io/cluster-api/version.gitMajor={major}",
+    "sigs.k8s.io/cluster-api/version.gitMinor={minor}",
+    "sigs.k8s.io/cluster-api/version.gitTreeState=clean",
+];
+
+/// The oldest minor that control planes are tried beside. It has its own CRDs; those of the newer one are in
+/// `UPSTREAM_CRDS`.
+const CLUSTER_API_1_11: Recipe = recipe!("cluster-api-1.11", "sigs.k8s.io/cluster-api", "v1.11.7", {
+    programs: &[program("cluster-api-core", "sigs.k8s.io/cluster-api")],
+    files: &[files(CAPI, "config/crd/bases", "core/crd"), files(CAPI, "config/webhook", "core/webhook")],
+    stamps: CLUSTER_API_STAMPS,
+    peak_mebibytes: 4000,
+    kept_mebibytes: 100,
+});
+
 const CLUSTER_API: Recipe = recipe!("cluster-api", "sigs.k8s.io/cluster-api", "v1.12.8", {
     programs: &[
         program("cluster-api-core", "sigs.k8s.io/cluster-api"),
@@ -247,12 +265,7 @@ const CLUSTER_API: Recipe = recipe!("cluster-api", "sigs.k8s.io/cluster-api", "v
         files(CAPI, "config/webhook", "core/webhook"),
         files(CAPI, "bootstrap/kubeadm/config/webhook", "bootstrap-kubeadm/webhook"),
     ],
-    stamps: &[
-        "sigs.k8s.io/cluster-api/version.gitVersion={version}",
-        "sigs.k8s.io/cluster-api/version.gitMajor={major}",
-        "sigs.k8s.io/cluster-api/version.gitMinor={minor}",
-        "sigs.k8s.io/cluster-api/version.gitTreeState=clean",
-    ],
+    stamps: CLUSTER_API_STAMPS,
     peak_mebibytes: 4000,
     kept_mebibytes: 200,
 });
