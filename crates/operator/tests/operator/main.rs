@@ -6,6 +6,7 @@ use std::time::Duration;
 /// Shorter than a manager waits: it is waited for often. Tests of what comes later say so themselves.
 const SETTLING: Duration = Duration::from_secs(12);
 
+mod beside;
 mod cluster;
 mod hosted_control_plane;
 mod load;

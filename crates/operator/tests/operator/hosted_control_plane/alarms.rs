@@ -63,7 +63,7 @@ impl Member {
         fs::write(&file, configuration.to_string()).unwrap();
         let program = Parts::from_env().unwrap().program(Set::Etcd36, "etcd").unwrap();
         let arguments = vec![format!("--config-file={}", file.display())];
-        let running = process(&directory, "etcd", program, arguments);
+        let running = process(world, &directory, "etcd", program, arguments);
         let member = Self { _process: running, port, directory, address };
         eventually("it serves", async || member.etcdctl(&["endpoint", "health"], b"").is_ok()).await;
         member

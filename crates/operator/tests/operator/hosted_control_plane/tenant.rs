@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
 
-use super::world::{BED, World, eventually, texts};
+use super::world::{World, eventually, texts};
 
 /// What it needs to start: the ends of Secrets' names.
 pub(crate) const MATERIAL: [&str; 11] = [
@@ -45,15 +45,14 @@ impl Tenant {
     /// Starts it on a loopback port, and returns when it is ready.
     pub(crate) async fn start(world: &World, port: u16) -> Self {
         // The guardian of the testbed ends what names its directory.
-        let directory = BED.logs().parent().unwrap().join(&world.namespace);
+        let directory = world.bed.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
         for suffix in MATERIAL {
             write(world, &directory, suffix).await;
         }
-        let parts = Parts::from_env().unwrap();
         let (etcd_port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
-        let etcd = etcd(&directory, ("data", "new"), etcd_port.number(), peer_port.number());
-        let api_server = api_server(&parts, &directory, etcd_port.number(), port);
+        let etcd = etcd(world, &directory, ("data", "new"), etcd_port.number(), peer_port.number());
+        let api_server = api_server(world, &directory, etcd_port.number(), port);
         let config = access(world, port).await;
         let mut tenant = Self { api_server, etcd, etcd_port, peer_port, port, directory, config };
         tenant.wait_until_ready().await;
@@ -83,8 +82,9 @@ impl Tenant {
     /// Whether etcd talks to the holder of a certificate.
     pub(crate) async fn etcd_answers(&self, world: &World, suffix: &str) -> bool {
         let encode = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
-        let read =
-            async |suffix: &str| texts(&world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap());
+        let read = async |suffix: &str| {
+            texts(&world.api::<Secret>().get(&format!("{}-{suffix}", world.cluster)).await.unwrap())
+        };
         let (trusted, own) = (read("etcd").await, read(suffix).await);
         let kubeconfig: Kubeconfig = serde_json::from_value(json!({
             "clusters": [{"name": "etcd", "cluster": {
@@ -109,7 +109,7 @@ impl Tenant {
         let state = initial_state(world).await;
         self.etcd.stop(Duration::from_mins(1)).unwrap();
         let (port, peer_port) = (self.etcd_port.number(), self.peer_port.number());
-        self.etcd = etcd(&self.directory, ("data", &state), port, peer_port);
+        self.etcd = etcd(world, &self.directory, ("data", &state), port, peer_port);
         self.wait_until_ready().await;
     }
 
@@ -119,8 +119,7 @@ impl Tenant {
         for suffix in MATERIAL {
             write(world, &self.directory, suffix).await;
         }
-        self.api_server =
-            api_server(&Parts::from_env().unwrap(), &self.directory, self.etcd_port.number(), self.port);
+        self.api_server = api_server(world, &self.directory, self.etcd_port.number(), self.port);
         self.wait_until_ready().await;
     }
 
@@ -128,7 +127,7 @@ impl Tenant {
     pub(crate) async fn empty_etcd_ends(&self, world: &World) -> ExitStatus {
         let (port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
         let state = initial_state(world).await;
-        let mut etcd = etcd(&self.directory, ("empty", &state), port.number(), peer_port.number());
+        let mut etcd = etcd(world, &self.directory, ("empty", &state), port.number(), peer_port.number());
         let start = Instant::now();
         loop {
             if let Some(status) = etcd.try_wait().unwrap() {
@@ -156,8 +155,9 @@ impl Tenant {
 
 /// A way into the tenant that needs no rights, over loopback.
 async fn access(world: &World, port: u16) -> Config {
-    let secret =
-        async |suffix: &str| texts(&world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap());
+    let secret = async |suffix: &str| {
+        texts(&world.api::<Secret>().get(&format!("{}-{suffix}", world.cluster)).await.unwrap())
+    };
     let (authority, own) = (secret("ca").await, secret("operator-access").await);
     let key = hangar_pki::PrivateKeyPem::new(&authority["tls.key"]);
     let authority = hangar_pki::Authority::from_pem(&authority["tls.crt"], &key).unwrap();
@@ -166,7 +166,7 @@ async fn access(world: &World, port: u16) -> Config {
     let pair = hangar_pki::issue(&authority, &intent, jiff::Timestamp::now()).unwrap();
     hangar_kit::client::connection(&hangar_pki::Kubeconfig {
         // The name of a Service leads nowhere here.
-        tls_server_name: Some(format!("api-demo.{}.svc", world.namespace)),
+        tls_server_name: Some(format!("api-{}.{}.svc", world.cluster, world.namespace)),
         server: format!("https://127.0.0.1:{port}"),
         credentials: hangar_pki::Credentials::Certificate(pair),
         ..hangar_pki::Kubeconfig::read(&own["value"]).unwrap()
@@ -176,18 +176,24 @@ async fn access(world: &World, port: u16) -> Config {
 
 /// Writes the content of a Secret to files called after it.
 pub(super) async fn write(world: &World, directory: &Path, suffix: &str) {
-    let secret = world.api::<Secret>().get(&format!("demo-{suffix}")).await.unwrap();
+    let secret = world.api::<Secret>().get(&format!("{}-{suffix}", world.cluster)).await.unwrap();
     for (key, text) in texts(&secret) {
         let extension = key.rsplit('.').next().unwrap();
         fs::write(directory.join(format!("{suffix}.{extension}")), text).unwrap();
     }
 }
 
-pub(super) fn process(directory: &Path, name: &str, program: PathBuf, arguments: Vec<String>) -> Process {
-    let log = BED.logs().join(format!("{}-{name}.log", directory.file_name().unwrap().display()));
+pub(super) fn process(
+    world: &World,
+    directory: &Path,
+    name: &str,
+    program: PathBuf,
+    arguments: Vec<String>,
+) -> Process {
+    let log = world.bed.logs().join(format!("{}-{name}.log", directory.file_name().unwrap().display()));
     let process =
         ProcessSpec::new(name, program, log).variable("GOGC", "50").arguments(arguments).start().unwrap();
-    BED.guard(process.id());
+    world.bed.guard(process.id());
     process
 }
 
@@ -198,7 +204,7 @@ pub(crate) async fn initial_state(world: &World) -> String {
     file["initial-cluster-state"].as_str().unwrap().to_owned()
 }
 
-fn etcd(directory: &Path, (data, state): (&str, &str), port: u16, peer_port: u16) -> Process {
+fn etcd(world: &World, directory: &Path, (data, state): (&str, &str), port: u16, peer_port: u16) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
     let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{peer_port}"));
     let arguments = vec![
@@ -221,10 +227,10 @@ fn etcd(directory: &Path, (data, state): (&str, &str), port: u16, peer_port: u16
         "--unsafe-no-fsync=true".to_owned(),
     ];
     let program = Parts::from_env().unwrap().program(Set::Etcd36, "etcd").unwrap();
-    process(directory, &format!("etcd-{data}"), program, arguments)
+    process(world, directory, &format!("etcd-{data}"), program, arguments)
 }
 
-fn api_server(parts: &Parts, directory: &Path, etcd_port: u16, port: u16) -> Process {
+fn api_server(world: &World, directory: &Path, etcd_port: u16, port: u16) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
     let arguments = vec![
         format!("--etcd-servers=https://127.0.0.1:{etcd_port}"),
@@ -254,10 +260,6 @@ fn api_server(parts: &Parts, directory: &Path, etcd_port: u16, port: u16) -> Pro
         "--endpoint-reconciler-type=none".to_owned(),
         "--shutdown-delay-duration=0s".to_owned(),
     ];
-    process(
-        directory,
-        "kube-apiserver",
-        parts.program(Set::Kubernetes134, "kube-apiserver").unwrap(),
-        arguments,
-    )
+    let program = Parts::from_env().unwrap().program(Set::Kubernetes134, "kube-apiserver").unwrap();
+    process(world, directory, "kube-apiserver", program, arguments)
 }

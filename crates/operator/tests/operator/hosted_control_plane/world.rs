@@ -29,10 +29,10 @@ pub(crate) const CONTROLLER: &str = "hosted-control-plane";
 pub(crate) const BALANCER: &str = "203.0.113.10";
 
 /// One management cluster for all tests here. Its controller-manager makes pods and collects garbage.
-pub(crate) static BED: LazyLock<Testbed> = LazyLock::new(|| {
+pub(crate) static BED: LazyLock<Arc<Testbed>> = LazyLock::new(|| {
     let bed = Testbed::start(Options { controller_manager: true, scheduler: false }).unwrap();
     bed.install(hangar_api::crd::all());
-    bed
+    Arc::new(bed)
 });
 
 /// Waits until a claim holds. The limit is only for a test that fails.
@@ -72,7 +72,10 @@ async fn clear(client: &Client) {
 /// One namespace with a client of its own.
 #[derive(Clone)]
 pub(crate) struct World {
+    pub(crate) bed: Arc<Testbed>,
     pub(crate) namespace: String,
+    /// The name of the Cluster, after which the objects of its control plane are named.
+    pub(crate) cluster: &'static str,
     pub(crate) client: Client,
 }
 
@@ -82,7 +85,7 @@ impl World {
         let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
         let client = BED.client();
         clear(&client).await;
-        Self { namespace, client }
+        Self { bed: Arc::clone(&BED), namespace, cluster: "demo", client }
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>
@@ -163,7 +166,8 @@ impl World {
             + std::fmt::Debug
             + serde::de::DeserializeOwned,
     {
-        let labelled = ListParams::default().labels("cluster.x-k8s.io/cluster-name=demo");
+        let labelled =
+            ListParams::default().labels(&format!("cluster.x-k8s.io/cluster-name={}", self.cluster));
         let mut names: Vec<String> = self
             .api::<K>()
             .list(&labelled)
@@ -189,9 +193,13 @@ pub(crate) struct Manager {
 
 impl Manager {
     pub(crate) fn start() -> Self {
+        Self::start_in(&BED)
+    }
+
+    pub(crate) fn start_in(bed: &Testbed) -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone()).gate(Refusals);
-        let config = rights::config(&BED, CONTROLLER, &Namespaces::All);
+        let config = rights::config(bed, CONTROLLER, &Namespaces::All);
         let handles = handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
