@@ -11,6 +11,7 @@ use hangar_api::{crd, naming};
 use hangar_kit::watch::{Watch, WatchBuilder};
 use hangar_kit::{Error, ObjectKey};
 use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::exposure::SOME_NAMESPACES;
 use hangar_plan::namespaces::Namespaces;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -61,6 +62,23 @@ impl Contracts {
                 Read::Unknown(unknown) => Read::Unknown(unknown),
                 Read::Absent | Read::Many(_) => Read::Absent,
             },
+        }
+    }
+
+    /// The version of a CRD as an object: another one whenever something about it changes. Absent when there is none.
+    pub(crate) fn definition(&self, name: &str) -> Read<String> {
+        match self {
+            Self::BuiltIn(_) => Read::unknown(SOME_NAMESPACES),
+            Self::Watched(watch) => {
+                watch.get(&ObjectKey::cluster(name)).map(|kept| kept.resource_version.clone())
+            }
+        }
+    }
+
+    /// Calls the function with the name of each CRD that comes, changes or goes.
+    pub(crate) fn each(&self, call: impl Fn(&str) + Send + Sync + 'static) {
+        if let Self::Watched(watch) = self {
+            watch.each(move |change| call(&change.key.name));
         }
     }
 

@@ -9,6 +9,7 @@ mod kinds;
 mod kubeconfigs;
 mod reach;
 mod watches;
+mod ways_in;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(crate) use kinds::Kind;
 pub(crate) use kubeconfigs::{KubeconfigSecrets, facts as kubeconfig_facts, read as read_kubeconfig};
 pub(crate) use reach::Reach;
 pub(crate) use watches::{SecretFacts, Watches};
+pub(crate) use ways_in::{Touched, WaysIn};
 
 use crate::clouds::Clouds;
 use crate::contracts::Contracts;
@@ -75,6 +77,8 @@ pub(crate) struct Context {
     pub(crate) watches: Arc<Watches>,
     /// Stores of kinds that objects refer to, whoever owns them.
     pub(crate) foreign: Arc<Foreign>,
+    /// Stores of what some ways in need: Gateways, routes, Nodes.
+    pub(crate) ways_in: Arc<WaysIn>,
     /// Clients of tenants, from `<cluster>-kubeconfig`; the key is the Cluster's.
     pub(crate) tenants: Arc<Tenants<KubeconfigSecrets>>,
     /// Room for the answers of all tenants.
@@ -100,6 +104,7 @@ impl Context {
         let metrics = &handles.metrics.watch;
         let reach = Reach::new(handles.client.clone(), handles.namespaces.clone());
         let watches = Arc::new(Watches::new(reach.clone(), metrics.clone(), storing.clone()));
+        let ways_in = WaysIn::new(reach.clone(), metrics.clone(), contracts.clone(), storing.clone());
         let foreign = Foreign::new(reach, metrics.clone(), contracts, storing.clone());
         let source =
             KubeconfigSecrets::new(handles.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
@@ -110,6 +115,7 @@ impl Context {
         Self {
             watches,
             foreign: Arc::new(foreign),
+            ways_in: Arc::new(ways_in),
             tenants,
             room,
             nodes,
@@ -131,7 +137,7 @@ impl Context {
     pub(crate) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
         match self.watches.kind(group, kind) {
             Some(known) => Read::One(known.with(self.foreign.started(group, kind))),
-            None => self.foreign.kind(group, kind),
+            None => self.ways_in.kind(group, kind).unwrap_or_else(|| self.foreign.kind(group, kind)),
         }
     }
 

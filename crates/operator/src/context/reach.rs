@@ -34,6 +34,11 @@ impl Reach {
         )
     }
 
+    /// The client, for what has no namespace; nothing where only some namespaces are looked after.
+    pub(super) fn everywhere(&self) -> Option<Client> {
+        (self.namespaces == Namespaces::All).then(|| self.client.clone())
+    }
+
     fn handles<A>(&self, all: impl Fn(Client) -> A, one: impl Fn(Client, &str) -> A) -> Vec<A> {
         match &self.namespaces {
             Namespaces::All => vec![all(self.client.clone())],

@@ -17,6 +17,7 @@
 
 mod addons;
 mod look;
+mod lookups;
 mod master;
 mod material;
 mod members;
@@ -25,6 +26,7 @@ mod news;
 mod observe;
 mod run;
 mod watch;
+mod ways;
 mod workload;
 
 use std::sync::Arc;
@@ -48,6 +50,7 @@ use crate::context::{Context, KubeconfigSecrets, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use addons::Reasons;
 use look::Looks;
+use lookups::Lookups;
 use master::Masters;
 use material::{Given, copies};
 use members::Members;
@@ -64,6 +67,7 @@ struct ControlPlanes {
     addons: Arc<Addons<KubeconfigSecrets>>,
     looks: Looks,
     members: Members,
+    lookups: Lookups,
     reasons: Reasons,
     given: Given,
     masters: Masters,
@@ -95,6 +99,7 @@ impl ControlPlanes {
             addons: Arc::new(addons),
             looks: Looks::default(),
             members: Members::default(),
+            lookups: Lookups::default(),
             reasons: Reasons::default(),
             given: Given::default(),
             masters: Masters::default(),
@@ -134,6 +139,10 @@ impl Edge for ControlPlanes {
                 let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
                 self.look_at_tenant(case, observed, &cluster).await;
                 self.look_at_addons(case.key(), observed, &cluster).await;
+            }
+            Wanted::Ways => {
+                let root = (case.key(), case.seen().uid.as_str());
+                observed.ways = self.look_at_ways(case.context, root, observed, &names).await;
             }
             Wanted::Members if self.is_rehearsed => {
                 observed.etcd_members = Read::unknown("a preview does not ask etcd");
@@ -183,7 +192,12 @@ impl Edge for ControlPlanes {
     }
 
     fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
-        let due = [self.looks.due_in(key), self.reasons.due_in(key), self.members.due_in(key)];
+        let due = [
+            self.looks.due_in(key),
+            self.reasons.due_in(key),
+            self.members.due_in(key),
+            self.lookups.due_in(key),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -194,6 +208,7 @@ impl Edge for ControlPlanes {
     fn forget(&self, _: &Context, key: &ObjectKey) {
         self.looks.forget(key);
         self.members.forget(key);
+        self.lookups.forget(key);
         self.reasons.forget(key);
     }
 }

@@ -11,6 +11,7 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::exposure::Ways;
 use hangar_plan::hosted_control_plane::names::{Component, INSTANCE_LABEL};
 use hangar_plan::hosted_control_plane::{
     ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, PodFacts, members_to_ask,
@@ -44,6 +45,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         scheduler: not_read(),
         service: not_read(),
         tunnel: not_read(),
+        ways: Ways::unknown(NOT_ASKED),
         tenant: not_read(),
         addons: BTreeMap::new(),
         troubles: BTreeMap::new(),
@@ -125,7 +127,7 @@ fn pods(context: &Context, names: &Names, component: Component) -> Read<PodFacts
 }
 
 /// Whether an object is managed by the owner with this uid.
-fn is_managed_by<F>(kept: &Kept<F>, uid: &str) -> bool {
+pub(super) fn is_managed_by<F>(kept: &Kept<F>, uid: &str) -> bool {
     kept.owners.iter().any(|owner| owner.is_controller && owner.uid == uid)
 }
 

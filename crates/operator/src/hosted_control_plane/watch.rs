@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::controlplane::v1alpha1::{ExposureType, HostedControlPlane};
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::controller::ControllerBuilder;
@@ -20,7 +20,7 @@ use hangar_plan::referred::is_kind_of;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
 
-use crate::context::{Context, KubeconfigSecrets, SecretFacts, Watches};
+use crate::context::{Context, KubeconfigSecrets, SecretFacts, Touched, Watches};
 use crate::referring::is_more_than_status;
 
 /// Nodes and add-ons of a tenant change this often while many join.
@@ -45,6 +45,10 @@ pub(super) fn watched(
     context.foreign.feed(&builder.queue(), {
         let (watches, of) = (Arc::clone(watches), by_cluster(watches));
         move |change| of(clusters_of_infrastructure(&watches, change))
+    });
+    context.ways_in.feed(&builder.queue(), {
+        let watches = Arc::clone(watches);
+        move |touched| control_planes_by_way(&watches, touched)
     });
     let wake = {
         let (queue, of, pace) = (builder.queue(), by_cluster(watches), Pace::new(FREE_WAKES, WAKE_INTERVAL));
@@ -100,6 +104,33 @@ fn control_planes(watches: &Watches, cluster: &ObjectKey) -> BTreeSet<ObjectKey>
     }
     keys.extend(watches.control_planes().keys_by_label(CLUSTER_NAME_LABEL, cluster));
     keys
+}
+
+/// The control planes whose way in may depend on what has changed.
+fn control_planes_by_way(watches: &Watches, touched: &Touched<'_>) -> Vec<ObjectKey> {
+    let is_concerned = |kept: &Kept<HostedControlPlane>| {
+        let settings = &kept.value.spec.settings;
+        let gateway = settings.gateway.as_ref();
+        match touched {
+            Touched::Gateway(key) => gateway.is_some_and(|gateway| {
+                gateway.name == key.name && key.namespace.as_ref() == Some(&gateway.namespace)
+            }),
+            Touched::GatewayApi => gateway.is_some(),
+            Touched::Namespace(name) => gateway.is_some() && kept.key.namespace.as_deref() == Some(*name),
+            Touched::Nodes => {
+                let type_ = settings.exposure.as_ref().and_then(|exposure| exposure.type_);
+                type_ == Some(ExposureType::NodePort)
+            }
+            Touched::Routes(_) => false,
+        }
+    };
+    match touched {
+        Touched::Routes(owners) => owners.clone(),
+        _ => {
+            let all = watches.control_planes().all();
+            all.iter().filter(|kept| is_concerned(kept)).map(|kept| kept.key.clone()).collect()
+        }
+    }
 }
 
 /// The control planes whose objects are named as a claim says.

@@ -17,7 +17,7 @@ use hangar_api::names::CLUSTER_SECRET_TYPE;
 use jiff::SignedDuration;
 
 use super::conditions::{authorities_lasting, certificates_valid};
-use super::exposure::{node_host, reach};
+use super::exposure::{self, node_host, reach};
 use super::material::{CertificateIntent, Content, Issuer, Material, Usage};
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, SecretFacts};
@@ -373,6 +373,7 @@ fn api_server(observed: &Observed, validated: &Validated<'_>) -> Option<Certific
     let names = &validated.names;
     let service = match &observed.service {
         Read::Unknown(_) | Read::Many(_) => return None,
+        _ if exposure::is_unread(observed, validated) => return None,
         read => read.iter().next(),
     };
     let mut intent = leaf(validated, "kube-apiserver", Usage::Server);
@@ -408,7 +409,8 @@ fn api_server(observed: &Observed, validated: &Validated<'_>) -> Option<Certific
 /// Agents of the tunnel use one fixed name where its server is reached by address. So a late address does not change
 /// this certificate, which is read only at the start; nor do names that were given, whether or not agents go by them.
 fn konnectivity_server(observed: &Observed, validated: &Validated<'_>) -> Option<CertificateIntent> {
-    if observed.service.is_unknown() || observed.tunnel.is_unknown() {
+    let is_unread = observed.service.is_unknown() || observed.tunnel.is_unknown();
+    if is_unread || exposure::is_unread(observed, validated) {
         return None;
     }
     let mut intent = leaf(validated, "konnectivity-server", Usage::Server);

@@ -90,10 +90,32 @@ conditions! {
     endpoint_ready = "EndpointReady", Positive, Own {
         good PUBLISHED = "Published": "The endpoint is known and was written to the objects that need it.";
         bad NO_ADDRESS = "NoAddress" [OPERATOR, OWNER, MANAGEMENT_CLUSTER, HANGAR]: "The endpoint has no address yet.";
-        bad EXPOSURE_NOT_BUILT = "ExposureNotBuilt" [OWNER, HANGAR]: "exposure.type is Gateway, which is not built yet.";
         bad NOT_PUBLISHED = "NotPublished" [OPERATOR]: "The infrastructure object refused the endpoint; the condition repeats its message.";
         bad CONFLICT = "Conflict" [OWNER]: "The infrastructure or the Cluster names another endpoint.";
-        bad ADDRESS_CHANGED = "AddressChanged" [OPERATOR]: "The load balancer lost the published address.";
+        bad ADDRESS_CHANGED = "AddressChanged" [OPERATOR]: "The load balancer, or the nodes of the management cluster, lost the published address.";
+    }
+
+    /// Whether the Gateway leads to the API server and to the tunnel's server. Exists only with exposure.type Gateway.
+    routes_ready = "RoutesReady", Positive, Own {
+        good ACCEPTED = "Accepted": "The Gateway has accepted both routes.";
+        bad NO_GATEWAY_API = "NoGatewayAPI" [OPERATOR]: "The management cluster has no TLSRoute of the Gateway API, or serves it only in versions that Hangar does not know.";
+        bad OUT_OF_REACH = "OutOfReach" [OPERATOR]: "The manager looks after some namespaces only, and then reads no Gateways.";
+        bad NO_GATEWAY = "NoGateway" [OWNER]: "The Gateway that spec.gateway names does not exist.";
+        bad NO_LISTENER = "NoListener" [OWNER]: "The Gateway has no listener, or none with the name in spec.gateway.sectionName.";
+        bad NOT_TLS = "NotTLS" [OPERATOR]: "No listener of the Gateway has protocol TLS.";
+        bad NOT_PASSTHROUGH = "NotPassthrough" [OPERATOR]: "The listener ends TLS itself. It must pass TLS on, because API servers know clients by their certificates.";
+        bad NO_WILDCARD = "NoWildcard" [OPERATOR]: "The listener's hostname is no wildcard in which control planes could have names.";
+        bad NOT_ALLOWED = "NotAllowed" [OPERATOR]: "The listener's allowedRoutes do not admit TLSRoutes of the control plane's namespace.";
+        bad NAME_TOO_LONG = "NameTooLong" [OWNER]: "The host names made from Cluster, namespace and wildcard are longer than host names may be.";
+        bad HOST_OUTSIDE = "HostOutside" [OWNER]: "A host name in use, or one that the specification gives, is not among those that the listener leads to this namespace; the message names it and its field.";
+        bad CLASS_NOT_ACCEPTED = "ClassNotAccepted" [OPERATOR]: "The Gateway's class does not exist, or no controller has accepted it.";
+        bad GATEWAY_NOT_ACCEPTED = "GatewayNotAccepted" [OPERATOR]: "The Gateway's controller does not accept the Gateway; the condition repeats its message.";
+        bad NO_ADDRESS = "NoGatewayAddress" [OPERATOR]: "The Gateway has no address yet.";
+        bad NOT_MADE = "NotMade" [HANGAR]: "Hangar is about to write the routes.";
+        bad NOT_ACCEPTED = "NotAccepted" [OPERATOR]: "The Gateway's controller does not accept a route; the condition repeats its message.";
+        bad NOT_RESOLVED = "NotResolved" [OPERATOR]: "The Gateway's controller does not find the Service behind a route; the condition repeats its message.";
+        bad NOT_ANSWERED = "NotAnswered" [OPERATOR]: "The Gateway's controller has said nothing yet about the Gateway or about a route.";
+        ..shared::reads;
     }
 
     /// Whether the tenant has everything that nodes need.

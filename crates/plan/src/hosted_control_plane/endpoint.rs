@@ -6,10 +6,10 @@
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::contract::Endpoint;
-use hangar_api::controlplane::v1alpha1::ExposureType;
 
 use super::conditions::endpoint_ready;
-use super::exposure::{Reach, node_host, reach};
+use super::exposure::{self, Reach, node_host, reach};
+use super::names::WAY_ANNOTATION;
 use super::observed::Observed;
 use super::validate::Validated;
 use super::{Draft, step};
@@ -27,7 +27,9 @@ pub(super) fn hosts(observed: &Observed, validated: &Validated<'_>) -> Vec<Strin
     let cluster = observed.cluster.iter().map(|cluster| cluster.endpoint.host.clone());
     let reached = reach(observed, validated).ok().map(|reach| reach.people.host);
     let nodes = node_host(validated).cloned();
-    given.chain(cluster).chain(reached).chain(nodes).filter(|host| !host.is_empty()).collect()
+    let routed = exposure::names(observed, validated);
+    let all = given.chain(cluster).chain(reached).chain(nodes).chain(routed);
+    all.filter(|host| !host.is_empty()).collect()
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
@@ -35,13 +37,15 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let reached = reach(observed, validated);
     let Some(endpoint) = known(observed, validated) else {
         let waiting = reached.err().unwrap_or_else(|| Waiting::new(Actor::Hangar, "an endpoint"));
-        let is_built = validated.exposure != ExposureType::Gateway;
-        let reason = if is_built { endpoint_ready::NO_ADDRESS } else { endpoint_ready::EXPOSURE_NOT_BUILT };
-        return draft.say(reason.waiting(waiting));
+        return draft.say(endpoint_ready::NO_ADDRESS.waiting(waiting));
     };
+    // In one write: an endpoint is never known without the way that leads to it.
+    let record = exposure::to_record(observed, validated).map(|way| (WAY_ANNOTATION, way.text()));
     if validated.settings.control_plane_endpoint.as_ref() != Some(&endpoint) {
         draft.report.decide(format!("publish endpoint {endpoint}"), "it is known now");
-        draft.step(step::publish(&endpoint));
+        draft.step(step::publish(&endpoint, record));
+    } else if let Some((name, value)) = record {
+        draft.step(step::record(name, &value));
     }
     if let Read::One(infrastructure) = &observed.infrastructure
         && infrastructure.endpoint.host.is_empty()
@@ -79,21 +83,12 @@ fn judged(
             .waits("one endpoint for all")
             .because(format!("{whose} says {other}, the control plane is reached at {endpoint}"));
     }
+    if let Some((whose, present)) = exposure::moved(observed, validated, endpoint) {
+        let why = format!("nodes and kubeconfigs use {}, {whose} has {present:?} now", endpoint.host);
+        return endpoint_ready::ADDRESS_CHANGED.waits(format!("the former address of {whose}")).because(why);
+    }
     match reached {
         Err(waiting) => endpoint_ready::NO_ADDRESS.waiting(waiting),
-        Ok(reach) if has_moved(validated, endpoint, &reach) => {
-            endpoint_ready::ADDRESS_CHANGED.waits("the load balancer's former address").because(format!(
-                "nodes and kubeconfigs use {}, the load balancer has {:?} now",
-                endpoint.host, reach.targets
-            ))
-        }
         Ok(_) => endpoint_ready::PUBLISHED.into(),
     }
-}
-
-/// Whether the endpoint is an address that the load balancer no longer has. A name may lead anywhere.
-fn has_moved(validated: &Validated<'_>, endpoint: &Endpoint, reach: &Reach) -> bool {
-    let is_own = matches!(validated.exposure, ExposureType::LoadBalancer | ExposureType::ClusterIP);
-    let address = endpoint.host.parse().ok();
-    is_own && address.is_some_and(|address| !reach.targets.is_empty() && !reach.targets.contains(&address))
 }

@@ -100,6 +100,9 @@ impl Observed {
                 service.is_deleting = true;
             }
         }
+        for route in self.ways.route.iter_mut().chain(self.ways.tunnel_route.iter_mut()) {
+            route.is_deleting |= route.uid == uid;
+        }
         for claim in self.etcd_claims.iter_mut().filter(|claim| claim.uid == uid) {
             claim.is_deleting = true;
         }

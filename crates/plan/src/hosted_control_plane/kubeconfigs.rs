@@ -10,7 +10,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use serde_json::{Value, json};
 
 use super::certificates::{self, leaf};
-use super::exposure::manager;
+use super::exposure::{self, RecordedWay, manager};
 use super::material::{Content, Issuer, Material, Usage};
 use super::names::Names;
 use super::observed::{ClusterFacts, Observed, SecretFacts};
@@ -62,7 +62,8 @@ pub fn server_of(
     let settings = &control_plane.spec.settings;
     let endpoint = match material {
         Material::OperatorAccess => {
-            let port = validate::port(settings, cluster, validate::exposure(settings)).ok()?;
+            let way = RecordedWay::recorded(control_plane).ok()?;
+            let port = validate::port(settings, cluster, exposure::chosen(way.as_ref(), settings)).ok()?;
             let host = Names::of(control_plane, &cluster.name).ok()?.api_server_host();
             Endpoint { host, port: i32::from(port) }
         }

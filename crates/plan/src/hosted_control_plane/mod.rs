@@ -32,7 +32,7 @@ mod endpoint;
 mod epoch;
 mod etcd;
 mod etcd_settings;
-mod exposure;
+pub mod exposure;
 mod flags;
 mod fold;
 mod intended;
@@ -123,6 +123,8 @@ pub enum Wanted {
     Tenant,
     /// What the members of etcd tell.
     Members,
+    /// What some ways in need besides Services.
+    Ways,
 }
 
 impl Planner for Observed {
@@ -139,6 +141,9 @@ impl Planner for Observed {
         if self.secrets.is_empty() {
             return Some(Wanted::Secrets);
         }
+        if self.ways.route_api == Read::unknown(NOT_ASKED) {
+            return Some(Wanted::Ways);
+        }
         if self.etcd_members == Read::unknown(NOT_ASKED) {
             return Some(Wanted::Members);
         }
@@ -149,7 +154,8 @@ impl Planner for Observed {
 
     fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
-            Wanted::Secrets => Some(Wanted::Secrets),
+            // A preview has these, too.
+            Wanted::Secrets | Wanted::Ways => Some(wanted),
             Wanted::Tenant => {
                 self.tenant = Read::unknown(flow::NOT_CALLED);
                 None

@@ -35,6 +35,8 @@ pub const IDENTITY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/identity";
 pub const ETCD_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd";
 /// On HostedControlPlanes: the fingerprints of the keys that cannot be replaced.
 pub const KEYS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/keys";
+/// On HostedControlPlanes: how the API server is reached, once its endpoint is known.
+pub const WAY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/way-in";
 /// On HostedControlPlanes, by their operator: the uid of the claim of an etcd member that was removed and added again,
 /// and begins without data.
 pub const REPLACED_MEMBER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/replaced-etcd-member";

@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::alarms::Alarm;
+use super::exposure::Ways;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::running_addons::AddonFacts;
@@ -67,6 +68,8 @@ pub struct Observed {
     pub service: Read<ServiceFacts>,
     /// The Service that agents reach the tunnel's server through.
     pub tunnel: Read<ServiceFacts>,
+    /// What some ways in need besides.
+    pub ways: Ways,
     /// What is in the tenant. Unknown while it cannot be reached, with the reason; never Absent.
     pub tenant: Read<TenantFacts>,
     /// What there is of each add-on that [`super::tenant_addons`] names. What is missing in the map was not read: while
@@ -81,7 +84,7 @@ crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
-        tenant, addons, troubles,
+        ways, tenant, addons, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,

@@ -21,7 +21,7 @@ use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
 use super::{Draft, alarms, endpoint, etcd, volumes};
-use crate::conditions::shared::unread;
+use crate::conditions::shared::{reads, unread};
 use crate::flow::Read;
 
 /// Why nothing is done: there is nothing to serve.
@@ -166,6 +166,12 @@ fn unserved(draft: &Draft<'_>, validated: &Validated<'_>) -> Option<Finding> {
     } else if let Err(waiting) = super::exposure::reach(observed, validated) {
         // An endpoint that was given leads nowhere without it.
         Some(available::NO_ENDPOINT.waiting(waiting))
+    } else if let Some(obstacle) = super::exposure::obstacle(observed, validated) {
+        let reason = match obstacle.status() {
+            Status::Unknown => reads::NOT_READABLE.about(available::TYPE),
+            _ => available::NO_ENDPOINT,
+        };
+        obstacle.waiting().map(|waiting| reason.waiting(waiting.clone()))
     } else if endpoint::known(observed, validated).is_none() {
         Some(available::NO_ENDPOINT.waiting(Waiting::new(Actor::Hangar, "an endpoint")))
     } else {

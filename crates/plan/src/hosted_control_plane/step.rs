@@ -62,9 +62,12 @@ pub(super) fn record(name: &'static str, value: &str) -> Step {
     Write::itself(StepId::new("record", "control-plane", name), fields).into()
 }
 
-/// Writes `spec.controlPlaneEndpoint` of the control plane itself.
-pub(super) fn publish(endpoint: &Endpoint) -> Step {
-    let fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+/// Writes `spec.controlPlaneEndpoint` of the control plane itself, and what is recorded with it.
+pub(super) fn publish(endpoint: &Endpoint, record: Option<(&str, String)>) -> Step {
+    let mut fields = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+    if let Some((name, value)) = record {
+        fields["metadata"] = json!({ "annotations": { name: value } });
+    }
     Write::itself(StepId::new("publish-endpoint", "control-plane", "self"), fields).into()
 }
 

@@ -6,7 +6,7 @@
 use std::slice;
 use std::time::Duration;
 
-use hangar_api::conditions::{Actor, Finding, Waiting};
+use hangar_api::conditions::Finding;
 use kube::core::DynamicObject;
 
 use super::conditions::workload_ready;
@@ -144,11 +144,6 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         pending.push("everything that depends on the version of the API servers".to_owned());
     }
     draft.say(judged(observed, validated, &foreign, (&pending, &troubles)));
-    if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
-        let waiting = Waiting::new(Actor::Operator, "an address of the load balancer besides its name")
-            .because("pods reach the API server's Service only through an address");
-        draft.report.wait(waiting);
-    }
 }
 
 pub(super) enum Need {
@@ -185,6 +180,10 @@ fn judged(
         taken
     } else if let Err(waiting) = reach(observed, validated).and_then(|reach| reach.agents) {
         workload_ready::NO_ADDRESS.waiting(waiting)
+    } else if reach(observed, validated).is_ok_and(|reach| reach.targets.is_empty()) {
+        workload_ready::NO_ADDRESS
+            .waits("an address of the load balancer, or one that its name leads to")
+            .because("pods of the tenant reach the API server by an address only")
     } else if let Some(first) = pending.first() {
         let on = match pending.len() - 1 {
             0 => format!("{first} in the tenant"),

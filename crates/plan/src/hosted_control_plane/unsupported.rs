@@ -6,7 +6,7 @@ use super::certificates::fixed_lifetimes;
 use super::conditions::settings_effective;
 use super::program::refused_flags;
 use super::validate::Validated;
-use super::{Draft, Observed};
+use super::{Draft, Observed, exposure};
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut ignored = fixed(draft.observed, validated);
@@ -37,7 +37,12 @@ fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
     let ends = fixed_lifetimes(observed, validated).into_iter();
     let ends =
         ends.map(|field| format!("spec.certificates.{field}: authorities keep the end they were made with"));
-    members.into_iter().chain(ends).collect()
+    let asked = exposure::asked(validated.settings);
+    let way = (asked != validated.exposure).then(|| {
+        let kept = validated.exposure;
+        format!("spec.exposure.type: it stays {kept:?}, because nodes and kubeconfigs use the endpoint that was published")
+    });
+    members.into_iter().chain(ends).chain(way).collect()
 }
 
 /// What the settings ask for and do not get.
@@ -52,7 +57,6 @@ pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'sta
             "spec.deployment.apiServer.audit: nothing is recorded",
             api_server.is_some_and(|api_server| api_server.audit.is_some()),
         ),
-        ("spec.gateway: no route is made", settings.gateway.is_some()),
     ]
     .into_iter()
     .filter_map(|(text, is_given)| is_given.then_some(text))

@@ -13,6 +13,7 @@ use hangar_api::controlplane::v1alpha1::{
 use ipnet::IpNet;
 
 use super::epoch::Epoch;
+use super::exposure::{self, RecordedWay};
 use super::kept;
 use super::material::Material;
 use super::membership::Membership;
@@ -79,6 +80,8 @@ pub struct Validated<'observed> {
     pub port: u16,
     /// How the API server is reached.
     pub exposure: ExposureType,
+    /// How it was reached when its endpoint was published, once it was.
+    pub(crate) way: Option<RecordedWay>,
     /// How long certificates live.
     pub lifetimes: Lifetimes,
     pub settings: &'observed HostedControlPlaneSettings,
@@ -110,7 +113,8 @@ pub fn validate<'observed>(
     let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
     let keys = kept::recorded(control_plane).map_err(&mut keep).ok().flatten();
     elsewhere(settings, metadata.namespace.as_deref().unwrap_or_default()).into_iter().for_each(&mut keep);
-    let exposure = exposure(settings);
+    let way = RecordedWay::recorded(control_plane).map_err(&mut keep).ok().flatten();
+    let exposure = exposure::chosen(way.as_ref(), settings);
     let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
     match (names, version, pods, services, addresses, volume, members, port) {
         (
@@ -141,6 +145,7 @@ pub fn validate<'observed>(
             dns_address,
             port,
             exposure,
+            way,
             lifetimes: lifetimes(settings.certificates.as_ref()),
             settings,
         }),
@@ -252,15 +257,6 @@ fn members(etcd: &Etcd) -> Result<i32, FieldError> {
     }
 }
 
-pub(super) fn exposure(settings: &HostedControlPlaneSettings) -> ExposureType {
-    let given = settings.exposure.as_ref().and_then(|exposure| exposure.type_);
-    given.unwrap_or(if settings.gateway.is_some() {
-        ExposureType::Gateway
-    } else {
-        ExposureType::LoadBalancer
-    })
-}
-
 /// The port people were promised is the Service's, where it is the Service that people reach.
 pub(super) fn port(
     settings: &HostedControlPlaneSettings,
@@ -269,8 +265,7 @@ pub(super) fn port(
 ) -> Result<u16, FieldError> {
     let promised =
         settings.control_plane_endpoint.as_ref().map(|endpoint| endpoint.port).filter(|port| *port != 0);
-    let is_reached = matches!(exposure, ExposureType::LoadBalancer | ExposureType::ClusterIP);
-    let (path, port) = match promised.filter(|_| is_reached) {
+    let (path, port) = match promised.filter(|_| exposure::is_service_reached(exposure)) {
         Some(port) => ("spec.controlPlaneEndpoint.port", port),
         None => (
             "Cluster.spec.clusterNetwork.apiServerPort",

@@ -30,6 +30,7 @@ pub const CONTROLLERS_ROLE: &str = "hangar-controllers";
 const CORE: &str = "cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
+const GATEWAYS: &str = "gateway.networking.k8s.io";
 const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
 /// References name kinds of any provider, so these groups are granted whole: what a Cluster refers to, and a Machine.
 const OF_CLUSTERS: &[&str] = &[INFRASTRUCTURE, CONTROL_PLANE];
@@ -83,6 +84,15 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Grant> {
     if !converted.is_empty() {
         let why = "The leader keeps the conversion webhook's address and authority.";
         grants.push(definitions(&["get", "patch"], why).only(converted));
+    }
+    if options.namespaces == Namespaces::All
+        && options.controllers.iter().any(|one| one == Controller::HostedControlPlane)
+    {
+        let why =
+            "Which versions of Gateways and of their routes are served, to write routes in one of them.";
+        let named = ["gateways", "tlsroutes"].map(|plural| format!("{plural}.{GATEWAYS}"));
+        grants.push(definitions(&["get"], why).only(named));
+        grants.extend(of_ways_in());
     }
     let why = "The leader keeps the admission webhooks' address and authority.";
     let verbs = &["get", "list", "watch", "patch"];
@@ -323,6 +333,31 @@ fn of_control_planes() -> Vec<Grant> {
             MAKE,
             "Who reaches the pods of a control plane, and whom they reach.",
         ),
+    ]
+}
+
+/// How control planes are reached, beyond their namespaces: a manager of some namespaces does without.
+fn of_ways_in() -> Vec<Grant> {
+    vec![
+        grant(
+            &[GATEWAYS],
+            &["gatewayclasses", "gateways"],
+            WATCH,
+            "The Gateway that a control plane is reached through, in whatever namespace, and whether it works.",
+        ),
+        grant(
+            &[GATEWAYS],
+            &["tlsroutes"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "Routes to a control plane at a Gateway.",
+        ),
+        grant(
+            &[""],
+            &["namespaces"],
+            WATCH,
+            "A Gateway may admit routes by the labels of their namespace; metadata only.",
+        ),
+        grant(&[""], &["nodes"], WATCH, "Addresses of control planes that are reached by node ports."),
     ]
 }
 

@@ -8,6 +8,7 @@ use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::super::exposure::{ClassFacts, GatewayFacts, RouteApi, RouteFacts, RouteVersion, Ways};
 use super::super::*;
 use super::checker;
 use crate::flow::{Clocks, Outcome, Read};
@@ -92,10 +93,89 @@ pub(super) fn created(spec: &Value) -> Observed {
         scheduler: Read::Absent,
         service: Read::Absent,
         tunnel: Read::Absent,
+        ways: ways(),
         tenant: Read::unknown("it has no kubeconfig yet"),
         addons: std::collections::BTreeMap::new(),
         troubles: std::collections::BTreeMap::new(),
     }
+}
+
+/// No Gateway API, and nothing that was looked for.
+pub(super) fn ways() -> Ways {
+    Ways { route_api: Read::Absent, ..Ways::unknown("this way in does not need it") }
+}
+
+/// A Gateway as it should be, with the names of `spec`s below.
+pub(super) fn gateway() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": {"name": "shared", "namespace": "gateways", "generation": 2},
+        "spec": {
+            "gatewayClassName": "example",
+            "listeners": [
+                {"name": "web", "protocol": "HTTP", "port": 80},
+                {
+                    "name": "tls", "protocol": "TLS", "port": 443, "hostname": "*.clusters.example.com",
+                    "tls": {"mode": "Passthrough"},
+                    "allowedRoutes": {"namespaces": {"from": "All"}},
+                },
+            ],
+        },
+        "status": {
+            "addresses": [{"value": "192.0.2.80"}],
+            "conditions": [
+                {"type": "Accepted", "status": "True", "reason": "Accepted", "observedGeneration": 2},
+                {"type": "Programmed", "status": "True", "reason": "Programmed", "observedGeneration": 2},
+            ],
+        },
+    })
+}
+
+/// What a control plane asks for that is reached through it.
+pub(super) fn through_gateway() -> Value {
+    json!({"gateway": {"namespace": "gateways", "name": "shared"}})
+}
+
+/// Sees this Gateway, and its class, which is accepted.
+pub(super) fn see_gateway(observed: &mut Observed, gateway: &Value) {
+    let accepted = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "example"},
+        "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted"}]},
+    });
+    let ways = &mut observed.ways;
+    ways.route_api = Read::One(RouteApi { version: Some(RouteVersion::V1Alpha2) });
+    ways.gateway = Read::One(GatewayFacts::of(&serde_json::from_value(gateway.clone()).unwrap()));
+    ways.class = Read::One(ClassFacts::of(&serde_json::from_value(accepted).unwrap()));
+    for read in [&mut ways.route, &mut ways.tunnel_route] {
+        if read.is_unknown() {
+            *read = Read::Absent;
+        }
+    }
+}
+
+/// The Gateway's controller has accepted both routes.
+pub(super) fn accept_routes(observed: &mut Observed) {
+    let conditions = json!([
+        {"type": "Accepted", "status": "True", "reason": "Accepted", "observedGeneration": 1},
+        {"type": "ResolvedRefs", "status": "True", "reason": "ResolvedRefs", "observedGeneration": 1},
+    ]);
+    answer_routes(observed, &conditions);
+}
+
+/// The Gateway's controller says this of both routes.
+pub(super) fn answer_routes(observed: &mut Observed, conditions: &Value) {
+    let route = |name: &str| {
+        let parent = json!({"namespace": "gateways", "name": "shared", "sectionName": "tls"});
+        let route = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1alpha2", "kind": "TLSRoute",
+            "metadata": {"name": name, "namespace": "team", "uid": format!("uid of {name}"), "generation": 1},
+            "status": {"parents": [{"parentRef": parent, "controllerName": "example", "conditions": conditions}]},
+        });
+        Read::One(RouteFacts::of(&serde_json::from_value(route).unwrap()))
+    };
+    observed.ways.route = route("api-demo");
+    observed.ways.tunnel_route = route("konnectivity-demo");
 }
 
 /// Runs what can be run without the outside doing anything. Steps of one frontier are independent: all of them are run
