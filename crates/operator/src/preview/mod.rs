@@ -135,6 +135,9 @@ async fn context(
     let ambient = if is_offline { Ambient::Fixed(now) } else { Ambient::Real };
     let context = Context { ambient, ..Context::new(handles, contracts, stop, stop) };
     context.watches.start_all();
+    if is_offline {
+        context.ways_in.assume();
+    }
     context.listed().await?;
     Ok(context)
 }

@@ -1,9 +1,9 @@
 //! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits, flags that are not users'
-//! to set and changes of Hangar's records, warns of settings without effect, and refuses a deletion that would delete the
+//! to set, changes of Hangar's records and of the way in that nodes use, warns of settings without effect, and refuses a deletion that would delete the
 //! etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::controlplane::v1alpha1::{HostedControlPlaneSettings, HostedControlPlaneSpec};
+use hangar_api::controlplane::v1alpha1::{ExposureType, HostedControlPlaneSettings, HostedControlPlaneSpec};
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
 use hangar_api::reference;
 use kube::Resource as _;
@@ -12,13 +12,15 @@ use serde_json::Value;
 
 use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is_given, text};
 use crate::flow::Read;
+use crate::hosted_control_plane::exposure::{RecordedWay, asked};
 use crate::hosted_control_plane::names::{
-    EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION,
+    EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION,
 };
 use crate::hosted_control_plane::{refused_flags, without_effect};
 use crate::limits::{Limits, excess};
 
-const RECORDS: [&str; 4] = [EPOCH_ANNOTATION, IDENTITY_ANNOTATION, ETCD_ANNOTATION, KEYS_ANNOTATION];
+const RECORDS: [&str; 5] =
+    [EPOCH_ANNOTATION, IDENTITY_ANNOTATION, ETCD_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION];
 
 /// What a template's fields are in.
 const TEMPLATE: &str = "spec.template";
@@ -28,7 +30,38 @@ pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement 
     let mut judgement =
         judged(request, |object| specification(object).map(|spec| opinion(&spec, lookup.limits())));
     judgement.errors.extend(changed_records(request, lookup));
+    judgement.errors.extend(changed_way(request));
     judgement
+}
+
+/// Nodes and kubeconfigs keep the endpoint that was published, so the way to it stays; unless it is a name that people
+/// gave, which they can let lead elsewhere. To go back to the recorded way is no change.
+fn changed_way(request: &Request<'_>) -> Vec<FieldError> {
+    let record =
+        request.old.and_then(|old| old.pointer("/metadata/annotations")?.get(WAY_ANNOTATION)?.as_str());
+    let Some(recorded) = record.and_then(RecordedWay::parse) else { return Vec::new() };
+    let (before, after) = (request.old.and_then(specification), specification(request.object));
+    let (Some(before), Some(after)) = (before, after) else { return Vec::new() };
+    let (asked, was) = (asked(&after.settings), asked(&before.settings));
+    let mut errors = Vec::new();
+    if asked != was && asked != recorded.type_ && !recorded.is_name_given {
+        let given = after.settings.exposure.as_ref().is_some_and(|exposure| exposure.type_.is_some());
+        let field = if given { "spec.exposure.type" } else { "spec.gateway" };
+        let why = format!(
+            "the control plane is reached by {:?}, and nodes and kubeconfigs keep the endpoint that they have: this \
+             would make it {asked:?}. It can change only under an endpoint whose host is a name that you gave",
+            recorded.type_
+        );
+        errors.push(FieldError::forbidden(field, why));
+    }
+    let port = |spec: &HostedControlPlaneSpec| spec.settings.exposure.as_ref()?.node_port.as_ref()?.port;
+    let endpoint = before.settings.control_plane_endpoint.clone().unwrap_or_default().port;
+    let is_node_port = recorded.type_ == ExposureType::NodePort && asked == ExposureType::NodePort;
+    if is_node_port && port(&after).is_some_and(|now| Some(now) != port(&before) && now != endpoint) {
+        let why = format!("nodes and kubeconfigs keep port {endpoint}");
+        errors.push(FieldError::forbidden("spec.exposure.nodePort.port", why));
+    }
+    errors
 }
 
 /// Hangar's records are Hangar's to change: names, members and keys follow from them.

@@ -421,5 +421,6 @@ fn konnectivity_server(observed: &Observed, validated: &Validated<'_>) -> Option
         given.into_iter().chain(node_host(validated).cloned()).chain(reached.map(|agents| agents.host));
     let is_name = |host: &String| !host.is_empty() && host.parse::<IpAddr>().is_err();
     intent.dns_names.extend(hosts.filter(is_name));
+    intent.dns_names.extend(exposure::tunnel_names(observed, validated));
     Some(intent)
 }

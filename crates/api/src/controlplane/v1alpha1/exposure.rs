@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
     "message": "loadBalancer is only for types LoadBalancer and Gateway",
 }]))]
 pub struct Exposure {
-    /// How the API server is reached. When empty, it is `Gateway` if `gateway` is given, else `LoadBalancer`. `Gateway`
-    /// is accepted, but does not work yet; a condition reports it.
+    /// How the API server is reached. When empty, it is `Gateway` if `gateway` is given, else `LoadBalancer`. It cannot
+    /// change once the control plane has an endpoint, unless the endpoint's host is a name that you gave: nodes and
+    /// kubeconfigs keep the endpoint.
     #[serde(rename = "type")]
     pub type_: Option<ExposureType>,
     /// Name or address at which nodes reach the API server; the endpoint's host when empty. It must lead to the same
@@ -69,8 +70,9 @@ pub struct NodePortExposure {
     /// The port; the cluster chooses when empty.
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
-    /// Addresses of the management cluster's nodes. The first becomes the endpoint's host. At least one must be given:
-    /// the addresses of the Nodes themselves are not used yet.
+    /// Addresses of the management cluster's nodes, or names that lead there. The first becomes the endpoint's host.
+    /// When empty, they are the addresses of the Nodes that are ready: the external ones if each Node has one, else the
+    /// internal ones. A manager that looks after some namespaces only cannot read Nodes and needs them here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
     pub addresses: Vec<String>,

@@ -2,7 +2,8 @@
 
 use hangar_wire::wire;
 
-/// A Gateway with a TLS passthrough listener for a wildcard name.
+/// A Gateway with a listener of protocol TLS, mode Passthrough and a wildcard as hostname, whose `allowedRoutes` admit
+/// this namespace. The API server's host is then `<cluster>.<namespace>.<wildcard's domain>`.
 #[wire]
 pub struct GatewayReference {
     /// Namespace of the Gateway.

@@ -17,8 +17,8 @@ use crate::contract::endpoint::Endpoint;
 pub struct HostedControlPlaneSettings {
     /// The components in the management cluster.
     pub deployment: Option<Deployment>,
-    /// The Gateway through which users reach the API server. Accepted, but no route is made yet; a condition reports
-    /// it.
+    /// The Gateway through which users, nodes and agents reach the API server. It may be in any namespace, if its listener
+    /// admits this one.
     pub gateway: Option<GatewayReference>,
     /// How the API server is reached.
     pub exposure: Option<Exposure>,

@@ -97,9 +97,9 @@ impl Way for Gateway {
         state(observed, validated).err().map(|finding| *finding)
     }
 
-    fn names(&self, observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
+    fn names(&self, observed: &Observed, validated: &Validated<'_>, exposed: Exposed) -> Vec<String> {
         let domain = domain(observed, validated);
-        domain.map(|domain| routed(validated, &domain)).unwrap_or_default()
+        domain.map(|domain| routed(validated, exposed, &domain)).unwrap_or_default()
     }
 
     fn is_unread(&self, observed: &Observed, validated: &Validated<'_>) -> bool {
@@ -189,10 +189,10 @@ fn is_own(validated: &Validated<'_>, domain: &str, host: &str) -> bool {
     is_host_name(host) && host.ends_with(&format!(".{}.{domain}", validated.names.namespace()))
 }
 
-/// The names that lead to the API server.
-fn routed(validated: &Validated<'_>, domain: &str) -> Vec<String> {
-    let mut names = vec![host(validated, Exposed::Api, domain)];
-    for (_, name) in given_names(validated) {
+/// The names that lead to a server.
+fn routed(validated: &Validated<'_>, exposed: Exposed, domain: &str) -> Vec<String> {
+    let mut names = vec![host(validated, exposed, domain)];
+    for name in given_names(validated).into_values().filter(|_| exposed == Exposed::Api) {
         if is_own(validated, domain, &name) && !names.contains(&name) {
             names.push(name);
         }
@@ -213,10 +213,7 @@ fn routes(observed: &Observed, validated: &Validated<'_>) -> Found<[TlsRoute; 2]
             name: reference.name.clone(),
             section_name: listener.name.clone(),
         };
-        let names = match exposed {
-            Exposed::Api => routed(validated, &domain),
-            Exposed::Tunnel => vec![host(validated, exposed, &domain)],
-        };
+        let names = routed(validated, exposed, &domain);
         let metadata = validated.metadata(name.clone(), Component::ApiServer);
         TlsRoute::new(version, metadata, parent, names, Backend { name, port: exposed.ports(validated).0 })
     }))

@@ -133,8 +133,8 @@ trait Way {
         None
     }
 
-    /// Names that lead to the API server besides the endpoint's.
-    fn names(&self, _: &Observed, _: &Validated<'_>) -> Vec<String> {
+    /// Names that lead to a server besides the endpoint's.
+    fn names(&self, _: &Observed, _: &Validated<'_>, _: Exposed) -> Vec<String> {
         Vec::new()
     }
 
@@ -217,7 +217,12 @@ pub(super) fn obstacle(observed: &Observed, validated: &Validated<'_>) -> Option
 
 /// Names that lead to the API server besides the endpoint's.
 pub(super) fn names(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
-    way(validated.exposure).names(observed, validated)
+    way(validated.exposure).names(observed, validated, Exposed::Api)
+}
+
+/// Names that lead to the tunnel's server, which are known before its address is.
+pub(super) fn tunnel_names(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
+    way(validated.exposure).names(observed, validated, Exposed::Tunnel)
 }
 
 /// Whether names may be missing because something could not be read.

@@ -64,6 +64,13 @@ impl Way for NodePort {
         }
     }
 
+    /// An endpoint that was published is known without Nodes.
+    fn is_unread(&self, observed: &Observed, validated: &Validated<'_>) -> bool {
+        let is_open = given_addresses(validated.settings).is_empty() && given(validated).host.is_empty();
+        let nodes = &observed.ways.nodes;
+        is_open && nodes.is_unknown() && *nodes != Read::unknown(SOME_NAMESPACES)
+    }
+
     /// Of Nodes that were found: addresses that were given may be others', which lead there.
     fn present(&self, observed: &Observed, validated: &Validated<'_>) -> Option<(&'static str, Vec<IpAddr>)> {
         let is_found = given_addresses(validated.settings).is_empty();

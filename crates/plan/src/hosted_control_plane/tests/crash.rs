@@ -12,10 +12,14 @@ use std::rc::Rc;
 use hangar_api::contract::Endpoint;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use kube::core::DynamicObject;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::super::exposure::{NodeFacts, RouteFacts};
 use super::super::*;
-use super::fixture::{ADDRESS, TUNNEL_ADDRESS, control_plane, created, fingerprint, now, pod, run_addons};
+use super::fixture::{
+    ADDRESS, TUNNEL_ADDRESS, accept_routes, control_plane, created, fingerprint, gateway, now, pod,
+    run_addons, see_gateway, through_gateway,
+};
 use crate::flow::crash::{World, sweep};
 use crate::flow::{Frontier, Next, Outcome, Read, Rounds, Setbacks, StepId};
 use crate::hosted_control_plane::material::Content;
@@ -25,6 +29,8 @@ use crate::hosted_control_plane::material::Content;
 struct Clusters {
     /// Whether the tenant's API server can be reached.
     is_reachable: bool,
+    /// Whether whoever gives addresses and accepts routes does so.
+    is_exposed: bool,
     plans: Rc<RefCell<BTreeMap<String, Frontier<Action>>>>,
     control_plane: HostedControlPlane,
     infrastructure: Endpoint,
@@ -77,6 +83,7 @@ impl Clusters {
     fn new() -> Self {
         Self {
             is_reachable: false,
+            is_exposed: true,
             plans: Rc::default(),
             control_plane: control_plane(&json!({"etcd": {"replicas": 3}, "replicas": 2})),
             infrastructure: Endpoint::default(),
@@ -93,9 +100,20 @@ impl Clusters {
         }
     }
 
+    /// Reached in this way, once somebody gives it an address.
+    fn reached_by(more: &Value) -> Self {
+        let mut spec = json!({"etcd": {"replicas": 1}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Self { control_plane: control_plane(&spec), is_exposed: false, ..Self::new() }
+    }
+
     fn identity(kind: &str, name: &str) -> ObjectIdentity {
         let is_core = ["Service", "Secret", "PersistentVolumeClaim"].contains(&kind);
-        let api_version = if is_core { "v1" } else { "apps/v1" };
+        let api_version = match kind {
+            "TLSRoute" => "gateway.networking.k8s.io/v1alpha2",
+            _ if is_core => "v1",
+            _ => "apps/v1",
+        };
         ObjectIdentity {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
@@ -119,15 +137,45 @@ impl Clusters {
 
     fn service(&self, name: &str, address: &str) -> Read<ServiceFacts> {
         let service = Self::identity("Service", name);
-        if !self.objects.contains_key(&service) {
-            return Read::Absent;
-        }
+        let Some((_, object)) = self.objects.get(&service) else { return Read::Absent };
+        let type_ = object.data["spec"]["type"].as_str().unwrap().to_owned();
+        let is = |wanted: &str| type_ == wanted && self.is_exposed && self.running.contains(&service);
+        let port = object.data["spec"]["ports"][0]["name"].as_str().unwrap().to_owned();
         Read::One(ServiceFacts {
             uid: format!("uid of {name}"),
             is_deleting: self.deleting.contains(&service),
-            ingress_ips: self.running.get(&service).map(|_| address.to_owned()).into_iter().collect(),
+            ingress_ips: is("LoadBalancer").then(|| address.to_owned()).into_iter().collect(),
+            cluster_ip: is("ClusterIP").then(|| "10.0.0.7".to_owned()),
+            node_ports: is("NodePort").then(|| (port, 31000)).into_iter().collect(),
             ..ServiceFacts::default()
         })
+    }
+
+    fn route(&self, name: &str) -> Read<RouteFacts> {
+        let route = Self::identity("TLSRoute", name);
+        let accepted = |route: RouteFacts| RouteFacts { uid: format!("uid of {name}"), ..route };
+        match self.objects.get(&route) {
+            None => Read::Absent,
+            Some(_) if !self.running.contains(&route) => Read::One(accepted(RouteFacts::default())),
+            Some(_) => {
+                let mut seen = created(&json!({}));
+                accept_routes(&mut seen);
+                seen.ways.route.map(accepted)
+            }
+        }
+    }
+
+    fn ways(&self, observed: &mut Observed) {
+        observed.ways.nodes = Read::Absent;
+        see_gateway(observed, &gateway());
+        (observed.ways.route, observed.ways.tunnel_route) =
+            (self.route("api-demo"), self.route("konnectivity-demo"));
+        if self.is_exposed {
+            let internal = vec!["10.0.0.5".parse().unwrap()];
+            observed.ways.nodes = Read::One(NodeFacts { is_ready: true, internal, external: Vec::new() });
+        } else {
+            observed.ways.gateway = Read::Absent;
+        }
     }
 
     fn is_running(&self, kind: &str, name: &str) -> bool {
@@ -148,11 +196,14 @@ impl Clusters {
             .collect();
         let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
         format!(
-            "{:?} {:?} {:?} {:?} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
             metadata.finalizers,
             metadata.annotations,
             metadata.deletion_timestamp,
             self.control_plane.spec.settings.control_plane_endpoint,
+            self.control_plane.spec.settings.exposure,
+            self.control_plane.spec.settings.gateway,
+            self.is_exposed,
             self.infrastructure,
             self.running.len(),
             self.claims,
@@ -170,7 +221,9 @@ impl Clusters {
     fn write(&mut self, write: &flow::Write) {
         match &write.action {
             flow::Action::Itself(_) => {
-                if write.id.verb == "record" && !self.is_running("StatefulSet", "demo-etcd") {
+                let is_of_etcd =
+                    write.id.verb == "record" && write.id.name == super::super::names::ETCD_ANNOTATION;
+                if is_of_etcd && !self.is_running("StatefulSet", "demo-etcd") {
                     self.violated("etcd was recorded before it ran");
                 }
                 write.on_itself(&mut self.control_plane);
@@ -305,6 +358,7 @@ impl World for Clusters {
         }
         observed.service = self.service("api-demo", ADDRESS);
         observed.tunnel = self.service("konnectivity-demo", TUNNEL_ADDRESS);
+        self.ways(&mut observed);
         if self.is_reachable && self.is_running("Deployment", "demo-apiserver") {
             let asked = tenant_objects(&observed);
             let state = |(index, object): (usize, &DynamicObject)| {
@@ -426,7 +480,7 @@ impl World for Clusters {
         if self.exists("StatefulSet", "demo-etcd") {
             self.claims.extend(0..3);
         }
-        let workloads = ["StatefulSet", "Deployment", "Service"];
+        let workloads = ["StatefulSet", "Deployment", "Service", "TLSRoute"];
         let started = self.objects.keys().filter(|object| workloads.contains(&object.kind.as_str()));
         self.running = started.cloned().collect();
     }
@@ -510,6 +564,71 @@ fn deleting_survives_every_crash() {
     for kind in ["Deployment", "StatefulSet"] {
         assert!(!world.objects.keys().any(|object| object.kind == kind));
     }
+}
+
+/// Whoever gives addresses, or has the Gateway, comes when everything else is there.
+#[test]
+fn every_way_in_survives_every_crash() {
+    let name = json!({"host": "api.team.clusters.example.com", "port": 443});
+    for (more, endpoint) in [
+        (json!({}), "192.0.2.10:6443"),
+        (json!({"exposure": {"type": "ClusterIP"}}), "10.0.0.7:6443"),
+        (json!({"exposure": {"type": "NodePort"}}), "10.0.0.5:31000"),
+        (through_gateway(), "demo.team.clusters.example.com:443"),
+        (
+            json!({"gateway": through_gateway()["gateway"], "controlPlaneEndpoint": name}),
+            "api.team.clusters.example.com:443",
+        ),
+    ] {
+        let mut world = Clusters::reached_by(&more);
+        converge(&mut world);
+        assert!(!world.end_state().1.contains(&"EndpointReady=True".to_owned()), "{more}");
+        world.is_exposed = true;
+        sweep(&world, LIMIT).unwrap();
+        converge(&mut world);
+        let (_, lines, _, violations, _) = world.end_state();
+        assert_eq!(violations, Vec::<String>::new());
+        assert!(lines.contains(&"EndpointReady=True".to_owned()), "{more}: {lines:?}");
+        assert!(!lines.contains(&"RoutesReady=False".to_owned()), "{more}: {lines:?}");
+        let published = world.control_plane.spec.settings.control_plane_endpoint.clone().unwrap();
+        assert_eq!((published.to_string().as_str(), &published), (endpoint, &world.infrastructure));
+    }
+}
+
+/// Under a name that people gave, from each way to each other one.
+#[test]
+fn every_change_of_the_way_in_survives_every_crash() {
+    let ways = [
+        json!({"gateway": through_gateway()["gateway"]}),
+        json!({"exposure": {"type": "LoadBalancer"}}),
+        json!({"exposure": {"type": "NodePort"}}),
+        json!({"exposure": {"type": "ClusterIP"}}),
+    ];
+    for (number, before) in ways.iter().enumerate() {
+        let mut spec = before.clone();
+        spec["controlPlaneEndpoint"] = json!({"host": "api.team.clusters.example.com", "port": 443});
+        let mut world = Clusters::reached_by(&spec);
+        world.is_exposed = true;
+        converge(&mut world);
+        let after = &ways[(number + 1) % ways.len()];
+        let wanted = control_plane(after).spec.settings;
+        let settings = &mut world.control_plane.spec.settings;
+        (settings.gateway, settings.exposure) = (wanted.gateway, wanted.exposure);
+        sweep(&world, LIMIT).unwrap();
+        converge(&mut world);
+        assert_eq!(world.violations, Vec::<String>::new());
+        let has_routes = world.objects.keys().any(|object| object.kind == "TLSRoute");
+        assert_eq!(has_routes, after.get("gateway").is_some(), "{before} {after}");
+        let published = world.control_plane.spec.settings.control_plane_endpoint.clone().unwrap();
+        assert_eq!(published.to_string(), "api.team.clusters.example.com:443");
+    }
+    // And not where nodes use an address.
+    let mut world = Clusters::reached_by(&json!({}));
+    world.is_exposed = true;
+    converge(&mut world);
+    world.control_plane.spec.settings.gateway = control_plane(&through_gateway()).spec.settings.gateway;
+    let swept = sweep(&world, LIMIT).unwrap();
+    assert_eq!(swept.trace.len(), 0, "{:?}", swept.trace);
 }
 
 /// Somebody deletes keys that cannot be replaced: they come back as they were.

@@ -5,6 +5,7 @@ mod addons;
 mod alarms;
 mod certificates;
 mod etcd;
+mod gateway;
 mod kept;
 mod order;
 mod reach;
@@ -13,6 +14,7 @@ mod rest;
 mod tenant;
 mod trust;
 mod values;
+mod ways;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,8 +25,9 @@ use serde_json::{Value, json};
 
 use super::checker::checked;
 use super::fixture::{
-    ADDRESS, TUNNEL_ADDRESS, addon_facts, all_ready, api_server_ready, claim, created, days, delete,
-    etcd_started, is, pod, reach_tenant, secret, settle, workload,
+    ADDRESS, TUNNEL_ADDRESS, accept_routes, addon_facts, all_ready, answer_routes, api_server_ready, claim,
+    created, days, delete, etcd_started, gateway, is, pod, reach_tenant, secret, see_gateway, settle,
+    through_gateway, workload,
 };
 use super::golden;
 use crate::flow::{Clocks, Outcome, Read, Wake};

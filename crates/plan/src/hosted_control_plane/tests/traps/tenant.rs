@@ -51,21 +51,19 @@ fn a_load_balancer_with_a_name_only_works_but_for_pods() {
     let endpoint = observed.control_plane.spec.settings.control_plane_endpoint.clone().unwrap();
     assert_eq!(endpoint.to_string(), "lb.example.org:6443");
     assert!(tenant_object(&observed, "EndpointSlice", "kubernetes").is_none());
-    assert!(plan.report.waits.iter().any(|wait| wait.on.contains("besides its name")));
+    assert_eq!(condition_status(&plan, conditions::workload_ready::TYPE), "False NoAddress");
+    assert_eq!(exposure::needs(&observed).name.as_deref(), Some("lb.example.org"));
+    // Pods go by what the name leads to now.
+    observed.ways.resolved = Read::found(["192.0.2.41".parse().unwrap(), "2001:db8::41".parse().unwrap()]);
+    for (slice, address) in [("kubernetes", "192.0.2.41"), ("kubernetes-ipv6", "2001:db8::41")] {
+        let slice = tenant_object(&observed, "EndpointSlice", slice).unwrap();
+        assert_eq!(slice["endpoints"][0]["addresses"][0], address);
+    }
+    let endpoint = observed.control_plane.spec.settings.control_plane_endpoint.clone().unwrap();
+    assert_eq!(endpoint.to_string(), "lb.example.org:6443", "nobody else does");
     let agent = tenant_object(&observed, "Deployment", "konnectivity-agent").unwrap();
     assert!(agent["spec"]["template"]["spec"].get("hostAliases").is_none());
     assert!(agent.to_string().contains("--proxy-server-host=other.example.org"));
-}
-
-#[test]
-fn exposures_that_are_not_built_say_so_and_stop_nothing_else() {
-    let mut observed = created(&json!({"gateway": {"namespace": "infra", "name": "shared"}}));
-    settle(&mut observed);
-    observed.service =
-        Read::One(ServiceFacts { ingress_ips: vec![ADDRESS.to_owned()], ..ServiceFacts::default() });
-    let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "False ExposureNotBuilt");
-    assert_eq!(kinds(&plan, "StatefulSet"), ["demo-etcd"]);
 }
 
 #[test]
