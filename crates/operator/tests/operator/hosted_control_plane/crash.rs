@@ -17,6 +17,7 @@ use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::Actor;
+use super::gateway::{self, Serving, Shared};
 use super::lifecycle::{fingerprints, nothing_is_left};
 use super::world::{BED, CONTROLLER, Manager, World, eventually, handles, is_at_rest, spec, turn};
 use crate::rights;
@@ -25,6 +26,8 @@ use crate::rights;
 #[derive(Clone, Copy, PartialEq)]
 enum Life {
     Birth,
+    /// Behind a Gateway, whose controller accepts everything.
+    BirthBehindGateway,
     Death,
 }
 
@@ -38,14 +41,14 @@ const BORN: [&str; 5] = [
 ];
 
 impl Scenario for Life {
-    type World = (World, Actor);
+    type World = (World, Actor, Option<Serving>);
     type State = BTreeSet<String>;
 
     async fn prepare(&self) -> Self::World {
         wait(self.prepared())
     }
 
-    fn aliases(&self, (world, _): &Self::World) -> Vec<(String, String)> {
+    fn aliases(&self, (world, ..): &Self::World) -> Vec<(String, String)> {
         vec![(world.namespace.clone(), "ns".to_owned())]
     }
 
@@ -58,14 +61,18 @@ impl Scenario for Life {
         Swept::new(main, move || is_at_rest(&metrics))
     }
 
-    async fn snapshot(&self, (world, _): &Self::World) -> Self::State {
+    async fn snapshot(&self, (world, ..): &Self::World) -> Self::State {
         wait(self.seen(world))
     }
 
     fn is_end(&self, state: &Self::State) -> bool {
         match self {
             // What pods there are is told by the cluster's controllers.
-            Self::Birth => BORN.iter().all(|wanted| state.iter().any(|line| line.starts_with(wanted))),
+            Self::Birth | Self::BirthBehindGateway => {
+                let routes = (*self == Self::BirthBehindGateway).then_some("condition RoutesReady True");
+                let wanted = BORN.iter().copied().chain(routes);
+                wanted.into_iter().all(|wanted| state.iter().any(|line| line.starts_with(wanted)))
+            }
             Self::Death => state.is_empty(),
         }
     }
@@ -77,11 +84,18 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl Life {
-    async fn prepared(self) -> (World, Actor) {
+    async fn prepared(self) -> (World, Actor, Option<Serving>) {
         let world = World::new("crash").await;
         let actor = Actor::start(&world);
         actor.run("etcd");
-        world.apply(spec()).await;
+        let (mut wanted, mut serving) = (spec(), None);
+        if self == Self::BirthBehindGateway {
+            gateway::install(&world, &["v1alpha3", "v1alpha2"]).await;
+            let shared = Shared::create(&world, serde_json::json!({"from": "All"})).await;
+            wanted["gateway"] = shared.reference();
+            serving = Some(shared.serve("v1alpha2").await);
+        }
+        world.apply(wanted).await;
         if self == Self::Death {
             let manager = Manager::start();
             eventually("it lives", async || world.names::<Deployment>().await == ["demo-apiserver"]).await;
@@ -89,7 +103,7 @@ impl Life {
             manager.stop().await;
             world.delete().await;
         }
-        (world, actor)
+        (world, actor, serving)
     }
 
     async fn seen(self, world: &World) -> BTreeSet<String> {
@@ -119,6 +133,7 @@ async fn describe(world: &World) -> BTreeSet<String> {
     add("Deployment", world.names::<Deployment>().await);
     add("PodDisruptionBudget", world.names::<PodDisruptionBudget>().await);
     add("NetworkPolicy", world.names::<NetworkPolicy>().await);
+    add("TLSRoute", gateway::route_names(world).await);
     let control_plane = world.control_plane().await;
     let endpoint = control_plane.spec.settings.control_plane_endpoint.clone().unwrap_or_default();
     let recorded: Vec<_> = control_plane
@@ -161,6 +176,11 @@ async fn sweep(life: Life, cases: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_while_it_is_made_leads_to_the_same_control_plane() {
     sweep(Life::Birth, 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_while_it_is_made_behind_a_gateway_leads_to_the_same_routes() {
+    sweep(Life::BirthBehindGateway, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ pub(crate) mod actor;
 pub(crate) mod addons;
 mod alarms;
 mod crash;
+mod gateway;
 mod lifecycle;
 mod losses;
 mod preview;

@@ -132,7 +132,7 @@ fn records_are_changed_by_the_manager_alone() {
         json!({ "metadata": { "name": "demo", "annotations": { name: value } }, "spec": { "version": "v1.34.10" } })
     };
     let manager = "system:serviceaccount:hangar-system:hangar";
-    for name in ["render-epoch", "identity", "etcd", "keys"] {
+    for name in ["render-epoch", "identity", "etcd", "keys", "way-in"] {
         let old = recorded(name, json!("1"));
         for new in [recorded(name, json!("2")), recorded("other", json!("1"))] {
             let refused = |user: &str| {
@@ -158,4 +158,40 @@ fn records_are_changed_by_the_manager_alone() {
         // Who the manager is may not be known.
         assert_eq!(messages(&update("HostedControlPlane", &old, &recorded(name, json!("2")))).len(), 1);
     }
+}
+
+/// Nodes and kubeconfigs keep the endpoint that they have.
+#[test]
+fn the_way_in_stays_once_people_know_it() {
+    let plane = |record: Option<&str>, way: Value| {
+        let mut spec = json!({ "version": "v1.34.10", "controlPlaneEndpoint": { "host": "192.0.2.1", "port": 31000 } });
+        spec.as_object_mut().unwrap().extend(way.as_object().unwrap().clone());
+        let annotations = record.map(|record| json!({ "hangar.cluster.x-k8s.io/way-in": record }));
+        json!({ "metadata": { "annotations": annotations }, "spec": spec })
+    };
+    let refused = |record: Option<&str>, before: &Value, after: &Value| {
+        let (before, after) = (plane(record, before.clone()), plane(record, after.clone()));
+        let fields = messages(&update("HostedControlPlane", &before, &after));
+        fields.iter().map(|message| message.split(": ").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let of = |type_: &str| json!({ "exposure": { "type": type_ } });
+    let gateway = json!({ "gateway": { "namespace": "gateways", "name": "shared" } });
+    let other = json!({ "gateway": { "namespace": "gateways", "name": "other", "sectionName": "tls", "port": 443 } });
+    let balancer = Some(r#"{"type":"LoadBalancer","isNameGiven":false}"#);
+    assert_eq!(refused(None, &json!({}), &of("ClusterIP")), [""; 0], "nobody knows it yet");
+    assert_eq!(refused(balancer, &json!({}), &of("ClusterIP")), ["spec.exposure.type"]);
+    assert_eq!(refused(balancer, &json!({}), &gateway), ["spec.gateway"]);
+    assert_eq!(refused(balancer, &json!({}), &of("LoadBalancer")), [""; 0], "the same in more words");
+    assert_eq!(refused(balancer, &of("ClusterIP"), &json!({})), [""; 0], "back to what it is");
+    assert_eq!(refused(balancer, &of("ClusterIP"), &of("ClusterIP")), [""; 0], "it is told, and blocks nothing else");
+    let named = Some(r#"{"type":"LoadBalancer","isNameGiven":true}"#);
+    assert_eq!(refused(named, &json!({}), &gateway), [""; 0], "people let their name lead elsewhere");
+    let routed = Some(r#"{"type":"Gateway","domain":"example.org","isNameGiven":false}"#);
+    assert_eq!(refused(routed, &gateway, &other), [""; 0]);
+    assert_eq!(refused(routed, &gateway, &json!({})), ["spec.gateway"]);
+    let port = |port: i32| json!({ "exposure": { "type": "NodePort", "nodePort": { "port": port } } });
+    let ports = Some(r#"{"type":"NodePort","isNameGiven":false}"#);
+    assert_eq!(refused(ports, &of("NodePort"), &port(31000)), [""; 0], "the endpoint's");
+    assert_eq!(refused(ports, &of("NodePort"), &port(31001)), ["spec.exposure.nodePort.port"]);
+    assert_eq!(refused(None, &of("NodePort"), &port(31001)), [""; 0]);
 }
