@@ -1,4 +1,4 @@
-//! The environment's resolver: it knows the wildcard name of the Gateway and asks the private network's gateway for the
+//! The environment's resolver: it knows the wildcard name of the Gateway and names that spell an address, and asks the private network's gateway for the
 //! rest, where the machine crate's relay forwards queries to the host's resolver.
 //!
 //! It is the pinned CoreDNS, run by the supervisor of the management machine on that machine's address, which
@@ -19,6 +19,10 @@ pub const COREFILE_PATH: &str = "/etc/hangar/resolver/Corefile";
 
 /// The standard port of DNS.
 pub const PORT: u16 = 53;
+
+/// Below it, `100-72-1-16` is the name of 100.72.1.16: for whatever has an address and needs a name, such as a load
+/// balancer that reports no address.
+pub const SPELLED: &str = "addresses.hangar.test";
 
 /// What the resolver answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +50,7 @@ pub fn corefile(options: &ResolverOptions) -> String {
     if let Some(wildcard) = &options.wildcard {
         block(&mut text, options, &wildcard.domain, &wildcard_lines(wildcard));
     }
+    block(&mut text, options, SPELLED, &spelled_lines());
     block(&mut text, options, ".", &upstream_lines(options.upstream));
     text
 }
@@ -81,11 +86,21 @@ fn block(text: &mut String, options: &ResolverOptions, zone: &str, lines: &[Stri
 }
 
 fn wildcard_lines(wildcard: &Wildcard) -> Vec<String> {
-    let Wildcard { domain, address } = wildcard;
-    let pattern = domain.replace('.', "[.]");
+    known_lines(&wildcard.domain, "([^.]+[.])+", &wildcard.address.to_string())
+}
+
+fn spelled_lines() -> Vec<String> {
+    let digits = ["a", "b", "c", "d"].map(|name| format!("(?P<{name}>[0-9]{{1,3}})")).join("-");
+    let address = ["a", "b", "c", "d"].map(|name| format!("{{{{ .Group.{name} }}}}")).join(".");
+    known_lines(SPELLED, &format!("{digits}[.]"), &address)
+}
+
+/// Answers names that begin with the pattern and end with the domain.
+fn known_lines(domain: &str, begin: &str, address: &str) -> Vec<String> {
+    let end = domain.replace('.', "[.]");
     vec![
         "template IN A {".to_owned(),
-        format!("    match \"^(?i:([^.]+[.])+{pattern}[.])$\""),
+        format!("    match \"^(?i:{begin}{end}[.])$\""),
         format!("    answer \"{{{{ .Name }}}} 60 IN A {address}\""),
         "    fallthrough".to_owned(),
         "}".to_owned(),

@@ -150,6 +150,18 @@ fn names_below_the_domain_lead_to_the_gateway_at_any_depth() {
 }
 
 #[test]
+fn names_that_spell_an_address_lead_to_it() {
+    let resolver = Resolver::start(|port| corefile(&options(port, None, None)));
+    let spelled = Reply { code: NO_ERROR, addresses: vec![Ipv4Addr::new(100, 72, 1, 16)] };
+    assert_eq!(resolver.ask("100-72-1-16.addresses.hangar.test", ADDRESS), spelled);
+    let nothing = Reply { code: NO_ERROR, addresses: Vec::new() };
+    assert_eq!(resolver.ask("100-72-1-16.addresses.hangar.test", ADDRESS_6), nothing);
+    for name in ["100-72-1.addresses.hangar.test", "a.addresses.hangar.test", "addresses.hangar.test"] {
+        assert_eq!(resolver.ask(name, ADDRESS), nothing, "{name}");
+    }
+}
+
+#[test]
 fn the_rest_is_forwarded_and_changed_settings_are_noticed() {
     let far = Ipv4Addr::new(192, 0, 2, 7);
     let upstream = Resolver::start(|port| {
