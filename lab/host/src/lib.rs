@@ -36,8 +36,8 @@ mod status;
 mod up;
 
 pub use hangar_machine::{MachineState, Name, supervise_main};
-pub use hangar_parts::Parts;
 pub use hangar_parts::images::Image;
+pub use hangar_parts::{Parts, Set};
 pub use ipnet;
 
 pub use error::{Error, PhaseError, Result};

@@ -39,8 +39,11 @@ pub struct UpOptions {
     pub range: Option<Ipv4Net>,
     /// With a Gateway and the wildcard name that leads to it.
     pub gateway: bool,
+    /// Of the management cluster, and of the first Cluster.
     pub kubernetes: Set,
     pub etcd: Set,
+    /// Kubernetes versions that Clusters can have beside [`Self::kubernetes`].
+    pub offered: Vec<Set>,
     /// Images beside those that the cluster itself needs. They are shared by all machines as well, so only such that
     /// rarely change belong here.
     pub images: Vec<Upstream>,
@@ -57,6 +60,7 @@ impl Default for UpOptions {
             gateway: false,
             kubernetes: Set::Kubernetes134,
             etcd: Set::Etcd36,
+            offered: Vec::new(),
             images: vec![Upstream::KonnectivityServer, Upstream::KonnectivityAgent, Upstream::Flannel],
             own_images: Vec::new(),
             cluster: None,
@@ -70,14 +74,19 @@ impl UpOptions {
         let mut images = vec![
             Upstream::Pause,
             Upstream::Etcd(self.etcd),
-            Upstream::KubeApiserver(self.kubernetes),
-            Upstream::KubeControllerManager(self.kubernetes),
-            Upstream::KubeScheduler(self.kubernetes),
-            Upstream::KubeProxy(self.kubernetes),
             Upstream::Coredns,
             Upstream::KubeVip,
             Upstream::KubeVipCloudProvider,
         ];
+        for kubernetes in self.all_kubernetes() {
+            images.extend([
+                Upstream::Etcd(etcd_of(kubernetes)),
+                Upstream::KubeApiserver(kubernetes),
+                Upstream::KubeControllerManager(kubernetes),
+                Upstream::KubeScheduler(kubernetes),
+                Upstream::KubeProxy(kubernetes),
+            ]);
+        }
         if self.gateway {
             images.push(Upstream::Traefik);
         }
@@ -85,6 +94,15 @@ impl UpOptions {
         images.sort();
         images.dedup();
         images
+    }
+
+    /// The Kubernetes versions that Clusters can have.
+    pub fn all_kubernetes(&self) -> Vec<Set> {
+        let mut all = vec![self.kubernetes];
+        all.extend(self.offered.iter().copied());
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// Every set that must be built.
@@ -171,6 +189,11 @@ impl OneHost {
     }
 }
 
+/// The etcd that control planes of this version get.
+fn etcd_of(kubernetes: Set) -> Set {
+    if kubernetes == Set::Kubernetes137 { Set::Etcd37 } else { Set::Etcd36 }
+}
+
 fn started(machine: &Machine) -> Result<Timestamp> {
     let path = machine.directory().join("running.json");
     let modified = fs::metadata(&path).and_then(|found| found.modified()).at("read", &path)?;
@@ -179,4 +202,38 @@ fn started(machine: &Machine) -> Result<Timestamp> {
 
 fn supervisor(own: &OwnProgram) -> SupervisorCommand {
     SupervisorCommand { program: own.program.clone(), arguments: vec![own.supervisor.clone()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clusters_can_have_is_there_and_nothing_twice() {
+        let options = UpOptions {
+            gateway: true,
+            offered: vec![Set::Kubernetes133, Set::Kubernetes134, Set::Kubernetes137],
+            ..UpOptions::default()
+        };
+        let (plain, more) = (UpOptions::default().upstream_images(), options.upstream_images());
+        let added: Vec<Upstream> = more.iter().copied().filter(|image| !plain.contains(image)).collect();
+        let expected = [
+            Upstream::Etcd(Set::Etcd37),
+            Upstream::KubeApiserver(Set::Kubernetes133),
+            Upstream::KubeApiserver(Set::Kubernetes137),
+            Upstream::KubeControllerManager(Set::Kubernetes133),
+            Upstream::KubeControllerManager(Set::Kubernetes137),
+            Upstream::KubeScheduler(Set::Kubernetes133),
+            Upstream::KubeScheduler(Set::Kubernetes137),
+            Upstream::KubeProxy(Set::Kubernetes133),
+            Upstream::KubeProxy(Set::Kubernetes137),
+            Upstream::Traefik,
+        ];
+        assert_eq!(added, expected);
+        assert_eq!(more.len(), plain.len() + added.len());
+        let sets = options.sets();
+        for set in [Set::Kubernetes133, Set::Etcd37, Set::Traefik, Set::GatewayApi] {
+            assert!(sets.contains(&set), "{set}");
+        }
+    }
 }

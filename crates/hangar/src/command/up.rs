@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use hangar_host::{Cluster, Image, Installed, Installing, Payload, PayloadError, UpOptions, ipnet};
+use hangar_host::{Cluster, Image, Installed, Installing, Payload, PayloadError, Set, UpOptions, ipnet};
 use hangar_operator::install::{self, Options, Target};
 use hangar_operator::{DEFAULT_NAMESPACE, Namespaces, Selection};
 
@@ -19,6 +19,9 @@ pub(crate) struct Up {
     /// Install a Gateway (Traefik) with the name *.clusters.hangar.test
     #[arg(long)]
     gateway: bool,
+    /// Minor of Kubernetes that clusters can have too, such as 1.33; may be given several times
+    #[arg(long, value_name = "MINOR", value_parser = kubernetes)]
+    kubernetes: Vec<Set>,
     /// Create no first cluster: only the management cluster, the cloud and Hangar
     #[arg(long)]
     no_cluster: bool,
@@ -35,6 +38,7 @@ impl Up {
         let options = UpOptions {
             range: self.range,
             gateway: self.gateway,
+            offered: self.kubernetes,
             own_images: vec![image],
             cluster: (!self.no_cluster).then(|| CLUSTER.to_owned()),
             ..UpOptions::default()
@@ -66,6 +70,14 @@ impl Up {
         println!("{}", up.cluster_kubeconfig.as_ref().unwrap_or(&up.kubeconfig).display());
         Ok(())
     }
+}
+
+/// The set of a minor.
+fn kubernetes(minor: &str) -> Result<Set, String> {
+    let minor_of = |set: &Set| set.name().strip_prefix("kubernetes-");
+    let known = || Set::ALL.iter().filter_map(minor_of).collect::<Vec<_>>().join(", ");
+    let found = Set::ALL.iter().copied().find(|set| minor_of(set) == Some(minor));
+    found.ok_or_else(|| format!("known are {}", known()))
 }
 
 /// The first cluster's name.

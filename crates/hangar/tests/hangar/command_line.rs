@@ -63,6 +63,14 @@ fn bad_environment_is_named_by_variable() {
 }
 
 #[test]
+fn a_minor_that_is_not_known_is_refused_with_those_that_are() {
+    let output = hangar(&["up", "--kubernetes=v1.33.0"]);
+    let errors = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("--kubernetes <MINOR>") && errors.contains("known are 1.34, 1.33, "), "{errors}");
+}
+
+#[test]
 fn print_needs_no_cluster_and_prints_what_kubectl_takes() {
     let output =
         hangar(&["install", "--print", "--controllers=hosted-control-plane", "--namespace=elsewhere"]);

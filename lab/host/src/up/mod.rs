@@ -96,7 +96,7 @@ impl OneHost {
         let addresses = Addresses::of(fabric.range())?;
         runner.run(Phase::Credentials, self.credentials(addresses)).await?;
         let cloud =
-            CloudOptions { packages: packages.clone(), addresses, kubernetes: vec![options.kubernetes] };
+            CloudOptions { packages: packages.clone(), addresses, kubernetes: options.all_kubernetes() };
         let prepared = machine::Prepared { packages, images, fabric: fabric.clone(), addresses };
         let started = runner.run(Phase::Machine, self.machine(options, prepared)).await?;
         let client = runner.run(Phase::ControlPlane, self.control_plane(progress)).await?;
