@@ -1,5 +1,6 @@
 //! `hangar up`: makes a management cluster, a cloud and a first cluster on this host.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use hangar_operator::{DEFAULT_NAMESPACE, Namespaces, Selection};
 
 use super::environment::EnvironmentArguments;
 use crate::configuration;
+use crate::limits;
 use crate::progress::Phases;
 
 /// Start or repair everything on this host: management cluster, cloud, Hangar and a first cluster. Needs root.
@@ -22,6 +24,9 @@ pub(crate) struct Up {
     /// Minor of Kubernetes that clusters can have too, such as 1.33; may be given several times
     #[arg(long, value_name = "MINOR", value_parser = kubernetes)]
     kubernetes: Vec<Set>,
+    /// File with what HostedControlPlanes may ask for beyond their namespace, as of `hangar install`
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
     /// Create no first cluster: only the management cluster, the cloud and Hangar
     #[arg(long)]
     no_cluster: bool,
@@ -43,7 +48,8 @@ impl Up {
             cluster: (!self.no_cluster).then(|| CLUSTER.to_owned()),
             ..UpOptions::default()
         };
-        let manager = Manager { image: reference };
+        let limits = self.limits.as_deref().map(limits::read).transpose()?.map(|(text, _)| text);
+        let manager = Manager { image: reference, limits };
         let up = host.up(&options, Some(&manager), Arc::new(Phases::new())).await?;
         if let Some(obstacle) = up.outside_obstacle {
             println!("machines and pods cannot reach the outside: {obstacle}");
@@ -86,6 +92,7 @@ const CLUSTER: &str = "demo";
 /// CRDs, rights, webhooks and the manager itself, from an image that the machine has.
 struct Manager {
     image: String,
+    limits: Option<String>,
 }
 
 impl Payload for Manager {
@@ -105,7 +112,7 @@ impl Manager {
             target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
             api_server: Some(cluster.api_server()),
             namespaces: Namespaces::All,
-            limits: None,
+            limits: self.limits.clone(),
         };
         let mut changed = 0;
         install::apply(config.clone(), &options, |progress| {

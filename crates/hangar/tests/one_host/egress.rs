@@ -1,6 +1,5 @@
 //! What a tenant names is called from its nodes, and never from the management network.
 
-use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::process::Output;
 use std::sync::Arc;
@@ -10,14 +9,14 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hangar_machine::net::Netns;
-use hangar_pki::{Authority, Intent, KeyPairPem, Usage, issue};
+use hangar_pki::{Authority, Intent, Usage, issue};
 use jiff::Timestamp;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::environment::Environment;
-use crate::thin_path::{Kubectl, PATIENCE};
+use crate::kubectl::Kubectl;
+use crate::server::{serve, verdict, webhook};
+use crate::waiting::PATIENCE;
 
 /// An address of the management machine alone: the private network answers for the whole range that it is unreachable.
 const INSIDE: &str = "10.244.255.1:8443";
@@ -51,35 +50,18 @@ pub(crate) fn webhooks_by_url_leave_from_the_nodes(environment: &Environment, te
     let address: IpAddr = tenant.succeed(&["get", "nodes", "-o", path]).parse().unwrap();
     let intent = Intent::new("webhook", Usage::Server, LIFETIME).ip_addresses([address]);
     let pair = issue(&authority, &intent, Timestamp::now()).unwrap();
-    refuse_everything(&worker, SocketAddr::new(address, PORT), &pair);
+    serve(&worker, SocketAddr::new(address, PORT), &pair, |request| Some(verdict(request, false, ANSWER)));
     let outcome = ask(tenant, &authority, "worker.example.com", &format!("{address}:{PORT}"));
     assert!(outcome.contains(ANSWER), "a server on the node is reached by URL: {outcome}");
 }
 
 /// What the API server says to a request that this webhook has to let pass.
 fn ask(tenant: &Kubectl, authority: &Authority, name: &str, host: &str) -> String {
-    let webhook = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": [{
-            "name": name,
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {
-                "url": format!("https://{host}/"),
-                "caBundle": STANDARD.encode(&authority.pair().certificate),
-            },
-            "failurePolicy": "Fail",
-            "matchPolicy": "Exact",
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
-            }],
-            "sideEffects": "None",
-            "timeoutSeconds": 5,
-        }],
+    let client = json!({
+        "url": format!("https://{host}/"),
+        "caBundle": STANDARD.encode(&authority.pair().certificate),
     });
-    tenant.apply(&webhook.to_string());
+    tenant.apply(&webhook(name, &client).to_string());
     let deadline = Instant::now() + PATIENCE;
     // The API server sees a moment later that the webhook is there, or that the one before is gone.
     let outcome = loop {
@@ -109,56 +91,4 @@ fn count_connections(machine: &Netns, address: SocketAddr) -> Arc<AtomicUsize> {
         }
     });
     count
-}
-
-/// A webhook that says no to everything.
-fn refuse_everything(machine: &Netns, address: SocketAddr, pair: &KeyPairPem) {
-    let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let settings = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    let settings = Arc::new(settings);
-    let listener = machine.listen_tcp(address).unwrap();
-    std::thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // The API server sees a connection that ends, and says so.
-            let _ = refuse(&settings, connection);
-        }
-    });
-}
-
-fn refuse(settings: &Arc<rustls::ServerConfig>, connection: TcpStream) -> std::io::Result<()> {
-    let session = rustls::ServerConnection::new(settings.clone()).map_err(std::io::Error::other)?;
-    let mut stream = rustls::StreamOwned::new(session, connection);
-    let mut request = Vec::new();
-    let mut part = [0; 4096];
-    // The review is the request's only JSON document.
-    let review: Value = loop {
-        let read = stream.read(&mut part)?;
-        if read == 0 {
-            return Ok(());
-        }
-        request.extend_from_slice(&part[..read]);
-        let text = String::from_utf8_lossy(&request);
-        if let Some(review) = text.split("\r\n\r\n").nth(1).and_then(|body| serde_json::from_str(body).ok()) {
-            break review;
-        }
-    };
-    let answer = json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "response": {"uid": review["request"]["uid"], "allowed": false, "status": {"message": ANSWER}},
-    });
-    let answer = answer.to_string();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
-        answer.len()
-    )?;
-    stream.flush()
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use hangar_machine::net::Netns;
 use hangar_parts::{Parts, Set};
+
+use crate::kubectl::Kubectl;
 
 /// One environment of these tests. Dropping it removes what is left.
 pub(crate) struct Environment {
@@ -17,6 +20,8 @@ pub(crate) struct Environment {
     program: PathBuf,
     /// Whether `up` makes a first cluster too.
     has_cluster: bool,
+    /// More for `up`.
+    arguments: Vec<&'static str>,
 }
 
 impl Environment {
@@ -27,12 +32,24 @@ impl Environment {
     pub(crate) fn with_program(name: &str, program: PathBuf) -> Self {
         // One place for all of them, as on a real host.
         let state = PathBuf::from(format!("/var/lib/hangar-test-{}", std::process::id()));
-        Self { state, program, name: format!("{name}{}", std::process::id()), has_cluster: false }
+        Self {
+            state,
+            program,
+            name: format!("{name}{}", std::process::id()),
+            has_cluster: false,
+            arguments: Vec::new(),
+        }
     }
 
     /// The same with a first cluster.
     pub(crate) fn with_cluster(mut self) -> Self {
         self.has_cluster = true;
+        self
+    }
+
+    /// The same with more arguments for `up`.
+    pub(crate) fn with_arguments(mut self, arguments: &[&'static str]) -> Self {
+        self.arguments.extend(arguments);
         self
     }
 
@@ -44,6 +61,9 @@ impl Environment {
             .arg(format!("--state={}", self.state.display()));
         if verb == "up" && !self.has_cluster {
             command.arg("--no-cluster");
+        }
+        if verb == "up" {
+            command.args(&self.arguments);
         }
         command
     }
@@ -63,6 +83,11 @@ impl Environment {
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.state.join(&self.name).join("management.kubeconfig")
+    }
+
+    /// The address of the management machine: its API server, the resolver.
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        Kubectl::new(self.kubeconfig()).server().0.parse().unwrap()
     }
 
     /// The kubeconfig of a cluster that runs in this environment.

@@ -8,11 +8,16 @@
 mod egress;
 mod environment;
 mod killed;
+mod kubectl;
 mod refused;
 mod renewal;
+mod server;
 mod shared;
 mod side_by_side;
+mod tenant;
 mod thin_path;
+mod waiting;
+mod ways_in;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::Ipv4Addr;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hangar_host::management::credentials;
@@ -47,7 +45,7 @@ pub(crate) fn nothing_starts_again(environment: &Environment) {
 pub(crate) fn ended_certificates_are_renewed(environment: &Environment) {
     let before = processes(environment);
     let kubernetes = environment.state.join(&environment.name).join("management/kubernetes");
-    let address = server(&environment.kubeconfig());
+    let address = environment.address();
     let ended = credentials::ensure(&kubernetes, address, Timestamp::now() - AGE).unwrap();
     assert_eq!(ended.renewed.len(), 11, "{:?}", ended.renewed);
     fs::write(environment.kubeconfig(), &ended.administrator).unwrap();
@@ -91,11 +89,4 @@ fn a_pod_is_made_anew(environment: &Environment) {
     run(&["delete", "pod", "--timeout=5m"]);
     run(&["wait", "--for=condition=Ready", "pod", "--timeout=5m"]);
     assert!(run(&["logs"]).contains("CoreDNS"));
-}
-
-/// The address in a kubeconfig.
-fn server(kubeconfig: &Path) -> Ipv4Addr {
-    let text = fs::read_to_string(kubeconfig).unwrap();
-    let (_, rest) = text.split_once("https://").unwrap();
-    rest.split(':').next().unwrap().parse().unwrap()
 }

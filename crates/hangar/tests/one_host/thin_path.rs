@@ -3,87 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Stdio;
 
 use hangar_parts::images::Upstream;
-use hangar_parts::{Parts, Set};
 
 use crate::egress::webhooks_by_url_leave_from_the_nodes;
 use crate::environment::Environment;
+use crate::kubectl::{Kubectl, Running};
 use crate::turn;
+use crate::waiting::{eventually, is, soon};
 
 /// The sample's name.
 const CLUSTER: &str = "demo";
-/// Only for a check that fails.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What belongs to a cluster in the management cluster.
 const KINDS: &str = "clusters,hostedcontrolplanes,openstackclusters,openstackmachines,machines,machinesets,\
                      machinedeployments,kubeadmconfigs,statefulsets,deployments,services,pods,secrets,configmaps,\
                      poddisruptionbudgets,networkpolicies,persistentvolumeclaims";
-
-/// A cluster, by its kubeconfig.
-pub(crate) struct Kubectl {
-    kubeconfig: PathBuf,
-}
-
-impl Kubectl {
-    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let kubectl = Parts::from_env().unwrap().program(Set::Kubernetes134, "kubectl").unwrap();
-        Command::new(kubectl).args(arguments).env("KUBECONFIG", &self.kubeconfig).output().unwrap()
-    }
-
-    #[track_caller]
-    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "kubectl {arguments:?}: {error}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    pub(crate) fn apply(&self, manifest: &str) {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), manifest).unwrap();
-        self.succeed(&["apply", "-f", file.path().to_str().unwrap()]);
-    }
-}
-
-/// A program that does not outlive its test: it would hold the environment's lock.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-#[track_caller]
-fn eventually(what: &str, mut claim: impl FnMut() -> Result<(), String>) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match claim() {
-            Ok(()) => return,
-            Err(state) => assert!(Instant::now() < deadline, "{what}: {state}"),
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
-}
-
-fn is(claim: bool, state: impl FnOnce() -> String) -> Result<(), String> {
-    if claim { Ok(()) } else { Err(state()) }
-}
-
-/// Looks without a pause, because what follows must come in time.
-#[track_caller]
-fn soon(what: &str, mut claim: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !claim() {
-        assert!(Instant::now() < deadline, "{what}");
-    }
-}
 
 const WEB: &str = r#"
 apiVersion: apps/v1
@@ -197,8 +134,8 @@ fn a_cluster_from_apply_to_a_ready_worker_and_back() {
     let output = environment.succeed("up");
     let kubeconfig = environment.cluster_kubeconfig(CLUSTER);
     assert_eq!(output.lines().last().map(Path::new), Some(kubeconfig.as_path()), "{output}");
-    let tenant = Kubectl { kubeconfig };
-    let management = Kubectl { kubeconfig: environment.kubeconfig() };
+    let tenant = Kubectl::new(kubeconfig);
+    let management = Kubectl::new(environment.kubeconfig());
     let nodes = tenant.succeed(&["get", "nodes", "--no-headers"]);
     assert!(nodes.lines().count() == 1 && nodes.contains(" Ready "), "{nodes}");
     owners_workload(&tenant);

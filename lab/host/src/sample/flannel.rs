@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 const NAME: &str = "kube-flannel";
 
 /// Where a program in the tenant finds the API server.
-pub(crate) struct ApiServer<'a> {
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
+pub struct ApiServer<'a> {
+    pub host: &'a str,
+    pub port: u16,
 }
 
 /// Rendered once flanneld knows its range, moved into place in one step, and again should the range change.
@@ -39,7 +39,7 @@ done
 "#;
 
 /// Everything flannel needs, in the order of applying.
-pub(crate) fn objects(api_server: &ApiServer<'_>, pod_range: &str) -> Vec<Value> {
+pub fn objects(api_server: &ApiServer<'_>, pod_range: &str) -> Vec<Value> {
     let labels = json!({"app": "flannel", "tier": "node"});
     let network = json!({"Network": pod_range, "EnableNFTables": true, "Backend": {"Type": "vxlan"}});
     vec![

@@ -3,7 +3,7 @@
 //! The manifests are plain Cluster API; only the addresses of the cloud in them are special to one host. The cluster
 //! owner is responsible for the CNI, so `up` applies it, as an owner would, and no controller does.
 
-mod flannel;
+pub mod flannel;
 mod follow;
 mod manifests;
 

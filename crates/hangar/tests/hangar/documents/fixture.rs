@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One object of a document.
 #[derive(Debug, Clone)]
@@ -146,4 +146,28 @@ pub(super) fn one(file: &str, kind: &str) -> Fixture {
     let mut found =
         load(&directory).into_iter().filter(|fixture| fixture.file == file && fixture.kind() == kind);
     found.next().unwrap_or_else(|| panic!("no {kind} in {file}"))
+}
+
+/// The CRD of a provider that Hangar does not have, with the label by which providers say what they implement.
+pub(super) fn stub_definition(kind: &str, versions: &[&str]) -> Value {
+    let schema =
+        json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = |name: &&str| {
+        let status = json!({ "status": {} });
+        let stored = versions.last() == Some(name);
+        json!({ "name": name, "served": true, "storage": stored, "schema": schema, "subresources": status })
+    };
+    let singular = kind.to_lowercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{singular}s.infrastructure.cluster.x-k8s.io"),
+            "labels": { "cluster.x-k8s.io/v1beta1": versions.join("_") },
+        },
+        "spec": {
+            "group": "infrastructure.cluster.x-k8s.io", "scope": "Namespaced",
+            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
+            "versions": versions.iter().map(version).collect::<Vec<Value>>(),
+        },
+    })
 }

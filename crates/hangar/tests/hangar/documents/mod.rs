@@ -169,7 +169,7 @@ fn a_machine_deployment_without_selector_selects_its_own_machines() {
 fn a_cluster_on_the_infrastructure_of_another_provider() {
     let namespace = WORLD.namespace("aws");
     let fixture = fixture::one("4-hosted-control-plane/cluster.yaml", "Cluster");
-    WORLD.apply(None, &stub_definition("AWSCluster", &["v1beta1"]).to_string()).unwrap();
+    WORLD.apply(None, &fixture::stub_definition("AWSCluster", &["v1beta1"]).to_string()).unwrap();
     let object = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AWSCluster",
         "metadata": { "name": "my-aws-cluster", "namespace": namespace }, "spec": {},
@@ -195,7 +195,7 @@ fn cluster_of_an_absent_kind(kind: &str, namespace: &str) {
 /// Installs the kind, newer than the reference says, and a Cluster whose reference says nothing about versions; waits
 /// until the latter shows that the manager knows the kind.
 fn install_later(kind: &str, namespace: &str) {
-    WORLD.apply(None, &stub_definition(kind, &["v1beta1", "v1beta2"]).to_string()).unwrap();
+    WORLD.apply(None, &fixture::stub_definition(kind, &["v1beta1", "v1beta2"]).to_string()).unwrap();
     let (clusters, _) = Kind::of("cluster.x-k8s.io/v1beta2", "Cluster");
     let mut newer = WORLD.get(&clusters, "v1beta2", namespace, "my-cluster");
     newer["metadata"] = json!({ "name": "newer", "namespace": namespace });
@@ -248,28 +248,4 @@ fn move_references(value: &mut Value, namespace: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, namespace)),
         _ => {}
     }
-}
-
-/// The CRD of a provider that Hangar does not have, with the label by which providers say what they implement.
-fn stub_definition(kind: &str, versions: &[&str]) -> Value {
-    let schema =
-        json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
-    let version = |name: &&str| {
-        let status = json!({ "status": {} });
-        let stored = versions.last() == Some(name);
-        json!({ "name": name, "served": true, "storage": stored, "schema": schema, "subresources": status })
-    };
-    let singular = kind.to_lowercase();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{singular}s.infrastructure.cluster.x-k8s.io"),
-            "labels": { "cluster.x-k8s.io/v1beta1": versions.join("_") },
-        },
-        "spec": {
-            "group": "infrastructure.cluster.x-k8s.io", "scope": "Namespaced",
-            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
-            "versions": versions.iter().map(version).collect::<Vec<Value>>(),
-        },
-    })
 }

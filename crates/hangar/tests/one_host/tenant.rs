@@ -1,0 +1,199 @@
+//! What people expect of a cluster, whatever the way to its API server: nodes, logs, commands, forwarded ports, webhooks
+//! and aggregated APIs that its own pods serve.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hangar_parts::images::Upstream;
+use hangar_pki::{Authority, Intent, Usage, issue};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::environment::Environment;
+use crate::kubectl::{Kubectl, Running};
+use crate::server::{Request, serve, verdict, webhook};
+use crate::waiting::{eventually, is};
+
+const LIFETIME: Duration = Duration::from_hours(1);
+/// Where the pod's extension of the API listens.
+const PORT: u16 = 8443;
+const GROUP: &str = "extension.hangar.test";
+const REFUSAL: &str = "the pod says no";
+
+/// A cluster with at least one node.
+pub(crate) struct Tenant<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) name: &'a str,
+    pub(crate) kubectl: &'a Kubectl,
+}
+
+type Check<'a> = fn(&Tenant<'a>);
+
+impl<'a> Tenant<'a> {
+    /// Everything, in this order.
+    pub(crate) fn works(&self) {
+        let checks: [(&str, Check<'a>); 8] = [
+            ("nodes", Self::nodes_are_ready),
+            ("a pod", Self::a_pod_runs),
+            ("logs", Self::logs),
+            ("exec", Self::exec),
+            ("port-forward", Self::port_forward),
+            ("the API from a pod", Self::pods_reach_the_api_server),
+            ("a webhook", Self::a_pod_is_asked_before_a_change),
+            ("an aggregated API", Self::a_pod_serves_an_api),
+        ];
+        for (what, check) in checks {
+            let start = Instant::now();
+            check(self);
+            println!("{:>7.2} s  {}: {what}", start.elapsed().as_secs_f64(), self.name);
+        }
+    }
+
+    fn nodes_are_ready(&self) {
+        eventually("a Node is Ready", || {
+            let nodes = self.kubectl.attempt(&["get", "nodes", "--no-headers"])?;
+            is(nodes.contains(" Ready "), || format!("{}: {nodes}", self.name))
+        });
+    }
+
+    /// It serves a page, and what the next checks ask for.
+    fn a_pod_runs(&self) {
+        let directory = format!("/www/{}", self.name);
+        let script = format!(
+            "mkdir -p {directory}; echo served > {directory}/index.html; echo started; exec httpd -f -p 8080 -h {directory}"
+        );
+        let labels = json!({"app": "web"});
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "default", "labels": labels},
+            "spec": {
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": "web",
+                    "image": Upstream::Flannel.reference(),
+                    "command": ["/bin/sh", "-c", script],
+                }],
+            },
+        });
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": labels, "ports": [{"port": 443, "targetPort": PORT}]},
+        });
+        // The tenant's controllers may not have made the account of its namespace yet.
+        eventually("the pod is accepted", || self.kubectl.try_apply(&manifest(&[pod.clone(), service.clone()])));
+        self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/web", "--timeout=5m"]);
+        self.serve_extension();
+    }
+
+    /// In the pod's network, as if its container did it.
+    fn serve_extension(&self) {
+        let directory = format!("/www/{}", self.name);
+        let words = ["httpd", "-f", "-p", "8080", "-h", &directory];
+        let pod = self.environment.process(&words).expect("the pod's process runs").network();
+        let authority =
+            Authority::self_signed(&Intent::authority("extension", LIFETIME), Timestamp::now()).unwrap();
+        let intent = Intent::new("web", Usage::Server, LIFETIME).dns_names(["web.default.svc"]);
+        let pair = issue(&authority, &intent, Timestamp::now()).unwrap();
+        serve(&pod, SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)), &pair, answer);
+        let bundle = STANDARD.encode(&authority.pair().certificate);
+        let service = json!({"name": "web", "namespace": "default"});
+        let registered = webhook("pod.hangar.test", &json!({"service": service, "caBundle": bundle}));
+        let api_service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("v1.{GROUP}")},
+            "spec": {
+                "group": GROUP, "version": "v1", "service": service, "caBundle": bundle,
+                "groupPriorityMinimum": 1000, "versionPriority": 10,
+            },
+        });
+        self.kubectl.apply(&manifest(&[registered, api_service]));
+    }
+
+    fn logs(&self) {
+        self.says(&["logs", "web"], "started");
+    }
+
+    fn exec(&self) {
+        self.says(&["exec", "web", "--", "cat", &format!("/www/{}/index.html", self.name)], "served");
+    }
+
+    /// Agents may come a moment after the node.
+    fn says(&self, arguments: &[&str], expected: &str) {
+        eventually("kubectl says what the pod does", || {
+            let said = self.kubectl.attempt(arguments)?;
+            is(said.trim() == expected, || format!("{}: {said}", self.name))
+        });
+    }
+
+    fn port_forward(&self) {
+        let mut command = self.kubectl.command(&["port-forward", "pod/web", ":8080"]);
+        let mut forward = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(forward.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split(' ').nth(2).and_then(|address| address.parse().ok());
+        let address: SocketAddr = address.unwrap_or_else(|| panic!("{}: {line}", self.name));
+        let mut stream = self.kubectl.seat().connect(address).unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        assert!(page.trim().ends_with("served"), "{}: {page}", self.name);
+    }
+
+    /// Through the Service that every pod knows, by its name.
+    fn pods_reach_the_api_server(&self) {
+        let ask = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 kubernetes.default.svc 443";
+        eventually("the API server answers a pod", || {
+            let said = self.kubectl.attempt(&["exec", "web", "--", "sh", "-c", ask])?;
+            is(said.contains("to an HTTPS server"), || format!("{}: {said}", self.name))
+        });
+    }
+
+    /// Without an answer of the pod everything would be refused, and with another reason.
+    fn a_pod_is_asked_before_a_change(&self) {
+        eventually("the pod refuses", || {
+            let said = self.kubectl.attempt(&["create", "configmap", "refused", "--dry-run=server"]);
+            let error = said.err().unwrap_or_else(|| "nobody was asked".to_owned());
+            is(error.contains(REFUSAL), || format!("{}: {error}", self.name))
+        });
+        self.kubectl.succeed(&["create", "configmap", "allowed", "--dry-run=server"]);
+    }
+
+    fn a_pod_serves_an_api(&self) {
+        let (service, greetings) = (format!("apiservice/v1.{GROUP}"), format!("greetings.{GROUP}"));
+        self.kubectl.succeed(&["wait", "--for=condition=Available", &service, "--timeout=5m"]);
+        self.says(&["get", &greetings, "-o", "name"], &format!("greeting.{GROUP}/hello"));
+    }
+}
+
+/// What the pod's extension answers.
+fn answer(request: &Request) -> Option<Value> {
+    let version = format!("{GROUP}/v1");
+    match request.path.strip_prefix("/apis/extension.hangar.test/v1") {
+        Some("") => Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version,
+            "resources": [{
+                "name": "greetings", "singularName": "greeting", "kind": "Greeting", "namespaced": false,
+                "verbs": ["list"],
+            }],
+        })),
+        Some("/greetings") => Some(json!({
+            "kind": "GreetingList", "apiVersion": version, "metadata": {},
+            "items": [{"kind": "Greeting", "apiVersion": version, "metadata": {"name": "hello"}}],
+        })),
+        _ if request.path == "/" => {
+            let is_allowed = request.body["request"]["name"] == "allowed";
+            Some(verdict(request, is_allowed, REFUSAL))
+        }
+        _ => None,
+    }
+}
+
+/// Several objects as one file.
+pub(crate) fn manifest(objects: &[Value]) -> String {
+    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+}
