@@ -11,6 +11,7 @@
 //!                           machine        hash of what the machine was made from
 //!                           images         the store that its images are from
 //!                           services       seals of what its services were started with
+//!                           asked          options of `up` that stay
 //!                cloud/                    of the embedded cloud
 //!                machines/ fabrics/        of the machine crate
 //! ```
@@ -85,6 +86,11 @@ impl Layout {
     /// What its services were started with.
     pub fn machine_services(&self) -> PathBuf {
         self.management().join("services")
+    }
+
+    /// The options of `up` that stay.
+    pub fn asked(&self) -> PathBuf {
+        self.management().join("asked")
     }
 
     /// Makes the directories that machines see.

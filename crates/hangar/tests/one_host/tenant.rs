@@ -85,7 +85,9 @@ impl<'a> Tenant<'a> {
             "spec": {"selector": labels, "ports": [{"port": 443, "targetPort": PORT}]},
         });
         // The tenant's controllers may not have made the account of its namespace yet.
-        eventually("the pod is accepted", || self.kubectl.try_apply(&manifest(&[pod.clone(), service.clone()])));
+        eventually("the pod is accepted", || {
+            self.kubectl.try_apply(&manifest(&[pod.clone(), service.clone()]))
+        });
         self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/web", "--timeout=5m"]);
         self.serve_extension();
     }
@@ -195,5 +197,5 @@ fn answer(request: &Request) -> Option<Value> {
 
 /// Several objects as one file.
 pub(crate) fn manifest(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }

@@ -42,6 +42,8 @@ struct Way {
     name: &'static str,
     /// Goes over the HostedControlPlane of the sample.
     settings: Value,
+    /// What the host in its kubeconfig begins with.
+    host: String,
     /// From where people use it.
     seat: Seat,
 }
@@ -59,16 +61,31 @@ fn a_tenant_works_whatever_the_way_in() {
     let ground = Ground::new();
     let resolving = || Seat::Resolving(ground.resolver.clone());
     let inside = || Seat::Inside(ground.environment.network("machine.management"));
-    let class = json!({"loadBalancer": {"class": BY_NAME}});
     let ways = [
         Way {
             name: "routed",
             settings: json!({"gateway": {"namespace": "capi-system", "name": "capi"}}),
+            host: "routed.default.clusters.hangar.test".to_owned(),
             seat: resolving(),
         },
-        Way { name: "named", settings: json!({"exposure": class}), seat: resolving() },
-        Way { name: "ported", settings: json!({"exposure": {"type": "NodePort"}}), seat: inside() },
-        Way { name: "inner", settings: json!({"exposure": {"type": "ClusterIP"}}), seat: inside() },
+        Way {
+            name: "named",
+            settings: json!({"exposure": {"loadBalancer": {"class": BY_NAME}}}),
+            host: ground.balancer_name(),
+            seat: resolving(),
+        },
+        Way {
+            name: "ported",
+            settings: json!({"exposure": {"type": "NodePort"}}),
+            host: ground.environment.address().to_string(),
+            seat: inside(),
+        },
+        Way {
+            name: "inner",
+            settings: json!({"exposure": {"type": "ClusterIP"}}),
+            host: "10.96.".to_owned(),
+            seat: inside(),
+        },
     ];
     ground.prepare();
     let ground = &ground;
@@ -141,6 +158,12 @@ impl Ground {
         let start = Instant::now();
         self.wait_for(DOCUMENTED);
         println!("{:>7.2} s  {DOCUMENTED}: available", start.elapsed().as_secs_f64());
+        eventually("all three replicas are ready", || {
+            let path = "jsonpath={.status.readyReplicas}";
+            let read = ["get", "hostedcontrolplane", "my-hosted-control-plane", "-o", path];
+            let ready = self.management.attempt(&read)?;
+            is(ready == "3", || format!("{ready} of them"))
+        });
 
         let kubectl = Kubectl::new(self.kubeconfig(DOCUMENTED)).from(Seat::Resolving(self.resolver.clone()));
         assert_eq!(kubectl.server(), (DOCUMENTED_HOST.to_owned(), gateway::PORT));
@@ -184,6 +207,7 @@ impl Ground {
         self.management.apply(&manifest(&objects));
         let kubectl = Kubectl::new(self.kubeconfig(way.name)).from(way.seat.clone());
         let (host, port) = kubectl.server();
+        assert!(host.starts_with(&way.host), "{}: {host}", way.name);
         let network = flannel::objects(&ApiServer { host: &host, port }, &POD_RANGE.to_string());
         eventually("the tenant takes its network", || kubectl.try_apply(&manifest(&network)));
         Tenant { environment: &self.environment, name: way.name, kubectl: &kubectl }.works();
@@ -237,12 +261,16 @@ impl Ground {
         Ipv4Addr::from(u32::from(self.environment.address()) + 248)
     }
 
+    fn balancer_name(&self) -> String {
+        format!("{}.{SPELLED}", self.balancer().to_string().replace('.', "-"))
+    }
+
     /// A load balancer as some clouds have it: it reports a name. kube-proxy carries the traffic.
     fn balance_by_name(&self, cluster: &str) {
         let address = self.balancer();
-        let name = format!("{}.{SPELLED}", address.to_string().replace('.', "-"));
         let spec = json!({"spec": {"externalIPs": [address]}}).to_string();
-        let status = json!({"status": {"loadBalancer": {"ingress": [{"hostname": name}]}}}).to_string();
+        let ingress = json!([{"hostname": self.balancer_name()}]);
+        let status = json!({"status": {"loadBalancer": {"ingress": ingress}}}).to_string();
         for service in [format!("api-{cluster}"), format!("konnectivity-{cluster}")] {
             eventually("the Service is there", || {
                 self.management.attempt(&["patch", "service", &service, "-p", &spec])?;

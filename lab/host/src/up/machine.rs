@@ -74,6 +74,7 @@ impl OneHost {
     }
 
     fn machine_now(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Started>> {
+        self.remember_asked(options)?;
         let directory = self.layout.linked_programs();
         let linked = LinkedPrograms::new(self.parts.cache(), directory);
         let spec = description::spec(&description::Options {

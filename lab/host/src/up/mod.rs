@@ -11,6 +11,7 @@
 //! A further phase is a variant of `Phase` with a name, a function here that returns `Done`, and a line in the chain it
 //! belongs to, after the phases it needs.
 
+mod asked;
 mod ground;
 mod machine;
 mod preflight;
@@ -72,6 +73,7 @@ impl OneHost {
             _ => None,
         };
         let runner = Runner::new(Arc::clone(&progress), log_of);
+        let options = &self.with_asked(options);
         runner.run(Phase::Preflight, self.preflight(options)).await?;
         let lock = runner.run(Phase::Lock, self.lock()).await?;
         let done = self.up_locked(options, payload, &runner, &progress).await;

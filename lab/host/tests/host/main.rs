@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hangar_host::addons::gateway;
 use hangar_host::management::kubelet;
+use hangar_host::resolver::COREFILE_PATH;
 use hangar_host::{Error, OneHost, OwnProgram, Phase, Progress, UpOptions};
 use hangar_machine::Name;
 use hangar_parts::Parts;
@@ -95,9 +97,12 @@ async fn up_use_repair_down() {
     tokio::task::spawn_blocking(move || checks.all()).await.unwrap();
     claim(&client).await;
 
-    // Nothing to repair.
-    let again = host.up(&options, None, Arc::new(Lines::default())).await.unwrap();
+    // Nothing to repair, also for somebody who does not know what was asked for.
+    let plain = UpOptions { gateway: false, ..options.clone() };
+    let again = host.up(&plain, None, Arc::new(Lines::default())).await.unwrap();
     assert!(!again.changed);
+    let names = host.management().unwrap().read_file(Path::new(COREFILE_PATH)).unwrap();
+    assert!(String::from_utf8(names).unwrap().contains(gateway::DOMAIN), "names lead to the Gateway no more");
 
     // As after a crash of the machine, or a restart of the host: the data is still there.
     with_older_settings(host);
