@@ -125,7 +125,8 @@ impl Workspace {
         let linker_flags = format!("-ldflags={}", self.recipe().linker_flags());
         // The trailing separator makes `go` treat it as a directory even for one program.
         let target = format!("{}/", target.display());
-        let mut arguments = vec!["build", "-v", "-trimpath", &linker_flags, "-o", &target];
+        let tags = format!("-tags={}", self.recipe().tags.join(","));
+        let mut arguments = vec!["build", "-v", "-trimpath", &tags, &linker_flags, "-o", &target];
         arguments.extend(self.recipe().programs.iter().map(|program| program.package));
         let mut command = self.command(&arguments)?;
         let mut child = command

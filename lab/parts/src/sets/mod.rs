@@ -69,6 +69,8 @@ pub struct Recipe {
     pub files: &'static [ModuleFiles],
     /// Variables the linker sets; `{version}`, `{number}` (no `v`), `{major}` and `{minor}` are filled in.
     pub stamps: &'static [&'static str],
+    /// Build tags.
+    pub tags: &'static [&'static str],
     /// Whether C is needed.
     pub linkage: Linkage,
     /// Free disk that a cold build needs at its peak, in MiB: measured with a tenth to spare, or a high guess.
@@ -112,6 +114,9 @@ impl Recipe {
         }
         for files in self.files {
             hasher.update(format!("files {} {} {}\0", files.module, files.source, files.target));
+        }
+        for tag in self.tags {
+            hasher.update(format!("tag {tag}\0"));
         }
         hasher.update(format!("{:?} {} {}", self.linkage, std::env::consts::OS, std::env::consts::ARCH));
         let digest = hasher.finalize();
@@ -157,6 +162,7 @@ pub enum Set {
     Kubernetes136,
     Kubernetes137,
     UpstreamCrds,
+    NeighbourCrds,
     GatewayApi,
     Coredns,
     Konnectivity,
@@ -167,6 +173,7 @@ pub enum Set {
     Flannel,
     Traefik,
     ClusterApi111,
+    Prometheus,
     ClusterApi,
     ClusterApiOpenstack,
     CloudProviderOpenstack,
@@ -178,6 +185,7 @@ impl Set {
         Self::Etcd36,
         Self::Kubernetes134,
         Self::UpstreamCrds,
+        Self::NeighbourCrds,
         Self::GatewayApi,
         Self::Kubernetes133,
         Self::Coredns,
@@ -188,6 +196,7 @@ impl Set {
         Self::KubeVipCloudProvider,
         Self::Flannel,
         Self::Traefik,
+        Self::Prometheus,
         Self::ClusterApi,
         Self::ClusterApiOpenstack,
         Self::CloudProviderOpenstack,
@@ -199,7 +208,8 @@ impl Set {
     ];
 
     /// What the README's test command needs.
-    pub const FOR_TESTS: &'static [Self] = &[Self::Etcd36, Self::Kubernetes134, Self::UpstreamCrds];
+    pub const FOR_TESTS: &'static [Self] =
+        &[Self::Etcd36, Self::Kubernetes134, Self::UpstreamCrds, Self::NeighbourCrds, Self::Prometheus];
 
     /// What the set consists of.
     pub fn recipe(self) -> &'static Recipe {

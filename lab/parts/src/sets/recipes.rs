@@ -27,6 +27,7 @@ const EMPTY: Recipe = Recipe {
     programs: &[],
     files: &[],
     stamps: &[],
+    tags: &[],
     linkage: Linkage::Go,
     peak_mebibytes: 0,
     kept_mebibytes: 0,
@@ -50,6 +51,7 @@ pub(super) fn recipe(set: Set) -> &'static Recipe {
         Set::Kubernetes136 => &KUBERNETES_1_36,
         Set::Kubernetes137 => &KUBERNETES_1_37,
         Set::UpstreamCrds => &UPSTREAM_CRDS,
+        Set::NeighbourCrds => &NEIGHBOUR_CRDS,
         Set::GatewayApi => &GATEWAY_API,
         Set::Coredns => &COREDNS,
         Set::Konnectivity => &KONNECTIVITY,
@@ -60,6 +62,7 @@ pub(super) fn recipe(set: Set) -> &'static Recipe {
         Set::Flannel => &FLANNEL,
         Set::Traefik => &TRAEFIK,
         Set::ClusterApi111 => &CLUSTER_API_1_11,
+        Set::Prometheus => &PROMETHEUS,
         Set::ClusterApi => &CLUSTER_API,
         Set::ClusterApiOpenstack => &CLUSTER_API_OPENSTACK,
         Set::CloudProviderOpenstack => &CLOUD_PROVIDER_OPENSTACK,
@@ -143,6 +146,32 @@ const UPSTREAM_CRDS: Recipe = recipe!("upstream-crds", "sigs.k8s.io/cluster-api"
     ],
     peak_mebibytes: 200,
     kept_mebibytes: 10,
+});
+
+const CILIUM: &str = "github.com/cilium/cilium";
+const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator";
+
+/// The schemas of what is rendered for others in the management cluster.
+const NEIGHBOUR_CRDS: Recipe = recipe!("neighbour-crds", "github.com/cilium/cilium", "v1.20.2", {
+    files: &[
+        files(
+            CILIUM,
+            "pkg/k8s/apis/cilium.io/client/crds/v2/ciliumnetworkpolicies.yaml",
+            "cilium/ciliumnetworkpolicies.yaml",
+        ),
+        files(
+            PROMETHEUS_OPERATOR,
+            "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+            "prometheus-operator/podmonitors.yaml",
+        ),
+        files(
+            PROMETHEUS_OPERATOR,
+            "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+            "prometheus-operator/prometheusrules.yaml",
+        ),
+    ],
+    peak_mebibytes: 250,
+    kept_mebibytes: 2,
 });
 
 const GATEWAY_API: Recipe = recipe!("gateway-api", "sigs.k8s.io/gateway-api", "v1.4.1", {
@@ -252,6 +281,15 @@ const CLUSTER_API_1_11: Recipe = recipe!("cluster-api-1.11", "sigs.k8s.io/cluste
     stamps: CLUSTER_API_STAMPS,
     peak_mebibytes: 4000,
     kept_mebibytes: 100,
+});
+
+/// Without its discovery of cloud services, which is most of it: tests name their targets.
+const PROMETHEUS: Recipe = recipe!("prometheus", "github.com/prometheus/prometheus", "v0.315.0", {
+    programs: &[program("prometheus", "github.com/prometheus/prometheus/cmd/prometheus")],
+    stamps: &["github.com/prometheus/common/version.Version={number}"],
+    tags: &["remove_all_sd"],
+    peak_mebibytes: 4000,
+    kept_mebibytes: 120,
 });
 
 const CLUSTER_API: Recipe = recipe!("cluster-api", "sigs.k8s.io/cluster-api", "v1.12.8", {

@@ -105,6 +105,7 @@ fn the_fingerprint_follows_everything_that_decides_the_content() {
         Recipe { version: "v3.6.17", ..recipe },
         Recipe { programs: &[], ..recipe },
         Recipe { stamps: &["main.version=1"], ..recipe },
+        Recipe { tags: &["netgo"], ..recipe },
         Recipe { linkage: Linkage::C, ..recipe },
     ];
     let fingerprints: HashSet<_> =
