@@ -19,6 +19,7 @@ pub mod machine;
 pub mod machine_deployment;
 pub mod machine_set;
 pub mod namespaces;
+pub mod neighbours;
 pub mod openstack;
 pub mod openstack_cluster;
 pub mod openstack_machine;

@@ -17,7 +17,7 @@ use kube::{Client, Config, client::ClientBuilder};
 pub use breaker::Health;
 pub use kubeconfig::connection;
 pub use list::{Bounds, TooMany, list_bounded};
-pub use plain::get_plain;
+pub use plain::{find_plain, get_plain};
 
 pub use tenant::{Connection, KubeconfigSource, TenantOptions, Tenants};
 

@@ -1,5 +1,6 @@
 //! One GET over plain HTTP of a server that is not trusted. Nothing of ours is sent, no proxy is asked, no redirect is
-//! followed, and the answer is small and comes soon, or there is none.
+//! followed, and the answer is small and comes soon, or there is none. Of a longer one lines are looked for: nothing is
+//! kept of it, and the connection ends with the last line that matters.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use hangar_plan::flow::Unknown;
 use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -17,19 +18,72 @@ use tokio::task::JoinSet;
 const TIME: Duration = Duration::from_secs(3);
 /// Bytes of a body.
 const BODY: usize = 4 << 10;
+/// Bytes of a page that is searched.
+const PAGE: usize = 1 << 20;
+/// Bytes of a line that is looked for; longer ones are passed over.
+const LINE: usize = 1 << 10;
 /// Bytes of all headers; hyper takes no less.
 const HEAD: usize = 8 << 10;
 
 /// The body of the answer, whatever its status.
 pub async fn get_plain(address: SocketAddr, path: &str) -> Result<Bytes, Unknown> {
-    let told = match tokio::time::timeout(TIME, exchange(address, path)).await {
+    let whole = async |answer: Incoming| {
+        let body = Limited::new(answer, BODY).collect().await.map_err(text)?;
+        Ok(body.to_bytes())
+    };
+    within(address, path, exchange(address, path, whole)).await
+}
+
+/// What is found first in the lines of the answer, whatever its status; nothing if none has it.
+pub async fn find_plain<T>(
+    address: SocketAddr,
+    path: &str,
+    find: impl FnMut(&str) -> Option<T>,
+) -> Result<Option<T>, Unknown> {
+    let searched = async |answer: Incoming| search(Limited::new(answer, PAGE), find).await;
+    within(address, path, exchange(address, path, searched)).await
+}
+
+async fn within<T>(
+    address: SocketAddr,
+    path: &str,
+    asked: impl Future<Output = Result<T, String>>,
+) -> Result<T, Unknown> {
+    let told = match tokio::time::timeout(TIME, asked).await {
         Ok(told) => told,
         Err(_) => Err(format!("no answer within {} s", TIME.as_secs())),
     };
     told.map_err(|why| Unknown::new(format!("http://{address}{path}: {why}")))
 }
 
-async fn exchange(address: SocketAddr, path: &str) -> Result<Bytes, String> {
+async fn search<T>(
+    mut body: Limited<Incoming>,
+    mut find: impl FnMut(&str) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let mut line: Vec<u8> = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(text)?.into_data() else { continue };
+        for part in data.split_inclusive(|byte| *byte == b'\n') {
+            // One byte too many is enough to know that it is too long.
+            let room = (LINE + 1).saturating_sub(line.len());
+            line.extend(part.iter().take(room));
+            if part.ends_with(b"\n") {
+                let whole = std::mem::take(&mut line);
+                let found = str::from_utf8(&whole).ok().filter(|_| whole.len() <= LINE);
+                if let Some(found) = found.and_then(|line| find(line.trim_end())) {
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+async fn exchange<T>(
+    address: SocketAddr,
+    path: &str,
+    read: impl AsyncFnOnce(Incoming) -> Result<T, String>,
+) -> Result<T, String> {
     let stream = TcpStream::connect(address).await.map_err(text)?;
     let (mut sender, connection) =
         http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await.map_err(text)?;
@@ -39,8 +93,7 @@ async fn exchange(address: SocketAddr, path: &str) -> Result<Bytes, String> {
     let request = http::Request::get(path).header(http::header::HOST, address.to_string());
     let request = request.body(Empty::<Bytes>::new()).map_err(text)?;
     let answer = sender.send_request(request).await.map_err(text)?;
-    let body = Limited::new(answer.into_body(), BODY).collect().await.map_err(text)?;
-    Ok(body.to_bytes())
+    read(answer.into_body()).await
 }
 
 fn text(error: impl Display) -> String {
@@ -90,6 +143,31 @@ mod tests {
         let head = asked("HTTP/1.1 200 OK\r\nX: ", Some("more and more and more")).await;
         assert!(head.unwrap_err().why.contains("too large"));
         asked("SSH-2.0-OpenSSH\r\n", None).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_line_is_found_in_a_page_that_is_not_read_to_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = async |start: String, more: &str| {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            stream.read(&mut request).await.unwrap();
+            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{start}").as_bytes()).await;
+            while !more.is_empty() && stream.write_all(more.as_bytes()).await.is_ok() {}
+        };
+        let find = |line: &str| line.strip_prefix("wanted ").map(str::to_owned);
+        let long = format!("{} \nwanted 7\nwanted 8\n", "x".repeat(4096));
+        for (start, more, expected) in [
+            (long.as_str(), "endless\n", Ok(Some("7".to_owned()))),
+            ("wan\nwanted", "", Ok(None)),
+            ("", "endless\n", Err(())),
+            ("", "endless", Err(())),
+        ] {
+            let asked = find_plain(address, "/metrics", find);
+            let (told, ()) = tokio::join!(asked, serve(start.to_owned(), more));
+            assert_eq!(told.map_err(drop), expected, "{more}");
+        }
     }
 
     /// A listener that accepts nobody: the kernel does.

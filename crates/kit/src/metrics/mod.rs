@@ -1,11 +1,12 @@
 //! Metrics: one struct per component, one registry, one text page.
 //!
 //! Components get a clone of the struct they need and never see the registry. Label sets are typed and fixed, so a new
-//! label value cannot appear by accident. Labels are kinds, verbs, categories, and never object names, whose number has
-//! no limit. All names start with `hangar_`, except the process metrics, which have the names that every Prometheus
+//! label value cannot appear by accident. Labels are kinds, verbs, categories; object names, whose number has no limit,
+//! are labels of the gauges alone that are read from the objects themselves ([`ObjectMetrics`]). All names start with `hangar_`, except the process metrics, which have the names that every Prometheus
 //! client uses.
 
 mod components;
+mod gauges;
 mod observe;
 mod process;
 mod watch;
@@ -22,6 +23,7 @@ pub use components::{
     LeaderMetrics, QueueMetrics, ReconcileLabels, ReconcileMetrics, WebhookLabels, WebhookMetrics,
 };
 
+pub use gauges::{Gauge, ObjectMetrics, Take};
 pub use watch::WatchMetrics;
 
 /// What Prometheus is told the page is.
@@ -45,6 +47,8 @@ pub struct Metrics {
     pub webhook: WebhookMetrics,
     /// Expiry of certificates in our care.
     pub certificates: CertificateMetrics,
+    /// Gauges about objects.
+    pub objects: ObjectMetrics,
 }
 
 impl Metrics {
@@ -56,7 +60,9 @@ impl Metrics {
             (ReconcileMetrics::register(ours), QueueMetrics::register(ours), WatchMetrics::register(ours));
         let (calls, leader) = (CallMetrics::register(ours), LeaderMetrics::register(ours));
         let (webhook, certificates) = (WebhookMetrics::register(ours), CertificateMetrics::register(ours));
-        Self { registry: Arc::new(registry), reconcile, queue, watch, calls, leader, webhook, certificates }
+        let objects = ObjectMetrics::register(ours);
+        let registry = Arc::new(registry);
+        Self { registry, reconcile, queue, watch, calls, leader, webhook, certificates, objects }
     }
 
     /// The page as text.

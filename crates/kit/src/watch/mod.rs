@@ -141,6 +141,13 @@ where
         self
     }
 
+    /// Only the object of this name: rights can be limited to it.
+    #[must_use]
+    pub fn only(mut self, name: &str) -> Self {
+        self.config = self.config.fields(&format!("metadata.name={name}"));
+        self
+    }
+
     /// Allows [`Watch::by_label`] with this label.
     #[must_use]
     pub fn index_label(mut self, label: impl Into<String>) -> Self {

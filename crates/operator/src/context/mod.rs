@@ -7,6 +7,7 @@ mod ambient;
 mod foreign;
 mod kinds;
 mod kubeconfigs;
+mod neighbours;
 mod reach;
 mod watches;
 mod ways_in;
@@ -34,6 +35,7 @@ pub(crate) use ambient::Ambient;
 pub(crate) use foreign::Foreign;
 pub(crate) use kinds::Kind;
 pub(crate) use kubeconfigs::{KubeconfigSecrets, facts as kubeconfig_facts, read as read_kubeconfig};
+pub(crate) use neighbours::Neighbours;
 pub(crate) use reach::Reach;
 pub(crate) use watches::{SecretFacts, Watches};
 pub(crate) use ways_in::{Touched, WaysIn};
@@ -79,6 +81,8 @@ pub(crate) struct Context {
     pub(crate) foreign: Arc<Foreign>,
     /// Stores of what some ways in need: Gateways, routes, Nodes.
     pub(crate) ways_in: Arc<WaysIn>,
+    /// Stores of kinds of other projects that the management cluster may have.
+    pub(crate) neighbours: Arc<Neighbours>,
     /// Clients of tenants, from `<cluster>-kubeconfig`; the key is the Cluster's.
     pub(crate) tenants: Arc<Tenants<KubeconfigSecrets>>,
     /// Room for the answers of all tenants.
@@ -105,6 +109,7 @@ impl Context {
         let reach = Reach::new(handles.client.clone(), handles.namespaces.clone());
         let watches = Arc::new(Watches::new(reach.clone(), metrics.clone(), storing.clone()));
         let ways_in = WaysIn::new(reach.clone(), metrics.clone(), contracts.clone(), storing.clone());
+        let neighbours = Neighbours::new(reach.clone(), metrics.clone(), contracts.clone(), storing.clone());
         let foreign = Foreign::new(reach, metrics.clone(), contracts, storing.clone());
         let source =
             KubeconfigSecrets::new(handles.client.clone(), Arc::clone(&watches), Material::Kubeconfig);
@@ -116,6 +121,7 @@ impl Context {
             watches,
             foreign: Arc::new(foreign),
             ways_in: Arc::new(ways_in),
+            neighbours: Arc::new(neighbours),
             tenants,
             room,
             nodes,
@@ -137,13 +143,17 @@ impl Context {
     pub(crate) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
         match self.watches.kind(group, kind) {
             Some(known) => Read::One(known.with(self.foreign.started(group, kind))),
-            None => self.ways_in.kind(group, kind).unwrap_or_else(|| self.foreign.kind(group, kind)),
+            None => {
+                let known = self.ways_in.kind(group, kind).or_else(|| self.neighbours.kind(group, kind));
+                known.unwrap_or_else(|| self.foreign.kind(group, kind))
+            }
         }
     }
 
     /// Returns when every store that was started is listed, or one cannot be.
     pub(crate) async fn listed(&self) -> Result<(), Error> {
         self.watches.listed().await?;
+        self.neighbours.listed().await?;
         self.foreign.listed().await
     }
 

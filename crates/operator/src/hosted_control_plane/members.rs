@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hangar_kit::ObjectKey;
-use hangar_kit::client::get_plain;
+use hangar_kit::client::{find_plain, get_plain};
 use hangar_plan::flow::{Read, Unknown};
-use hangar_plan::hosted_control_plane::{MemberFacts, Observed, health_path, members_to_ask, told_alarm};
+use hangar_plan::hosted_control_plane::{
+    Alarm, DATABASE_PATH, DatabaseLines, DatabaseSize, MemberFacts, Observed, health_path, members_to_ask,
+    told_alarm,
+};
 use tokio::time::Instant;
 
 /// Nobody tells us of an alarm.
@@ -43,6 +46,17 @@ impl Look {
 impl Members {
     fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Look>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls the function for each member that told how large its database is.
+    pub(super) fn each(&self, mut call: impl FnMut(&ObjectKey, &str, &DatabaseSize)) {
+        for (key, look) in &*self.all() {
+            for member in look.told.iter() {
+                if let Some(size) = &member.database {
+                    call(key, &member.name, size);
+                }
+            }
+        }
     }
 
     pub(super) fn forget(&self, control_plane: &ObjectKey) {
@@ -88,15 +102,23 @@ async fn ask_all(asked: &Addresses) -> Read<MemberFacts> {
     }
 }
 
-/// Asks until no other alarm is told of.
+/// Asks for alarms, and how large the database is. A member that does not tell the latter is asked next time.
 async fn ask(name: &str, address: SocketAddr) -> Result<MemberFacts, Unknown> {
+    let mut lines = DatabaseLines::default();
+    let size = find_plain(address, DATABASE_PATH, |line| lines.line(line));
+    let (alarms, size) = tokio::join!(ask_for_alarms(address), size);
+    Ok(MemberFacts { name: name.to_owned(), alarms: alarms?, database: size.ok().flatten() })
+}
+
+/// Asks until no other alarm is told of.
+async fn ask_for_alarms(address: SocketAddr) -> Result<BTreeSet<Alarm>, Unknown> {
     let mut alarms = BTreeSet::new();
     loop {
         let told = get_plain(address, &health_path(&alarms)).await.and_then(|answer| told_alarm(&answer));
         match told {
             Ok(Some(alarm)) if alarms.insert(alarm) => {}
             Err(unknown) if alarms.is_empty() => return Err(unknown),
-            _ => return Ok(MemberFacts { name: name.to_owned(), alarms }),
+            _ => return Ok(alarms),
         }
     }
 }
@@ -105,7 +127,6 @@ async fn ask(name: &str, address: SocketAddr) -> Result<MemberFacts, Unknown> {
 mod tests {
     use std::sync::Arc;
 
-    use hangar_plan::hosted_control_plane::Alarm;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -113,6 +134,9 @@ mod tests {
 
     /// No program listens at a port that low.
     const NOBODY: &str = "127.0.0.1:1";
+    const PAGE: &str = "etcd_mvcc_db_total_size_in_bytes 2\netcd_mvcc_db_total_size_in_use_in_bytes 1\n\
+        etcd_server_quota_backend_bytes 3\n";
+    const SIZE: Option<DatabaseSize> = Some(DatabaseSize { allocated: 2, in_use: 1, quota: 3 });
     const HEALTHY: &str = r#"{"health":"true","reason":""}"#;
 
     /// A member that answers as etcd does with these alarms, and what it was asked for.
@@ -128,6 +152,11 @@ mod tests {
                 let length = stream.read(&mut request).await.unwrap();
                 let request = String::from_utf8_lossy(&request[..length]).into_owned();
                 let path = request.split(' ').nth(1).unwrap().to_owned();
+                if path == DATABASE_PATH {
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PAGE.len());
+                    stream.write_all(format!("{head}{PAGE}").as_bytes()).await.unwrap();
+                    continue;
+                }
                 let alarm = alarms.iter().find(|alarm| !path.contains(*alarm));
                 let told = |alarm| format!(r#"{{"health":"false","reason":"ALARM {alarm}"}}"#);
                 let body = alarm.map_or_else(|| HEALTHY.to_owned(), told);
@@ -147,7 +176,8 @@ mod tests {
     async fn members_are_asked_less_than_once_a_minute_unless_something_changes() {
         let (members, key) = (Members::default(), ObjectKey::namespaced("team", "demo"));
         let (address, paths) = member(&[]).await;
-        let healthy = Read::One(MemberFacts { name: "one".to_owned(), ..MemberFacts::default() });
+        let alarms = BTreeSet::new();
+        let healthy = Read::One(MemberFacts { name: "one".to_owned(), alarms, database: SIZE });
         for (ready, asked) in [(1, 1), (1, 1), (2, 2), (2, 2)] {
             assert_eq!(members.look_at(&key, named(&[("one", address)]), ready).await, healthy);
             assert_eq!(paths.lock().unwrap().len(), asked);
@@ -168,7 +198,7 @@ mod tests {
         let nobody = NOBODY.parse().unwrap();
         let told = members.look_at(&key, named(&[("one", nobody), ("two", address)]), 1).await;
         let alarms = [Alarm::Corrupt, Alarm::NoSpace].into();
-        assert_eq!(told, Read::One(MemberFacts { name: "two".to_owned(), alarms }));
+        assert_eq!(told, Read::One(MemberFacts { name: "two".to_owned(), alarms, database: SIZE }));
         assert_eq!(
             *paths.lock().unwrap(),
             ["/health", "/health?exclude=NOSPACE", "/health?exclude=CORRUPT&exclude=NOSPACE"]

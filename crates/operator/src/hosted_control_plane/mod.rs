@@ -12,7 +12,7 @@
 //!   and only metadata is kept in a store.
 //! - The tenant is called only if there is something to learn or to do: what was read is remembered for some minutes,
 //!   and our own writes are folded into it. If a tenant cannot be reached, its part of the observation is Unknown.
-//! - etcd is only asked for its alarms, over plain HTTP and without a certificate. If no member answers, nothing follows.
+//! - etcd is only asked for its alarms and its size, over plain HTTP and without a certificate. If no member answers, nothing follows.
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod addons;
@@ -21,6 +21,7 @@ mod lookups;
 mod master;
 mod material;
 mod members;
+mod metrics;
 mod mint;
 mod news;
 mod observe;
@@ -66,7 +67,7 @@ struct ControlPlanes {
     nodes: Arc<Nodes<KubeconfigSecrets>>,
     addons: Arc<Addons<KubeconfigSecrets>>,
     looks: Looks,
-    members: Members,
+    members: Arc<Members>,
     lookups: Lookups,
     reasons: Reasons,
     given: Given,
@@ -79,6 +80,7 @@ struct ControlPlanes {
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     let edge = ControlPlanes::new(context, false);
     let (nodes, addons) = (Arc::clone(&edge.nodes), Arc::clone(&edge.addons));
+    metrics::show(context, &edge.members);
     reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes, &addons));
 }
 
@@ -98,7 +100,7 @@ impl ControlPlanes {
             nodes,
             addons: Arc::new(addons),
             looks: Looks::default(),
-            members: Members::default(),
+            members: Arc::default(),
             lookups: Lookups::default(),
             reasons: Reasons::default(),
             given: Given::default(),
@@ -126,6 +128,10 @@ impl Edge for ControlPlanes {
 
     fn observe(&self, context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
         observe::observe(context, root)
+    }
+
+    fn is_starting(&self, context: &Context, _: &HostedControlPlane) -> bool {
+        context.neighbours.is_starting()
     }
 
     async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, wanted: Wanted) {

@@ -14,8 +14,10 @@ use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::exposure::Ways;
 use hangar_plan::hosted_control_plane::names::{Component, INSTANCE_LABEL};
 use hangar_plan::hosted_control_plane::{
-    ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, PodFacts, members_to_ask,
+    ClusterFacts, InfrastructureFacts, MOST_MEMBERS, NOT_ASKED, Names, Observed, OwnedObject, PodFacts,
+    members_to_ask,
 };
+use hangar_plan::neighbours::Neighbour;
 
 use super::{watch, workload};
 use crate::context::Context;
@@ -48,6 +50,9 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         ways: Ways::unknown(NOT_ASKED),
         tenant: not_read(),
         addons: BTreeMap::new(),
+        network_policies: not_read(),
+        cilium_policies: not_read(),
+        pod_monitors: not_read(),
         troubles: BTreeMap::new(),
     };
     if let Some(names) = observed.names() {
@@ -118,6 +123,31 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
     let is_member = |name: &String| (0..MOST_MEMBERS).any(|ordinal| names.etcd_claim(ordinal) == *name);
     observed.etcd_claims = claims.filter(|kept| is_member(&kept.key.name)).map(|kept| workload::claim(&kept));
     observed.api_server_pods = pods(context, names, Component::ApiServer);
+    let cluster = key(names.cluster().to_owned());
+    let policies = watches.network_policies().by_label(CLUSTER_NAME_LABEL, &cluster).known();
+    observed.network_policies =
+        policies.map_or_else(Read::Unknown, |found| Read::One(owned(&found, uid, |_| None)));
+    let neighbours = |kind| {
+        let found = context.neighbours.of_cluster(kind, &cluster);
+        found.map(|found| owned(&found, uid, |text| text.problem.clone()))
+    };
+    observed.cilium_policies = neighbours(Neighbour::CiliumNetworkPolicies);
+    observed.pod_monitors = neighbours(Neighbour::PodMonitors);
+}
+
+/// Those of these objects that this control plane manages, by name.
+fn owned<F>(
+    found: &[Arc<Kept<F>>],
+    uid: &str,
+    problem: impl Fn(&F) -> Option<String>,
+) -> BTreeMap<String, OwnedObject> {
+    let own = found.iter().filter(|kept| is_managed_by(kept, uid));
+    let object = |kept: &Arc<Kept<F>>| OwnedObject {
+        uid: kept.uid.clone(),
+        is_deleting: kept.is_terminating,
+        problem: problem(&kept.value),
+    };
+    own.map(|kept| (kept.key.name.clone(), object(kept))).collect()
 }
 
 fn pods(context: &Context, names: &Names, component: Component) -> Read<PodFacts> {

@@ -59,6 +59,10 @@ pub(super) fn watched(
             }
         })
     };
+    context.neighbours.feed(&builder.queue(), Change::controllers::<HostedControlPlane>, {
+        let watches = Arc::clone(watches);
+        move || watches.control_planes().all().iter().map(|kept| kept.key.clone()).collect()
+    });
     // How many Nodes there are decides how many pods of some add-ons there are.
     nodes.on_change({
         let wake = Arc::clone(&wake);

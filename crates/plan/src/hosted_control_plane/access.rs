@@ -14,6 +14,7 @@ use super::observed::{ObjectIdentity, Observed, TenantFacts};
 use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_user};
 use super::step::TenantStep;
 use super::tenant::{Need, needed};
+use super::tenant_rbac::METRICS;
 use super::tenant_rights;
 use crate::flow::{Read, dynamic};
 use crate::inventory;
@@ -23,8 +24,9 @@ use crate::pieces::{only, rule, texts};
 pub(super) const USER: &str = "hangar:control-plane";
 
 /// Roles that are bound in the tenant.
-const BOUND: [&str; 9] = [
+const BOUND: [&str; 10] = [
     "cluster-admin",
+    METRICS,
     "kubeadm:get-nodes",
     "system:auth-delegator",
     "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
@@ -35,7 +37,7 @@ const BOUND: [&str; 9] = [
     "system:node-proxier",
 ];
 /// Roles that are written in the tenant.
-const WRITTEN: [&str; 2] = ["kubeadm:get-nodes", "system:coredns"];
+const WRITTEN: [&str; 3] = [METRICS, "kubeadm:get-nodes", "system:coredns"];
 /// Roles that are written and bound in namespaces of the tenant.
 const NAMESPACED: [&str; 5] = [
     "konnectivity-agent",

@@ -23,7 +23,7 @@ use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, SecretFacts};
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{Draft, endpoint, kept, kubeconfigs, trust};
+use super::{Draft, endpoint, kept, kubeconfigs, tenant_rbac, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
@@ -327,6 +327,7 @@ fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) ->
         Material::KonnectivityClient => client("system:konnectivity-server"),
         Material::ControllerManager => client("system:kube-controller-manager"),
         Material::Scheduler => client("system:kube-scheduler"),
+        Material::Metrics => client(tenant_rbac::METRICS),
         _ => return super::kubeconfigs::content(observed, validated, material, issuer),
     };
     Some(Content::Certificate { intent, issuer })

@@ -33,7 +33,7 @@ conditions! {
     /// Whether every setting has an effect. Exists only if a setting has none.
     settings_effective = "SettingsEffective", Positive, Own {
         bad NOT_BUILT = "NotBuilt" [OWNER]: "Some fields are accepted but have no effect yet; the message names them.";
-        bad IGNORED = "Ignored" [OWNER]: "Some settings are ignored: flags that the control plane needs for itself, or values that were fixed when it was made. The message names each with its reason.";
+        bad IGNORED = "Ignored" [OWNER]: "Some settings are ignored: flags that the control plane needs for itself, values that were fixed when it was made, or objects of a kind that the management cluster does not have. The message names each with its reason.";
     }
 
     /// Whether all keys and certificates exist and are valid.

@@ -29,6 +29,7 @@ use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
 use super::names::{Component, ETCD_VOLUME};
+use super::network_policies::undecided;
 use super::object::document;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
@@ -75,6 +76,10 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         }
         (_, Read::Unknown(unknown)) => {
             return draft.say(unread(etcd_cluster_healthy::TYPE, "etcd's claims", unknown));
+        }
+        // Nothing begins without policies.
+        (Read::Absent, _) if let Some(unknown) = undecided(observed) => {
+            return draft.say(unread(etcd_cluster_healthy::TYPE, "CiliumNetworkPolicies", unknown));
         }
         (read, _) => read.iter().next(),
     };

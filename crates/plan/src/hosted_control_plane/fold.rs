@@ -103,6 +103,11 @@ impl Observed {
         for route in self.ways.route.iter_mut().chain(self.ways.tunnel_route.iter_mut()) {
             route.is_deleting |= route.uid == uid;
         }
+        for objects in [&mut self.network_policies, &mut self.cilium_policies, &mut self.pod_monitors] {
+            for object in objects.iter_mut().flat_map(|objects| objects.values_mut()) {
+                object.is_deleting |= object.uid == uid;
+            }
+        }
         for claim in self.etcd_claims.iter_mut().filter(|claim| claim.uid == uid) {
             claim.is_deleting = true;
         }

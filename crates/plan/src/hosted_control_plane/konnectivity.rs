@@ -39,7 +39,7 @@ pub(super) const SOCKET_VOLUME: &str = "konnectivity-socket";
 pub(super) const SOCKET_DIRECTORY: &str = "/run/konnectivity";
 const SOCKET: &str = "/run/konnectivity/konnectivity.sock";
 
-const ADMIN_PORT: u16 = 8133;
+pub(super) const ADMIN_PORT: u16 = 8133;
 const HEALTH_PORT: u16 = 8134;
 const AUDIENCE: &str = "system:konnectivity-server";
 const AGENT: &str = "konnectivity-agent";
@@ -85,6 +85,8 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
     let flags = Flags::new(
         &KONNECTIVITY_SERVER,
         [
+            // Metrics, and nothing else there: profiles are not ours to give.
+            ("admin-bind-address", text("0.0.0.0")),
             ("admin-port", ADMIN_PORT.to_string()),
             ("agent-namespace", text(NAMESPACE)),
             ("agent-port", KONNECTIVITY_PORT.to_string()),
@@ -110,7 +112,10 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
     Container {
         args: Some(flags.merged(&given.args)),
         env: Some(vec![field_variable("POD_NAME", "metadata.name")]),
-        ports: Some(vec![container_port("konnectivity", KONNECTIVITY_PORT, "TCP")]),
+        ports: Some(vec![
+            container_port("konnectivity", KONNECTIVITY_PORT, "TCP"),
+            container_port("admin", ADMIN_PORT, "TCP"),
+        ]),
         // Not /readyz: that needs an agent, which needs a node, which needs this pod to be ready.
         startup_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 1, 15, 300)),
         liveness_probe: Some(probe("/healthz", HEALTH_PORT, "HTTP", 10, 15, 8)),

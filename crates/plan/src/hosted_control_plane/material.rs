@@ -41,6 +41,8 @@ pub enum Material {
     ControllerManager,
     /// What the scheduler is to the API server.
     Scheduler,
+    /// What who collects metrics is to the API server, the controller manager and the scheduler.
+    Metrics,
     /// Our own kubeconfig, for what we keep in the tenant.
     OperatorAccess,
     /// The kubeconfig that the contract promises.
@@ -49,7 +51,7 @@ pub enum Material {
 
 impl Material {
     /// All of them, authorities first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ClusterAuthority,
         Self::EtcdAuthority,
         Self::FrontProxyAuthority,
@@ -65,6 +67,7 @@ impl Material {
         Self::KonnectivityClient,
         Self::ControllerManager,
         Self::Scheduler,
+        Self::Metrics,
         Self::OperatorAccess,
         Self::Kubeconfig,
     ];
@@ -101,6 +104,7 @@ impl Material {
             Self::KonnectivityClient => "konnectivity-client",
             Self::ControllerManager => "controller-manager",
             Self::Scheduler => "scheduler",
+            Self::Metrics => "metrics",
             Self::OperatorAccess => "operator-access",
             Self::Kubeconfig => "kubeconfig",
         }
@@ -122,6 +126,7 @@ impl Material {
             | Self::KonnectivityClient
             | Self::ControllerManager
             | Self::Scheduler
+            | Self::Metrics
             | Self::OperatorAccess
             | Self::Kubeconfig => Some(Self::ClusterAuthority),
         }

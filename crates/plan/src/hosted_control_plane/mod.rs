@@ -23,10 +23,12 @@ mod access;
 mod alarms;
 mod api_server;
 mod certificates;
+mod cilium_policies;
 pub(crate) mod conditions;
 mod controller_manager;
 mod controllers;
 mod core_dns;
+mod database;
 mod delete;
 mod endpoint;
 mod epoch;
@@ -49,16 +51,19 @@ mod network_policies;
 mod object;
 pub mod observed;
 mod pod;
+mod pod_monitors;
 mod program;
 mod rights;
 mod running_addons;
 mod scheduler;
+mod servers;
 mod setting;
 mod status;
 pub mod step;
 mod tenant;
 mod tenant_pod;
 mod tenant_rbac;
+mod traffic;
 mod trust;
 mod unsupported;
 mod validate;
@@ -76,6 +81,7 @@ use kube::core::DynamicObject;
 use serde::Serialize;
 
 pub use alarms::{Alarm, health_path, members_to_ask, told_alarm};
+pub use database::{DATABASE_PATH, DatabaseLines, DatabaseSize};
 pub use epoch::{Epoch, Recorded};
 pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
@@ -83,7 +89,7 @@ pub use membership::{MOST_MEMBERS, Membership};
 pub use names::{Component, Names};
 pub use observed::{
     ClaimFacts, ClusterFacts, InfrastructureFacts, MemberFacts, NOT_ASKED, ObjectIdentity, Observed,
-    PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
+    OwnedObject, PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
 pub use running_addons::{AddonFacts, tenants_words};
 pub use step::{Mint, MintReason, Step, TenantStep};
@@ -371,6 +377,7 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         endpoint::draft,
         tenant::draft,
         running_addons::draft,
+        pod_monitors::draft,
         unsupported::draft,
     ] {
         concern(draft, validated);

@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::alarms::Alarm;
+use super::database::DatabaseSize;
 use super::exposure::Ways;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
@@ -75,6 +76,12 @@ pub struct Observed {
     /// What there is of each add-on that [`super::tenant_addons`] names. What is missing in the map was not read: while
     /// there are no Nodes nobody asks.
     pub addons: BTreeMap<ObjectIdentity, Read<AddonFacts>>,
+    /// NetworkPolicies of this control plane, by name.
+    pub network_policies: Read<BTreeMap<String, OwnedObject>>,
+    /// CiliumNetworkPolicies of this control plane, by name. Absent: the management cluster has no such kind.
+    pub cilium_policies: Read<BTreeMap<String, OwnedObject>>,
+    /// PodMonitors of this control plane, by name. Absent: the management cluster has no such kind.
+    pub pod_monitors: Read<BTreeMap<String, OwnedObject>>,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
@@ -84,11 +91,11 @@ crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
-        ways, tenant, addons, troubles,
+        ways, tenant, addons, network_policies, cilium_policies, pod_monitors, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts,
+    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.
@@ -123,6 +130,9 @@ impl Observed {
             || self.etcd_pods.is_unknown()
             || self.etcd_claims.is_unknown()
             || self.api_server_pods.is_unknown()
+            || self.network_policies.is_unknown()
+            || self.cilium_policies.is_unknown()
+            || self.pod_monitors.is_unknown()
             || workloads.into_iter().any(Read::is_unknown)
             || self.secrets.values().chain(self.copies.values()).any(Read::is_unknown)
     }
@@ -359,6 +369,18 @@ pub struct MemberFacts {
     pub name: String,
     /// The alarms of the cluster.
     pub alarms: BTreeSet<Alarm>,
+    /// How large its database is, where it told.
+    pub database: Option<DatabaseSize>,
+}
+
+/// An object that the control plane manages and that nothing but its presence is known of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedObject {
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// What whoever enforces it says is wrong with it.
+    pub problem: Option<String>,
 }
 
 /// What a plan needs of the claim of a volume.

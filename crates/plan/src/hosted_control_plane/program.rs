@@ -182,7 +182,10 @@ pub(super) const KONNECTIVITY_SERVER: Program = Program {
         "cluster-cert",
         "cluster-key",
         "delete-existing-uds-file",
+        // Whoever may read its metrics could read its memory.
+        "enable-contention-profiling",
         "enable-lease-controller",
+        "enable-profiling",
         "health-bind-address",
         "health-port",
         "help",

@@ -20,7 +20,7 @@ use super::material::Material;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
-use super::{Draft, alarms, endpoint, etcd, volumes};
+use super::{Draft, alarms, database, endpoint, etcd, volumes};
 use crate::conditions::shared::{reads, unread};
 use crate::flow::Read;
 
@@ -107,6 +107,9 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     // What is not known stays as it was.
     if let Some((size, _)) = volumes::smallest(observed) {
         status.etcd_volume_size = Some(Quantity(size));
+    }
+    if let Some(usage) = database::usage(observed) {
+        status.etcd_volume_usage = Some(usage);
     }
     if !is_unknown {
         status.ready = Some(is_available);

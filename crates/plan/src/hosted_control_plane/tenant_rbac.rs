@@ -1,6 +1,6 @@
 //! Plans the roles and bindings that nodes need to join a tenant and stay, with the names that kubeadm uses.
 
-use k8s_openapi::api::rbac::v1::Subject;
+use k8s_openapi::api::rbac::v1::{PolicyRule, Subject};
 use kube::core::DynamicObject;
 
 use super::epoch::Epoch;
@@ -8,10 +8,12 @@ use super::kubeconfigs::administrator;
 use super::observed::ObjectIdentity;
 use super::rights::{cluster_role, cluster_role_binding, role, role_binding, subject_group, subject_user};
 use crate::flow::dynamic;
-use crate::pieces::{only, rule};
+use crate::pieces::{only, rule, texts};
 
 /// Nodes that join with a bootstrap token.
 const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
+/// Who collects metrics, its role and their binding.
+pub(super) const METRICS: &str = "hangar:metrics";
 /// Nodes that have joined.
 const NODES: &str = "system:nodes";
 
@@ -38,6 +40,9 @@ pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
         ),
         dynamic(&cluster_role("kubeadm:get-nodes", vec![rule(&[""], &["nodes"], &["get"])])),
         bound("kubeadm:get-nodes", "kubeadm:get-nodes", subject_group(JOINING)),
+        // The controller manager and the scheduler ask the API server about it too.
+        dynamic(&cluster_role(METRICS, vec![metrics()])),
+        bound(METRICS, METRICS, subject_user(METRICS)),
     ];
     let both = || vec![subject_group(JOINING), subject_group(NODES)];
     for (namespace, name, config_map, subjects) in [
@@ -55,6 +60,15 @@ pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
         objects.push(dynamic(&role_binding(namespace, name, subjects)));
     }
     objects
+}
+
+/// Numbers, and nothing that they are about.
+fn metrics() -> PolicyRule {
+    PolicyRule {
+        non_resource_urls: Some(texts(&["/metrics", "/metrics/slis"])),
+        verbs: texts(&["get"]),
+        ..PolicyRule::default()
+    }
 }
 
 /// The administrator's kubeconfig: its user, and no group, so that another serial revokes it.

@@ -6,13 +6,17 @@ use super::certificates::fixed_lifetimes;
 use super::conditions::settings_effective;
 use super::program::refused_flags;
 use super::validate::Validated;
-use super::{Draft, Observed, exposure};
+use super::{Draft, Observed, exposure, pod_monitors};
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut ignored = fixed(draft.observed, validated);
     for refused in refused_flags(validated.settings) {
         draft.report.decide(format!("ignore {}", refused.path()), refused.why());
         ignored.push(format!("{}: {}", refused.path(), refused.why()));
+    }
+    if pod_monitors::asked(validated).is_some() && draft.observed.pod_monitors.is_absent() {
+        let why = "the management cluster has no PodMonitors (Prometheus Operator)";
+        ignored.push(format!("spec.monitoring.podMonitors: {why}"));
     }
     let not_built = without_effect(validated.settings);
     let waiting = match (not_built.is_empty(), ignored.is_empty()) {

@@ -17,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{NAME, Options, custom_resources, metadata};
 use crate::controllers::{Controller, Selection};
 use crate::namespaces::Namespaces;
+use crate::neighbours::Neighbour;
 use crate::pieces::{only, rule};
 
 /// The Secret with the webhook certificate; `hangar-kit` issues it.
@@ -76,8 +77,10 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Grant> {
             definitions(WATCH, why)
         }
         Namespaces::Only(_) => {
-            let why = "Which of these CRDs were installed by Hangar shows on their labels.";
-            definitions(WATCH, why).only(custom_resources::converted(&Selection::all()))
+            let why = "Which of these CRDs were installed by Hangar shows on their labels, and whether a kind of Cilium or Prometheus Operator is there.";
+            let neighbours = Neighbour::ALL.map(Neighbour::definition);
+            let names = custom_resources::converted(&Selection::all()).into_iter().chain(neighbours);
+            definitions(WATCH, why).only(names)
         }
     }];
     let converted = custom_resources::converted(&options.controllers);
@@ -330,8 +333,18 @@ fn of_control_planes() -> Vec<Grant> {
         grant(
             &["networking.k8s.io"],
             &["networkpolicies"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+            "Who reaches the pods of a control plane, and whom they reach. They are deleted where CiliumNetworkPolicies take their place.",
+        ),
+        neighbour(
+            Neighbour::CiliumNetworkPolicies,
+            "The same in a management cluster with Cilium. Those of a deleted control plane are garbage collected.",
             MAKE,
-            "Who reaches the pods of a control plane, and whom they reach.",
+        ),
+        neighbour(
+            Neighbour::PodMonitors,
+            "What a Prometheus collects, for control planes that ask for it (spec.monitoring.podMonitors).",
+            &["get", "list", "watch", "create", "patch", "delete"],
         ),
     ]
 }
@@ -359,6 +372,10 @@ fn of_ways_in() -> Vec<Grant> {
         ),
         grant(&[""], &["nodes"], WATCH, "Addresses of control planes that are reached by node ports."),
     ]
+}
+
+fn neighbour(kind: Neighbour, why: &'static str, verbs: &[&str]) -> Grant {
+    grant(&[kind.group()], &[kind.plural()], verbs, why)
 }
 
 fn of_machine_sets(cluster: Grant) -> Vec<Grant> {

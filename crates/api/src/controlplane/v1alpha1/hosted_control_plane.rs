@@ -67,7 +67,7 @@ pub const DEFAULT_REPLICAS: i32 = 2;
         name = "Max ETCD Space Usage",
         type_ = "string",
         json_path = ".status.etcdVolumeUsage",
-        description = "Used space of the fullest of etcd's volumes"
+        description = "Size of the database in the fullest of etcd's volumes"
     ),
     printcolumn(
         name = "Paused",

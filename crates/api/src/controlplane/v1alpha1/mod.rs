@@ -11,6 +11,7 @@ mod exposure;
 mod gateway;
 mod hosted_control_plane;
 mod hosted_control_plane_template;
+mod monitoring;
 mod mount;
 mod pod;
 mod settings;
@@ -30,6 +31,7 @@ pub use hosted_control_plane_template::{
     HostedControlPlaneTemplate, HostedControlPlaneTemplateResource, HostedControlPlaneTemplateSpec,
     TemplateMetadata,
 };
+pub use monitoring::{Monitoring, PodMonitors};
 pub use mount::Mount;
 pub use pod::{Container, Image, ImagePullPolicy, Pod, ScalablePod};
 pub use settings::HostedControlPlaneSettings;

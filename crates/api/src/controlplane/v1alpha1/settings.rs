@@ -6,7 +6,7 @@ use hangar_wire::wire;
 use serde_json::{Value, json};
 
 use super::{
-    Certificates, CoreDns, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, OidcProvider,
+    Certificates, CoreDns, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, Monitoring, OidcProvider,
     RESERVED_ISSUER, ScalablePod,
 };
 use crate::contract::endpoint::Endpoint;
@@ -44,6 +44,8 @@ pub struct HostedControlPlaneSettings {
     pub oidc_providers: BTreeMap<String, OidcProvider>,
     /// Lifetimes of certificates.
     pub certificates: Option<Certificates>,
+    /// What is made for those who collect metrics.
+    pub monitoring: Option<Monitoring>,
 }
 
 fn issuer_rules() -> Value {

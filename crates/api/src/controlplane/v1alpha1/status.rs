@@ -46,7 +46,8 @@ pub struct HostedControlPlaneStatus {
     /// Size of etcd's volumes.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub etcd_volume_size: Option<Quantity>,
-    /// Used space of the fullest of etcd's volumes.
+    /// Size of the database in the fullest of etcd's volumes, rounded up to about a tenth. Logs and snapshots beside it
+    /// are not counted.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub etcd_volume_usage: Option<Quantity>,
     /// When etcd was last backed up.

@@ -33,7 +33,7 @@ fn check(observed: &Observed, plan: &Plan) {
         template(plan, observed, object);
     }
     selectors(observed, plan);
-    check_isolation(plan);
+    check_isolation(observed, plan);
     for step in &plan.steps {
         match step {
             Step::Own(mint) => {

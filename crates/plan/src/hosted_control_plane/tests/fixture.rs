@@ -96,6 +96,9 @@ pub(super) fn created(spec: &Value) -> Observed {
         ways: ways(),
         tenant: Read::unknown("it has no kubeconfig yet"),
         addons: std::collections::BTreeMap::new(),
+        network_policies: Read::Absent,
+        cilium_policies: Read::Absent,
+        pod_monitors: Read::Absent,
         troubles: std::collections::BTreeMap::new(),
     }
 }

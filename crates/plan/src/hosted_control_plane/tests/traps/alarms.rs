@@ -19,6 +19,7 @@ fn told(members: &[(u8, &[Alarm])]) -> Read<MemberFacts> {
     Read::found(members.iter().map(|(ordinal, alarms)| MemberFacts {
         name: format!("demo-etcd-{ordinal}"),
         alarms: alarms.iter().copied().collect(),
+        database: None,
     }))
 }
 
