@@ -19,7 +19,19 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
 /// What a whole life does not show, with the reason why it is granted.
-const BEYOND_A_LIFE: [(&str, &str); 9] = [
+const BEYOND_A_LIFE: [(&str, &str); 21] = [
+    ("create ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
+    ("create podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("delete networkpolicies.networking.k8s.io", NEIGHBOURS),
+    ("delete podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("get ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
+    ("get podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("list ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
+    ("list podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("patch ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
+    ("patch podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("watch ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
+    ("watch podmonitors.monitoring.coreos.com", NEIGHBOURS),
     ("get *.bootstrap.cluster.x-k8s.io", "a MachineSet reads what it made before an answer was lost"),
     ("get *.controlplane.cluster.x-k8s.io", "admission: a Cluster refers to what does not exist"),
     ("get *.infrastructure.cluster.x-k8s.io", "both"),
@@ -33,6 +45,8 @@ const BEYOND_A_LIFE: [(&str, &str); 9] = [
     ("update machines.cluster.x-k8s.io/finalizers", OWNERS),
     ("update machinesets.cluster.x-k8s.io/finalizers", OWNERS),
 ];
+/// `hosted_control_plane::neighbours` has them.
+const NEIGHBOURS: &str = "no Cilium and no Prometheus Operator in that life";
 /// Is asked for by the admission plugin OwnerReferencesPermissionEnforcement, which the testbed has.
 const OWNERS: &str = "no call of its own";
 

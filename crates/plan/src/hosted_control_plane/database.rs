@@ -60,7 +60,7 @@ pub(super) fn usage(observed: &Observed) -> Option<Quantity> {
         observed.etcd_members.iter().filter_map(|member| Some(member.database?.allocated)).collect();
     let largest = told.iter().max().filter(|_| told.len() == asked)?;
     let mebibytes = largest.div_ceil(1 << 20).max(1);
-    let step = (mebibytes.checked_next_power_of_two()? / 8).max(1);
+    let step = (mebibytes.checked_next_power_of_two()? / 16).max(1);
     Some(Quantity(format!("{}Mi", mebibytes.next_multiple_of(step))))
 }
 

@@ -27,7 +27,7 @@ const API_SERVER: &str = "api-server";
 
 /// Everything that is minted before an API server can start.
 async fn all_minted(world: &World) {
-    eventually("all Secrets are minted", async || world.names::<Secret>().await.len() >= 16).await;
+    eventually("all Secrets are minted", async || world.names::<Secret>().await.len() >= 17).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,8 @@ mod crash;
 mod gateway;
 mod lifecycle;
 mod losses;
+mod monitoring;
+mod neighbours;
 mod preview;
 pub(crate) mod tenant;
 pub(crate) mod world;

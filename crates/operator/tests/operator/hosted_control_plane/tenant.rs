@@ -1,6 +1,7 @@
 //! A tenant for these tests: a real etcd and a real API server that run with the keys that the controller minted.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -44,6 +45,15 @@ pub(crate) struct Tenant {
 impl Tenant {
     /// Starts it on a loopback port, and returns when it is ready.
     pub(crate) async fn start(world: &World, port: u16) -> Self {
+        Self::start_etcd_with(world, port, &[]).await
+    }
+
+    /// The same, where etcd tells its metrics at the port of every member.
+    pub(crate) async fn start_with_metrics(world: &World, port: u16, address: IpAddr) -> Self {
+        Self::start_etcd_with(world, port, &[format!("--listen-metrics-urls=http://{address}:2381")]).await
+    }
+
+    async fn start_etcd_with(world: &World, port: u16, more: &[String]) -> Self {
         // The guardian of the testbed ends what names its directory.
         let directory = world.bed.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
@@ -51,7 +61,7 @@ impl Tenant {
             write(world, &directory, suffix).await;
         }
         let (etcd_port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
-        let etcd = etcd(world, &directory, ("data", "new"), etcd_port.number(), peer_port.number());
+        let etcd = etcd(world, &directory, ("data", "new"), etcd_port.number(), (peer_port.number(), more));
         let api_server = api_server(world, &directory, etcd_port.number(), port);
         let config = access(world, port).await;
         let mut tenant = Self { api_server, etcd, etcd_port, peer_port, port, directory, config };
@@ -61,6 +71,16 @@ impl Tenant {
 
     pub(crate) fn client(&self) -> Client {
         Client::try_from(self.config.clone()).unwrap()
+    }
+
+    /// Somebody else's way in.
+    pub(crate) fn client_with(&self, certificate: &str, key: &str) -> Client {
+        use base64::Engine as _;
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let mut config = self.config.clone();
+        config.auth_info.client_certificate_data = Some(encode(certificate));
+        config.auth_info.client_key_data = Some(encode(key).into());
+        Client::try_from(config).unwrap()
     }
 
     /// From now on it is the tenant of another world: it shows what was minted there, and trusts who was signed there.
@@ -109,7 +129,7 @@ impl Tenant {
         let state = initial_state(world).await;
         self.etcd.stop(Duration::from_mins(1)).unwrap();
         let (port, peer_port) = (self.etcd_port.number(), self.peer_port.number());
-        self.etcd = etcd(world, &self.directory, ("data", &state), port, peer_port);
+        self.etcd = etcd(world, &self.directory, ("data", &state), port, (peer_port, &[]));
         self.wait_until_ready().await;
     }
 
@@ -127,7 +147,7 @@ impl Tenant {
     pub(crate) async fn empty_etcd_ends(&self, world: &World) -> ExitStatus {
         let (port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
         let state = initial_state(world).await;
-        let mut etcd = etcd(world, &self.directory, ("empty", &state), port.number(), peer_port.number());
+        let mut etcd = etcd(world, &self.directory, ("empty", &state), port.number(), (peer_port.number(), &[]));
         let start = Instant::now();
         loop {
             if let Some(status) = etcd.try_wait().unwrap() {
@@ -204,10 +224,16 @@ pub(crate) async fn initial_state(world: &World) -> String {
     file["initial-cluster-state"].as_str().unwrap().to_owned()
 }
 
-fn etcd(world: &World, directory: &Path, (data, state): (&str, &str), port: u16, peer_port: u16) -> Process {
+fn etcd(
+    world: &World,
+    directory: &Path,
+    (data, state): (&str, &str),
+    port: u16,
+    (peer_port, more): (u16, &[String]),
+) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
     let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("https://127.0.0.1:{peer_port}"));
-    let arguments = vec![
+    let mut arguments = vec![
         "--name=tenant".to_owned(),
         format!("--data-dir={}", file(data)),
         format!("--initial-cluster-state={state}"),
@@ -226,6 +252,7 @@ fn etcd(world: &World, directory: &Path, (data, state): (&str, &str), port: u16,
         "--peer-client-cert-auth=true".to_owned(),
         "--unsafe-no-fsync=true".to_owned(),
     ];
+    arguments.extend_from_slice(more);
     let program = Parts::from_env().unwrap().program(Set::Etcd36, "etcd").unwrap();
     process(world, directory, &format!("etcd-{data}"), program, arguments)
 }

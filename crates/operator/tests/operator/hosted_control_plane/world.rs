@@ -185,7 +185,7 @@ impl World {
 pub(crate) struct Manager {
     stop: CancellationToken,
     task: JoinHandle<()>,
-    metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// Calls to the management cluster.
     pub(crate) calls: CallLog,
     pub(crate) tenant_calls: CallLog,
@@ -198,7 +198,7 @@ impl Manager {
 
     pub(crate) fn start_in(bed: &Testbed) -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
-        let options = ClientOptions::default().gate(calls.clone()).gate(Refusals);
+        let options = ClientOptions::default().gate(calls.clone()).gate(metrics.calls.clone()).gate(Refusals);
         let config = rights::config(bed, CONTROLLER, &Namespaces::All);
         let handles = handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls));
         let stop = CancellationToken::new();
