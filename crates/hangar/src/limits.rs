@@ -14,7 +14,9 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(String, Limits)> {
     Ok((text, limits))
 }
 
-/// The limits of the file, or the defaults without one.
-pub(crate) fn or_default(path: Option<&Path>) -> anyhow::Result<Limits> {
-    Ok(path.map(read).transpose()?.map(|(_, limits)| limits).unwrap_or_default())
+/// The limits of the file, or the defaults without one. Priority classes are no setting of the file: whether they exist
+/// is known to whoever installed them.
+pub(crate) fn or_default(path: Option<&Path>, has_priority_classes: bool) -> anyhow::Result<Limits> {
+    let limits = path.map(read).transpose()?.map(|(_, limits)| limits).unwrap_or_default();
+    Ok(Limits { has_priority_classes, ..limits })
 }

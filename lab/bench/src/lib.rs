@@ -5,6 +5,7 @@
 
 mod cluster;
 mod kubectl;
+mod memory;
 mod process;
 mod shell;
 mod up;
@@ -24,6 +25,8 @@ pub struct Bench {
 enum What {
     /// The manager without work: size of the binary, time to ready, memory at rest
     Shell(shell::Shell),
+    /// One idle control plane, all parts, as plain processes with what the plan renders; needs root
+    Memory(memory::Memory),
     /// A warm `hangar up` beside the same programs started one after another; needs root
     Up(up::Up),
     /// A cluster from apply to a Ready worker, beside the same objects and server made by hand; needs root
@@ -34,6 +37,7 @@ impl Bench {
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.what {
             What::Shell(shell) => shell.run(),
+            What::Memory(memory) => memory.run(),
             What::Up(up) => up.run(),
             What::Cluster(cluster) => cluster.run(),
         }

@@ -51,6 +51,9 @@ pub(crate) struct Manager {
     /// File with what HostedControlPlanes may ask for beyond their namespace
     #[arg(long, env = "LIMITS", value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// Control planes get the priority classes that `hangar install` made
+    #[arg(long, env = "PRIORITY_CLASSES")]
+    priority_classes: bool,
     /// Number of objects that one controller reconciles at once
     #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "COUNT", default_value = "10")]
     max_concurrent_reconciles: NonZeroUsize,
@@ -118,7 +121,7 @@ impl Manager {
             webhook_address: everywhere(self.webhook_address, has_ipv6),
             ..ManagerSettings::new(namespace)
         };
-        let limits = Arc::new(limits::or_default(self.limits.as_deref())?);
+        let limits = Arc::new(limits::or_default(self.limits.as_deref(), self.priority_classes)?);
         let config = self.cluster.load().await?;
         let options = Options {
             settings,

@@ -29,6 +29,9 @@ pub(crate) struct Plan {
     /// File with what HostedControlPlanes may ask for, as the manager has it
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// The manager gives control planes the priority classes that `hangar install` made
+    #[arg(long)]
+    priority_classes: bool,
     /// Namespaces of the objects that the manager looks after, as it has them [default: all]
     #[arg(long, value_name = "LIST")]
     namespaces: Option<Namespaces>,
@@ -50,7 +53,7 @@ enum Output {
 
 impl Plan {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let limits = Arc::new(limits::or_default(self.limits.as_deref())?);
+        let limits = Arc::new(limits::or_default(self.limits.as_deref(), self.priority_classes)?);
         let mut given = Vec::new();
         for file in &self.files {
             let text = read(file).with_context(|| format!("cannot read {file}"))?;

@@ -10,13 +10,14 @@ use kube::Resource as _;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::template::unchanged;
 use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is_given, text};
 use crate::flow::Read;
 use crate::hosted_control_plane::exposure::{RecordedWay, asked};
 use crate::hosted_control_plane::names::{
     EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION,
 };
-use crate::hosted_control_plane::{refused_flags, without_effect};
+use crate::hosted_control_plane::{placement_errors, refused_flags, without_effect};
 use crate::limits::{Limits, excess};
 
 const RECORDS: [&str; 5] =
@@ -81,9 +82,10 @@ fn changed_records(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<FieldError
     changed.into_iter().map(refusal).collect()
 }
 
-/// A template is checked as the control planes that are made from it. Version and replicas are none of its fields.
+/// A template is checked as the control planes that are made from it. Version and replicas are none of its fields. Like
+/// other templates it cannot be changed, so that it still says how its control planes were made.
 pub(super) fn validate_template(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
-    judged(request, |object| {
+    let mut judgement = judged(request, |object| {
         let settings =
             HostedControlPlaneSettings::deserialize(object.pointer("/spec/template/spec")?).ok()?;
         let spec = HostedControlPlaneSpec { version: String::new(), replicas: 1, settings };
@@ -92,7 +94,9 @@ pub(super) fn validate_template(request: &Request<'_>, lookup: &dyn Lookup) -> J
             errors: errors.into_iter().map(|error| error.within(TEMPLATE)).collect(),
             warnings: warnings.into_iter().map(|words| format!("{TEMPLATE}.{words}")).collect(),
         })
-    })
+    });
+    judgement.errors.extend(unchanged(request, |_| ()));
+    judgement
 }
 
 /// `kubectl scale` sends a number alone.
@@ -120,7 +124,8 @@ fn specification(object: &Value) -> Option<HostedControlPlaneSpec> {
 
 /// What the specification must not ask for, and what it asks for and does not get.
 fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits) -> Judgement {
-    let errors = excess(limits, spec).into_iter().chain(refused_flags(&spec.settings)).collect();
+    let errors = excess(limits, spec).into_iter().chain(refused_flags(&spec.settings));
+    let errors = errors.chain(placement_errors(&spec.settings)).collect();
     let warnings = without_effect(&spec.settings).into_iter().map(str::to_owned).collect();
     Judgement { errors, warnings }
 }

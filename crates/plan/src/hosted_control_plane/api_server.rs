@@ -161,10 +161,7 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
         grace_seconds: GRACE_SECONDS,
         containers: vec![
             api_server_container(validated, &settings),
-            konnectivity::server_container(
-                validated.epoch,
-                &settings.konnectivity.clone().unwrap_or_default(),
-            ),
+            konnectivity::server_container(validated, &settings.konnectivity.clone().unwrap_or_default()),
         ],
         volumes,
     };
@@ -240,7 +237,7 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
         liveness_probe: Some(probe("/livez?exclude=etcd", API_SERVER_PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(mounts),
-        ..container(name, given, API_SERVER.repository, validated.version.tag(), ("100m", "256Mi"))
+        ..container(validated, name, given, API_SERVER.repository, validated.version.tag(), ("100m", "200Mi"))
     }
 }
 

@@ -387,9 +387,9 @@ fn api_server(observed: &Observed, validated: &Validated<'_>) -> Option<Certific
             names.api_server_service(),
             format!("{}.{}", names.api_server_service(), names.namespace()),
             names.api_server_host(),
-            validated.kubernetes_address.to_string(),
             Ipv4Addr::LOCALHOST.to_string(),
         ])
+        .chain(validated.kubernetes_addresses.iter().map(ToString::to_string))
         .collect();
     given.extend(validated.settings.cert_sans.iter().cloned());
     given.extend(endpoint::hosts(observed, validated));

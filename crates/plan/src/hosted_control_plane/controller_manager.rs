@@ -11,7 +11,6 @@ use super::api_server::joined;
 use super::controllers::{KUBECONFIG, PKI, replicas};
 use super::exposure::manager;
 use super::flags::Flags;
-use super::kubeconfigs;
 use super::material::{Material, keys};
 use super::names::Component;
 use super::object::document;
@@ -19,6 +18,7 @@ use super::pod::{Files, Template, container};
 use super::program::CONTROLLER_MANAGER;
 use super::validate::Validated;
 use super::version::KubernetesVersion;
+use super::{kubeconfigs, node_ranges};
 use crate::pieces::{container_port, mount, probe, texts};
 
 pub(super) const PORT: u16 = 10257;
@@ -55,7 +55,7 @@ pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion)
         liveness_probe: Some(probe("/healthz", PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(vec![mount("pki", PKI)]),
-        ..container(program, given, CONTROLLER_MANAGER.repository, version.tag(), ("50m", "64Mi"))
+        ..container(validated, program, given, CONTROLLER_MANAGER.repository, version.tag(), ("50m", "56Mi"))
     };
     let files = Files::new()
         // The one pod that signs: it has the authority's key. Whom it trusts is another matter.
@@ -80,7 +80,7 @@ pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion)
 fn flags(validated: &Validated<'_>) -> Flags {
     let pki = |file: &str| format!("{PKI}/{file}");
     let text = str::to_owned;
-    Flags::new(
+    let mut flags = Flags::new(
         &CONTROLLER_MANAGER,
         [
             ("allocate-node-cidrs", text("true")),
@@ -109,5 +109,7 @@ fn flags(validated: &Validated<'_>) -> Flags {
             ("kube-api-qps", "200"),
             ("profiling", "false"),
         ],
-    )
+    );
+    flags.suggested.extend(node_ranges::flags(validated.settings, &validated.pod_ranges));
+    flags
 }

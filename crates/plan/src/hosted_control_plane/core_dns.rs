@@ -17,7 +17,7 @@ use super::observed::ObjectIdentity;
 use super::pod::{container, items};
 use super::program::CORE_DNS;
 use super::rights::{account, cluster_role, cluster_role_binding, subject_account};
-use super::tenant_pod::{api_server_environment, config_map, pods_wanted, tolerations};
+use super::tenant_pod::{api_server_environment, config_map, linux, pods_wanted, tolerations};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
 use crate::flow::dynamic;
@@ -63,8 +63,8 @@ pub struct CoreDns<'a> {
     pub upstream: &'a str,
     /// How long clients may keep an answer, also the answer that there is no such name.
     pub ttl_seconds: u32,
-    /// The address of its Service.
-    pub address: IpAddr,
+    /// The addresses of its Service: one, or one of each family.
+    pub addresses: Vec<IpAddr>,
     /// Where pods reach the API server without its Service.
     pub api_server: &'a Endpoint,
     pub replicas: i32,
@@ -91,12 +91,13 @@ pub(super) fn objects(
         domain: &validated.domain,
         upstream: "/etc/resolv.conf",
         ttl_seconds: 30,
-        address: validated.dns_address,
+        addresses: validated.dns_addresses.clone(),
         api_server: endpoint,
         replicas: pods_wanted(given.pod.replicas, nodes),
         priority_class: given.pod.pod.priority_class_name.as_deref().unwrap_or("system-cluster-critical"),
         tolerations: tolerations(),
         container: container(
+            validated,
             NAME,
             settings,
             "coredns/coredns",
@@ -157,8 +158,15 @@ impl CoreDns<'_> {
     fn service(&self) -> Service {
         let labels =
             [(LABEL, SERVICE), ("kubernetes.io/cluster-service", "true"), ("kubernetes.io/name", "CoreDNS")];
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let families = self.addresses.iter().map(|address| if address.is_ipv4() { "IPv4" } else { "IPv6" });
+        let families = families.map(str::to_owned);
+        let is_dual = addresses.len() > 1;
         let spec = ServiceSpec {
-            cluster_ip: Some(self.address.to_string()),
+            cluster_ip: addresses.first().cloned(),
+            cluster_ips: is_dual.then(|| addresses.clone()),
+            ip_families: is_dual.then(|| families.collect()),
+            ip_family_policy: is_dual.then(|| "RequireDualStack".to_owned()),
             selector: Some(pairs([(LABEL, SERVICE)])),
             ports: Some(vec![
                 service_port("dns", 53, "UDP"),
@@ -178,6 +186,7 @@ impl CoreDns<'_> {
             ..ConfigMapVolumeSource::default()
         };
         let pod = PodSpec {
+            node_selector: Some(linux()),
             dns_policy: Some("Default".to_owned()),
             priority_class_name: Some(self.priority_class.to_owned()),
             service_account_name: Some(NAME.to_owned()),

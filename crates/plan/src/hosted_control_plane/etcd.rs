@@ -307,7 +307,7 @@ fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
         annotations: BTreeMap::new(),
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 30,
-        containers: vec![member_container(&settings, tag)],
+        containers: vec![member_container(validated, &settings, tag)],
         volumes: vec![
             Files::new()
                 .authority(validated, Material::EtcdAuthority, "ca.crt")
@@ -331,7 +331,7 @@ fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
             when_scaled: Some("Retain".to_owned()),
         }),
         selector: selecting(validated.selector(Component::Etcd)),
-        template: template.render(validated),
+        template: template.render(validated, membership(validated).members),
         volume_claim_templates: Some(vec![claim(validated, settings.storage_class_name)]),
         ..StatefulSetSpec::default()
     };
@@ -359,7 +359,7 @@ fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeCl
     }
 }
 
-fn member_container(settings: &Etcd, tag: &str) -> Container {
+fn member_container(validated: &Validated<'_>, settings: &Etcd, tag: &str) -> Container {
     Container {
         command: Some(texts(&["etcd"])),
         args: Some(vec![format!("--config-file={CONFIGURATION}/$(POD_NAME).yaml")]),
@@ -378,6 +378,6 @@ fn member_container(settings: &Etcd, tag: &str) -> Container {
             mount("configuration", CONFIGURATION),
             writable_mount(ETCD_VOLUME, DATA),
         ]),
-        ..container(ETCD.name, &settings.container, ETCD.repository, tag, ("50m", "64Mi"))
+        ..container(validated, ETCD.name, &settings.container, ETCD.repository, tag, ("50m", "64Mi"))
     }
 }

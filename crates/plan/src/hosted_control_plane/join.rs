@@ -57,7 +57,7 @@ pub(super) fn kubeadm_config(
         "dns": {},
         "encryptionAlgorithm": "ECDSA-P256",
         "etcd": {"local": {"dataDir": "/var/lib/etcd"}},
-        "imageRepository": super::pod::REGISTRY,
+        "imageRepository": super::pod::registry(validated.settings),
         "kubernetesVersion": version.tag(),
         "networking": {
             "dnsDomain": validated.domain,
@@ -83,7 +83,7 @@ pub(super) fn kubelet_config(validated: &Validated<'_>) -> ConfigMap {
         },
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "systemd",
-        "clusterDNS": [validated.dns_address.to_string()],
+        "clusterDNS": validated.dns_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "clusterDomain": validated.domain,
         // Known since 1.31. Nodes on the older hierarchy still work; from 1.35 on they would refuse to start.
         "failCgroupV1": false,

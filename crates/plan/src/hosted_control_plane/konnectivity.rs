@@ -25,7 +25,7 @@ use super::object::{document, tenant};
 use super::pod::{Files, container};
 use super::program::{KONNECTIVITY_AGENT, KONNECTIVITY_SERVER};
 use super::rights::{account, cluster_role_binding, role, role_binding, subject_account, subject_user};
-use super::tenant_pod::{config_map, early_tolerations, pods_wanted};
+use super::tenant_pod::{config_map, early_tolerations, linux, pods_wanted};
 use super::validate::{KONNECTIVITY_PORT, Validated};
 use super::version::konnectivity_tag;
 use crate::flow::dynamic;
@@ -80,7 +80,7 @@ pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
     [files.volume("konnectivity"), socket]
 }
 
-pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
+pub(super) fn server_container(validated: &Validated<'_>, given: &Settings) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
         &KONNECTIVITY_SERVER,
@@ -124,7 +124,14 @@ pub(super) fn server_container(epoch: Epoch, given: &Settings) -> Container {
             mount("konnectivity", PKI),
             writable_mount(SOCKET_VOLUME, SOCKET_DIRECTORY),
         ]),
-        ..container(KONNECTIVITY_SERVER.name, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
+        ..container(
+            validated,
+            KONNECTIVITY_SERVER.name,
+            given,
+            repository,
+            konnectivity_tag(validated.epoch),
+            ("10m", "16Mi"),
+        )
     }
 }
 
@@ -168,6 +175,7 @@ fn agent_deployment(validated: &Validated<'_>, server: &Endpoint, restart: &str,
     let host = address.map_or_else(|| server.host.clone(), |_| validated.names.konnectivity_host());
     let alias = |ip: std::net::IpAddr| HostAlias { ip: ip.to_string(), hostnames: Some(vec![host.clone()]) };
     let pod = PodSpec {
+        node_selector: Some(linux()),
         host_aliases: address.map(|address| vec![alias(address)]),
         host_network: Some(true),
         dns_policy: Some("Default".to_owned()),
@@ -176,7 +184,7 @@ fn agent_deployment(validated: &Validated<'_>, server: &Endpoint, restart: &str,
         tolerations: Some(early_tolerations()),
         security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
         topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", pairs(LABELS))]),
-        containers: vec![agent_container(validated.epoch, &given.pod.container, &host, server.port)],
+        containers: vec![agent_container(validated, &given.pod.container, &host, server.port)],
         volumes: Some(vec![config_map_volume("settings", AGENT), token_volume()]),
         ..PodSpec::default()
     };
@@ -198,7 +206,7 @@ fn token_volume() -> Volume {
     Volume { name: "token".to_owned(), projected: Some(projected), ..Volume::default() }
 }
 
-fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Container {
+fn agent_container(validated: &Validated<'_>, given: &Settings, host: &str, port: i32) -> Container {
     let text = str::to_owned;
     let flags = Flags::new(
         &KONNECTIVITY_AGENT,
@@ -233,6 +241,6 @@ fn agent_container(epoch: Epoch, given: &Settings, host: &str, port: i32) -> Con
             mount("settings", "/etc/konnectivity"),
             mount("token", "/var/run/secrets/tokens"),
         ]),
-        ..container(AGENT, given, repository, konnectivity_tag(epoch), ("10m", "32Mi"))
+        ..container(validated, AGENT, given, repository, konnectivity_tag(validated.epoch), ("10m", "32Mi"))
     }
 }

@@ -16,7 +16,7 @@ use super::object::{document, tenant};
 use super::observed::ObjectIdentity;
 use super::pod::container;
 use super::rights::{account, cluster_role_binding, subject_account};
-use super::tenant_pod::config_map;
+use super::tenant_pod::{config_map, linux};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
 use super::{kube_proxy_settings, kubeconfigs};
@@ -74,7 +74,7 @@ pub(super) fn objects(
         pod_ranges: joined(&validated.pod_ranges),
         api_server: endpoint,
         priority_class: given.pod.priority_class_name.as_deref().unwrap_or("system-node-critical"),
-        container: container(NAME, settings, NAME, version.tag(), ("10m", "64Mi")),
+        container: container(validated, NAME, settings, NAME, version.tag(), ("10m", "64Mi")),
         flags,
         fields,
     };
@@ -121,6 +121,7 @@ impl KubeProxy<'_> {
         let pod = PodSpec {
             host_network: Some(true),
             dns_policy: Some("Default".to_owned()),
+            node_selector: Some(linux()),
             priority_class_name: Some(self.priority_class.to_owned()),
             service_account_name: Some(NAME.to_owned()),
             // On every node, in whatever state.

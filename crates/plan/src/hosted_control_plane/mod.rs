@@ -48,8 +48,10 @@ pub mod material;
 mod membership;
 pub mod names;
 mod network_policies;
+mod node_ranges;
 mod object;
 pub mod observed;
+mod placement;
 mod pod;
 mod pod_monitors;
 mod program;
@@ -101,8 +103,9 @@ use crate::conditions::shared::unreadable;
 use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, has_root};
 use crate::{limits, referred};
 use conditions::{not_rendered, nothing_done};
-pub(crate) use pod::{REGISTRY, image_name};
-pub(crate) use program::{Program, hosted_programs, refused_flags};
+pub(crate) use placement::{errors as placement_errors, placements};
+pub(crate) use pod::{REGISTRY, image_name, registry};
+pub(crate) use program::{HOSTED, Program, hosted_programs, refused_flags};
 pub(crate) use unsupported::without_effect;
 
 /// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
@@ -276,7 +279,7 @@ fn allowed<'observed>(
 ) -> Result<Validated<'observed>, Box<Finding>> {
     let control_plane = &observed.control_plane;
     let all = |errors: Vec<FieldError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    let validated = validate(control_plane, cluster, epoch).map_err(|errors| {
+    let validated = validate(control_plane, cluster, epoch, &observed.limits).map_err(|errors| {
         Box::new(not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors)))
     })?;
     let excess = limits::excess(&observed.limits, &control_plane.spec);

@@ -1,4 +1,4 @@
-//! Parts that the pods of all components have: images, memory limits, isolation, spreading.
+//! Parts that the pods of all components have: images, memory limits, isolation, priority.
 //!
 //! Every pod runs under the restricted profile: no root, no privilege, a read-only root file system. One capability is
 //! added for upstream's images: their kube-apiserver has it as a file capability, and the kernel does not start a file
@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::controlplane::v1alpha1::{Container as Settings, Image, ImagePullPolicy};
+use hangar_api::controlplane::v1alpha1::{
+    Container as Settings, HostedControlPlaneSettings, Image, ImagePullPolicy,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec,
@@ -16,9 +18,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::material::{Material, keys};
 use super::names::{Component, VERSION_LABEL};
+use super::placement::place;
 use super::trust::BUNDLE;
 use super::validate::Validated;
-use crate::pieces::{USER, deployment, nobody, plain_container, rolling, spread, template, variable};
+use crate::install::{CONTROL_PLANE_CLASS, ETCD_CLASS};
+use crate::pieces::{USER, deployment, nobody, plain_container, rolling, template, variable};
 use crate::quantity;
 
 const MEMORY: &str = "memory";
@@ -28,29 +32,32 @@ const SECRET_MODE: i32 = 0o440;
 
 pub(crate) const REGISTRY: &str = "registry.k8s.io";
 
-/// The name of an image with its tag: each part that people gave replaces that part of the default.
-pub(super) fn image(given: Option<&Image>, repository: &str, tag: &str) -> String {
-    let tag = given.and_then(|image| image.tag.as_deref()).unwrap_or(tag);
-    format!("{}:{tag}", image_name(given, repository))
+/// Where images come from that have no registry of their own.
+pub(crate) fn registry(settings: &HostedControlPlaneSettings) -> &str {
+    settings.image_registry.as_deref().filter(|registry| !registry.is_empty()).unwrap_or(REGISTRY)
 }
 
-/// Registry and repository of an image.
-pub(crate) fn image_name(given: Option<&Image>, repository: &str) -> String {
-    let registry = given.and_then(|image| image.registry.as_deref()).unwrap_or(REGISTRY);
+/// Registry and repository of an image: each part that people gave replaces that part of the default.
+pub(crate) fn image_name(registry: &str, given: Option<&Image>, repository: &str) -> String {
+    let registry = given.and_then(|image| image.registry.as_deref()).unwrap_or(registry);
     let repository = given.and_then(|image| image.repository.as_deref()).unwrap_or(repository);
     format!("{registry}/{repository}")
 }
 
-/// A container with what people may set on it. Requests are small: a tenant at rest needs little, and what people give
-/// replaces them.
+/// A container with what people may set on it. Requests are what a tenant at rest needs (`docs/benches.md`), and what
+/// people give replaces them.
 pub(super) fn container(
+    validated: &Validated<'_>,
     name: &str,
     given: &Settings,
     repository: &str,
     tag: &str,
     requests: (&str, &str),
 ) -> Container {
-    let plain = plain_container(name, &image(given.image.as_ref(), repository, tag), requests);
+    let image = given.image.as_ref();
+    let tag = image.and_then(|image| image.tag.as_deref()).unwrap_or(tag);
+    let image = format!("{}:{tag}", image_name(registry(validated.settings), image, repository));
+    let plain = plain_container(name, &image, requests);
     let pull_policy = match given.image_pull_policy.unwrap_or_default() {
         ImagePullPolicy::Always => "Always",
         ImagePullPolicy::IfNotPresent => "IfNotPresent",
@@ -165,24 +172,25 @@ pub(super) struct Template {
 }
 
 impl Template {
-    pub(super) fn render(self, validated: &Validated<'_>) -> PodTemplateSpec {
-        let spread = |key: &str| spread(key, validated.selector(self.component));
+    pub(super) fn render(self, validated: &Validated<'_>, replicas: i32) -> PodTemplateSpec {
         let mut labels = validated.labels(self.component);
         labels.insert(VERSION_LABEL.to_owned(), self.version);
-        let spec = PodSpec {
+        let class = match self.component {
+            Component::Etcd => ETCD_CLASS,
+            _ => CONTROL_PLANE_CLASS,
+        };
+        let class = validated.limits.has_priority_classes.then(|| class.to_owned());
+        let mut spec = PodSpec {
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(self.grace_seconds),
             security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
-            topology_spread_constraints: Some(vec![
-                spread("kubernetes.io/hostname"),
-                spread("topology.kubernetes.io/zone"),
-            ]),
             containers: self.containers.into_iter().map(limited).collect(),
             volumes: Some(self.volumes),
-            priority_class_name: self.priority_class,
+            priority_class_name: self.priority_class.filter(|class| !class.is_empty()).or(class),
             ..PodSpec::default()
         };
+        place(&mut spec, validated, self.component, replicas);
         template(labels, self.annotations, spec)
     }
 
@@ -190,6 +198,6 @@ impl Template {
     pub(super) fn deployment(self, validated: &Validated<'_>, name: String, replicas: i32) -> Deployment {
         let selector = validated.selector(self.component);
         let metadata = validated.metadata(name, self.component);
-        deployment(metadata, replicas, rolling(1, 0), selector, self.render(validated))
+        deployment(metadata, replicas, rolling(1, 0), selector, self.render(validated, replicas))
     }
 }

@@ -247,6 +247,10 @@ pub(super) const CORE_DNS: Program = Program {
     check: FLAG,
 };
 
+/// The programs in the management cluster.
+pub(crate) const HOSTED: [&Program; 5] =
+    [&API_SERVER, &KONNECTIVITY_SERVER, &CONTROLLER_MANAGER, &SCHEDULER, &ETCD];
+
 type Given<'settings> = (String, &'static Program, &'settings Container);
 
 /// What users set on the programs in the management cluster, with the path of the field.

@@ -59,7 +59,7 @@ pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion)
         liveness_probe: Some(probe("/livez", PORT, "HTTPS", 10, 15, 8)),
         readiness_probe: Some(probe("/readyz", PORT, "HTTPS", 1, 15, 3)),
         volume_mounts: Some(vec![mount("pki", PKI)]),
-        ..container(program, given, SCHEDULER.repository, version.tag(), ("25m", "32Mi"))
+        ..container(validated, program, given, SCHEDULER.repository, version.tag(), ("25m", "24Mi"))
     };
     let files = Files::new()
         .authority(validated, Material::ClusterAuthority, "ca.crt")

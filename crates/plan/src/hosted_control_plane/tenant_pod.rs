@@ -1,15 +1,22 @@
 //! Parts that the pods we run in the tenant share.
 
+use std::collections::BTreeMap;
+
 use hangar_api::contract::Endpoint;
 use hangar_api::names::UNINITIALIZED_TAINT;
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, Toleration};
 
 use super::object::tenant;
-use crate::pieces::{toleration, variable};
+use crate::pieces::{pairs, toleration, variable};
 
 pub fn config_map<const N: usize>(namespace: &str, name: &str, data: [(&str, String); N]) -> ConfigMap {
     let data = data.map(|(key, text)| (key.to_owned(), text));
     ConfigMap { metadata: tenant(Some(namespace), name, []), data: Some(data.into()), ..ConfigMap::default() }
+}
+
+/// The nodes that add-ons can run on: their images are for no other system.
+pub(super) fn linux() -> BTreeMap<String, String> {
+    pairs([("kubernetes.io/os", "linux")])
 }
 
 /// Two unless given, no more than nodes, and never none: an empty Deployment would count as ready.

@@ -20,7 +20,9 @@ use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
 use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
+use super::{kept, node_ranges, placement};
 use crate::admission::{FieldError, elsewhere_refusal};
+use crate::limits::Limits;
 use crate::quantity::Quantity;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -29,6 +31,9 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const DEFAULT_SERVICE_RANGE: &str = "10.96.0.0/12";
 const DEFAULT_POD_RANGE: &str = "10.0.0.0/16";
 const DEFAULT_DOMAIN: &str = "cluster.local";
+
+/// How many bits of a Service's address are its own: API servers refuse to start with more.
+const SERVICE_BITS: u8 = 20;
 
 /// Where API servers listen, and are reached when nobody says otherwise.
 pub const API_SERVER_PORT: u16 = 6443;
@@ -72,10 +77,10 @@ pub struct Validated<'observed> {
     /// Ranges of services: one, or one per family.
     pub service_ranges: Vec<IpNet>,
     pub domain: String,
-    /// The address of the `kubernetes` Service.
-    pub kubernetes_address: IpAddr,
-    /// The address of the name server's Service.
-    pub dns_address: IpAddr,
+    /// The address of the `kubernetes` Service in each range of services.
+    pub kubernetes_addresses: Vec<IpAddr>,
+    /// The address of the name server's Service in each range of services.
+    pub dns_addresses: Vec<IpAddr>,
     /// The port of the Service that the API server is reached through.
     pub port: u16,
     /// How the API server is reached.
@@ -85,6 +90,8 @@ pub struct Validated<'observed> {
     /// How long certificates live.
     pub lifetimes: Lifetimes,
     pub settings: &'observed HostedControlPlaneSettings,
+    /// What the operator allows, and says of the management cluster.
+    pub limits: &'observed Limits,
 }
 
 /// Checks a control plane together with its Cluster: all complaints at once, so that people fix them in one go.
@@ -92,6 +99,7 @@ pub fn validate<'observed>(
     control_plane: &'observed HostedControlPlane,
     cluster: &ClusterFacts,
     epoch: Epoch,
+    limits: &'observed Limits,
 ) -> Result<Validated<'observed>, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut keep = |error| errors.push(error);
@@ -102,11 +110,10 @@ pub fn validate<'observed>(
     let pods = ranges("pods", &cluster.pod_ranges, DEFAULT_POD_RANGE).map_err(&mut keep).ok();
     let services = ranges("services", &cluster.service_ranges, DEFAULT_SERVICE_RANGE).map_err(&mut keep).ok();
     let addresses = services.as_deref().and_then(|ranges| service_addresses(ranges).map_err(&mut keep).ok());
-    if let (Some(pods), Some(services)) = (&pods, &services)
-        && let Err(error) = apart(pods, services)
-    {
-        keep(error);
+    if let (Some(pods), Some(services)) = (&pods, &services) {
+        node_ranges::errors(settings, pods).into_iter().chain(together(pods, services)).for_each(&mut keep);
     }
+    placement::errors(settings).into_iter().for_each(&mut keep);
     let etcd = settings.etcd.clone().unwrap_or_default();
     let volume = volume(&etcd).map_err(&mut keep).ok();
     let members = members(&etcd).map_err(&mut keep).ok();
@@ -122,7 +129,7 @@ pub fn validate<'observed>(
             Some(version),
             Some(pod_ranges),
             Some(service_ranges),
-            Some((kubernetes_address, dns_address)),
+            Some((kubernetes_addresses, dns_addresses)),
             Some((volume, volume_bytes)),
             Some(wanted_members),
             Some(port),
@@ -141,13 +148,14 @@ pub fn validate<'observed>(
             pod_ranges,
             service_ranges,
             domain: cluster.service_domain.clone().unwrap_or_else(|| DEFAULT_DOMAIN.to_owned()),
-            kubernetes_address,
-            dns_address,
+            kubernetes_addresses,
+            dns_addresses,
             port,
             exposure,
             way,
             lifetimes: lifetimes(settings.certificates.as_ref()),
             settings,
+            limits,
         }),
         _ => Err(errors),
     }
@@ -204,35 +212,47 @@ fn ranges(which: &str, written: &[String], default: &str) -> Result<Vec<IpNet>, 
     Ok(ranges)
 }
 
-fn apart(pods: &[IpNet], services: &[IpNet]) -> Result<(), FieldError> {
-    for pod in pods {
-        if let Some(service) = services.iter().find(|service| pod.contains(*service) || service.contains(pod))
-        {
-            let why = format!("it overlaps with {service} of services");
-            return Err(FieldError::invalid(
-                "Cluster.spec.clusterNetwork.pods.cidrBlocks",
-                pod.to_string(),
-                why,
-            ));
-        }
-    }
-    Ok(())
+/// What is wrong with ranges that are fine alone.
+fn together(pods: &[IpNet], services: &[IpNet]) -> Vec<FieldError> {
+    let overlapping = pods.iter().enumerate().filter_map(|(index, pod)| {
+        let service = services.iter().find(|service| pod.contains(*service) || service.contains(pod))?;
+        let path = format!("Cluster.spec.clusterNetwork.pods.cidrBlocks[{index}]");
+        let why = format!("it overlaps with {service} of services");
+        Some(FieldError::invalid(path, pod.to_string(), why))
+    });
+    let is_of_pods =
+        |service: &IpNet| pods.iter().any(|pod| pod.addr().is_ipv4() == service.addr().is_ipv4());
+    let lonely = services.iter().enumerate().filter(|(_, service)| !is_of_pods(service));
+    let lonely = lonely.map(|(index, service)| {
+        let path = format!("Cluster.spec.clusterNetwork.services.cidrBlocks[{index}]");
+        let why = "pods have no range of this address family";
+        FieldError::invalid(path, service.to_string(), why)
+    });
+    overlapping.chain(lonely).collect()
 }
 
-/// The first address of the first range is the API server's, the tenth the name server's: everybody expects that.
-fn service_addresses(ranges: &[IpNet]) -> Result<(IpAddr, IpAddr), FieldError> {
-    const PATH: &str = "Cluster.spec.clusterNetwork.services.cidrBlocks";
-    let range = ranges.first().ok_or_else(|| FieldError::required(PATH, "services need addresses"))?;
-    let at = |offset: u8| -> Option<IpAddr> {
-        let address = match range.network() {
-            IpAddr::V4(address) => IpAddr::V4(u32::from(address).checked_add(u32::from(offset))?.into()),
-            IpAddr::V6(address) => IpAddr::V6(u128::from(address).checked_add(u128::from(offset))?.into()),
-        };
-        range.contains(&address).then_some(address)
+/// The first address of each range is the API server's, the tenth the name server's: everybody expects that.
+fn service_addresses(ranges: &[IpNet]) -> Result<(Vec<IpAddr>, Vec<IpAddr>), FieldError> {
+    let addresses = ranges.iter().enumerate().map(|(index, range)| {
+        let path = format!("Cluster.spec.clusterNetwork.services.cidrBlocks[{index}]");
+        let complaint = |why: &str| Err(FieldError::invalid(path, range.to_string(), why));
+        if range.max_prefix_len() - range.prefix_len() > SERVICE_BITS {
+            return complaint("it is too large: at most a /12, or a /108 of IPv6");
+        }
+        match service_address(range, 1).zip(service_address(range, 10)) {
+            Some(addresses) => Ok(addresses),
+            None => complaint("it is too small: the name server has its tenth address"),
+        }
+    });
+    addresses.collect()
+}
+
+fn service_address(range: &IpNet, offset: u8) -> Option<IpAddr> {
+    let address = match range.network() {
+        IpAddr::V4(address) => IpAddr::V4(u32::from(address).checked_add(u32::from(offset))?.into()),
+        IpAddr::V6(address) => IpAddr::V6(u128::from(address).checked_add(u128::from(offset))?.into()),
     };
-    at(1).zip(at(10)).ok_or_else(|| {
-        FieldError::invalid(PATH, range.to_string(), "it is too small: the name server has its tenth address")
-    })
+    range.contains(&address).then_some(address)
 }
 
 fn volume(etcd: &Etcd) -> Result<(String, u64), FieldError> {

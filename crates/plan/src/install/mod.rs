@@ -5,6 +5,7 @@
 
 mod custom_resources;
 mod paths;
+mod priority;
 pub mod reference;
 mod rights;
 mod webhooks;
@@ -22,6 +23,7 @@ use crate::namespaces::Namespaces;
 
 pub use custom_resources::{MANAGED_BY, MANAGED_BY_LABEL, converted};
 pub use paths::keeping_paths;
+pub use priority::{CONTROL_PLANE_CLASS, ETCD_CLASS};
 pub use rights::{CONTROLLERS_ROLE, LEASE, is_left_over};
 pub use webhooks::{MUTATING_PATH, SCALE, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
 
@@ -78,6 +80,9 @@ pub fn objects(options: &Options) -> Result<Vec<Value>, Error> {
     let mut objects = vec![document(&workload::namespace(options))?];
     for definition in custom_resources::chosen(options) {
         objects.push(hangar_api::crd::yaml::to_json(&definition)?);
+    }
+    for class in priority::classes(options) {
+        objects.push(document(&class)?);
     }
     objects.push(document(&workload::service_account(options))?);
     objects.push(document(&rights::cluster_role(options))?);

@@ -172,6 +172,28 @@ fn a_manager_of_some_namespaces_is_granted_nothing_in_others() {
     assert_eq!(bound, ["a", "b", DEFAULT_NAMESPACE].map(str::to_owned).into());
 }
 
+/// They have no namespace, so who may write in some namespaces only cannot make them.
+#[test]
+fn priority_classes_are_made_for_control_planes_and_never_preempt() {
+    let made = |options: &Options| -> (Vec<String>, bool) {
+        let objects = objects(options).unwrap();
+        for class in objects.iter().filter(|object| kind(object) == "PriorityClass") {
+            assert_eq!(
+                (&class["preemptionPolicy"], &class["globalDefault"]),
+                (&"Never".into(), &false.into())
+            );
+        }
+        let manager = objects.iter().find(|object| kind(object) == "Deployment").unwrap();
+        let arguments = &manager["spec"]["template"]["spec"]["containers"][0]["args"];
+        let is_told = arguments.as_array().unwrap().contains(&"--priority-classes".into());
+        (names_of(&objects, "PriorityClass"), is_told)
+    };
+    let both = ["hangar-etcd", "hangar-control-plane"].map(str::to_owned).to_vec();
+    assert_eq!(made(&options("all", 1)), (both, true));
+    assert_eq!(made(&options("machine", 1)), (Vec::new(), false));
+    assert_eq!(made(&narrow()), (Vec::new(), false));
+}
+
 /// The manager's own namespace may be one of those that it looks after.
 #[test]
 fn no_object_is_there_twice() {

@@ -11,7 +11,7 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::webhooks::WEBHOOK_SERVICE_PORT;
-use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports};
+use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports, priority};
 use crate::hash;
 use crate::namespaces::Namespaces;
 use crate::pieces::{
@@ -129,6 +129,9 @@ fn container(options: &Options) -> Container {
     let mut arguments = vec!["manager".to_owned(), format!("--controllers={}", options.controllers)];
     if options.namespaces != Namespaces::All {
         arguments.push(format!("--namespaces={}", options.namespaces));
+    }
+    if priority::are_made(options) {
+        arguments.push("--priority-classes".to_owned());
     }
     if options.limits.is_some() {
         arguments.push(format!("--limits={LIMITS_DIRECTORY}/{LIMITS_FILE}"));

@@ -6,9 +6,11 @@ use std::num::NonZeroU16;
 use hangar_api::controlplane::v1alpha1::{HostedControlPlaneSpec, Image};
 use k8s_openapi::api::core::v1::ResourceRequirements;
 
-use super::{Allowed, Limits, Pattern};
+use super::{Allowed, Limits, Pattern, placement};
 use crate::admission::FieldError;
-use crate::hosted_control_plane::{Program, hosted_programs, image_name};
+use crate::hosted_control_plane::{
+    HOSTED, Program, hosted_programs, image_name, registry as default_registry,
+};
 use crate::quantity::Quantity;
 
 /// Classes of Kubernetes itself, above everything that users run.
@@ -20,14 +22,16 @@ pub fn excess(limits: &Limits, spec: &HostedControlPlaneSpec) -> Vec<FieldError>
     errors.extend(host_names(limits, spec));
     errors.extend(priority_classes(limits, spec));
     errors.extend(replicas(limits, spec));
+    errors.extend(registry(limits, spec));
+    errors.extend(placement::excess(limits, &spec.settings));
     for (path, program, container) in hosted_programs(&spec.settings) {
-        errors.extend(image(limits, &path, program, container.image.as_ref()));
+        errors.extend(image(limits, spec, &path, program, container.image.as_ref()));
         errors.extend(memory(limits, &path, container.resources.as_ref()));
     }
     errors
 }
 
-fn refusal(path: &str, value: &str, setting: &str, allowed: impl std::fmt::Display) -> FieldError {
+pub(super) fn refusal(path: &str, value: &str, setting: &str, allowed: impl std::fmt::Display) -> FieldError {
     let why = format!("the limits of the manager do not allow it (setting {setting}, allowed: {allowed})");
     FieldError::invalid(path, value, why)
 }
@@ -128,15 +132,35 @@ fn replicas(limits: &Limits, spec: &HostedControlPlaneSpec) -> Vec<FieldError> {
 }
 
 /// What users gave. The default images are our own choice.
-fn image(limits: &Limits, path: &str, program: &Program, given: Option<&Image>) -> Option<FieldError> {
+fn image(
+    limits: &Limits,
+    spec: &HostedControlPlaneSpec,
+    path: &str,
+    program: &Program,
+    given: Option<&Image>,
+) -> Option<FieldError> {
     let given = given.filter(|given| given.registry.is_some() || given.repository.is_some())?;
-    let name = image_name(Some(given), program.repository);
-    let is_below = |pattern: &Pattern| {
+    let name = image_name(default_registry(&spec.settings), Some(given), program.repository);
+    let path = format!("{path}.image");
+    (!is_image_allowed(limits, &name)).then(|| refusal(&path, &name, "registries", &limits.registries))
+}
+
+/// The registry of all images, where it is not the default.
+fn registry(limits: &Limits, spec: &HostedControlPlaneSpec) -> Option<FieldError> {
+    let given = spec.settings.image_registry.as_deref().filter(|given| !given.is_empty())?;
+    let is_refused =
+        |program: &&Program| !is_image_allowed(limits, &image_name(given, None, program.repository));
+    HOSTED
+        .into_iter()
+        .any(|program| is_refused(&program))
+        .then(|| refusal("spec.imageRegistry", given, "registries", &limits.registries))
+}
+
+fn is_image_allowed(limits: &Limits, name: &str) -> bool {
+    limits.registries.any(|pattern| {
         let rest = name.strip_prefix(pattern.as_str());
-        pattern.matches(&name) || rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    let is_allowed = limits.registries.any(is_below);
-    (!is_allowed).then(|| refusal(&format!("{path}.image"), &name, "registries", &limits.registries))
+        pattern.matches(name) || rest.is_some_and(|rest| rest.starts_with('/'))
+    })
 }
 
 fn memory(limits: &Limits, path: &str, given: Option<&ResourceRequirements>) -> Vec<FieldError> {

@@ -3,11 +3,12 @@
 //!
 //! Most of a HostedControlPlane stays in its namespace, where rights and quotas of Kubernetes decide. Some of it does not:
 //! an annotation of a Service can take another tenant's address, a priority class can push another tenant's pods off a
-//! node. That is what is decided here, by one function ([`excess()`]) for admission and for plans. Without a file the
+//! node, a toleration can lead to nodes that were kept for others. That is what is decided here, by one function ([`excess()`]) for admission and for plans. Without a file the
 //! defaults hold; they allow nothing that could touch others.
 
 mod excess;
 mod pattern;
+mod placement;
 
 use std::num::NonZeroU16;
 
@@ -31,13 +32,30 @@ pub struct Limits {
     pub priority_classes: Allowed,
     /// Registries, or repositories in them, of the images of pods.
     pub registries: Allowed,
+    /// Labels of nodes that pods may be bound to, as `key=value`.
+    pub node_labels: Allowed,
+    /// Keys of taints that pods may tolerate. Those of Kubernetes' own nodes (`node-role.kubernetes.io/`) have to be
+    /// named: `*` does not allow them.
+    pub tolerations: Allowed,
     /// Host names of endpoints. Addresses are no names and always allowed.
     pub host_names: Allowed,
     /// How many pods a component may have.
     pub maximum_replicas: MaximumReplicas,
     /// How much memory one container may request or have as its limit.
     pub maximum_memory: Memory,
+    /// How many nodes of the management cluster control planes can run on, where the operator says so.
+    pub nodes: Option<NonZeroU16>,
+    /// Whether `hangar install` made its priority classes. No setting of the file: the manager is told.
+    #[serde(skip)]
+    pub has_priority_classes: bool,
 }
+
+const HARMLESS_LABELS: [&str; 4] = [
+    "kubernetes.io/arch=*",
+    "kubernetes.io/os=*",
+    "topology.kubernetes.io/region=*",
+    "topology.kubernetes.io/zone=*",
+];
 
 /// How many pods each component may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -83,10 +101,15 @@ impl Default for Limits {
             priority_classes: Allowed::default(),
             // Pods run inside the management network: by default only what is published by Kubernetes itself.
             registries: Allowed::only(crate::hosted_control_plane::REGISTRY),
+            // Zones and the like separate no tenants, and all nodes have them.
+            node_labels: Allowed::all(&HARMLESS_LABELS),
+            tolerations: Allowed::default(),
             // A name alone takes nothing from anybody: clients trust the authority of the cluster they expect.
             host_names: Allowed::only("*"),
             maximum_replicas: MaximumReplicas::default(),
             maximum_memory: Memory { text: "16Gi".to_owned(), bytes: 16 << 30 },
+            nodes: None,
+            has_priority_classes: false,
         }
     }
 }

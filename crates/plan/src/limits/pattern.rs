@@ -44,7 +44,11 @@ pub struct Allowed(Vec<Pattern>);
 
 impl Allowed {
     pub(super) fn only(text: &str) -> Self {
-        Self(vec![Pattern(text.to_owned())])
+        Self::all(&[text])
+    }
+
+    pub(super) fn all(texts: &[&str]) -> Self {
+        Self(texts.iter().map(|text| Pattern((*text).to_owned())).collect())
     }
 
     pub(super) fn any(&self, is_met: impl Fn(&Pattern) -> bool) -> bool {

@@ -186,6 +186,8 @@ fn a_wrong_file_is_refused_by_field() {
         ),
         ("registries: ['']", "registries[0]: \"\" must be a name"),
         ("maximumMemory: much", "maximumMemory: \"much\" must be an amount of memory such as 16Gi"),
+        ("nodes: 0", "nodes: invalid value: integer `0`"),
+        ("hasPriorityClasses: true", "hasPriorityClasses: unknown field"),
         ("maximumMemory: '0'", "maximumMemory: \"0\" must be"),
         ("- []", "it must be settings with their names"),
         ("a: [", "it is no YAML: "),
@@ -197,4 +199,72 @@ fn a_wrong_file_is_refused_by_field() {
     for file in ["", "# nothing\n", "{}"] {
         assert_eq!(Limits::parse(file).unwrap(), Limits::default());
     }
+}
+
+#[test]
+fn nodes_are_chosen_by_labels_that_are_allowed() {
+    for path in ["spec.placement", "spec.etcd.placement"] {
+        let of = |placement: Value| match path {
+            "spec.placement" => json!({"placement": placement}),
+            _ => json!({"etcd": {"placement": placement}}),
+        };
+        let selected = of(json!({"nodeSelector": {"pool": "tenants"}}));
+        check(&selected, &format!("{path}.nodeSelector[pool]"), "nodeLabels", "nodeLabels: [pool=tenants]");
+        check(&selected, &format!("{path}.nodeSelector[pool]"), "nodeLabels", "nodeLabels: ['pool=*']");
+        assert_eq!(refused("nodeLabels: [pool=others]", &selected).len(), 1);
+        let zones =
+            of(json!({"nodeSelector": {"topology.kubernetes.io/zone": "a", "kubernetes.io/arch": "arm64"}}));
+        assert_eq!(refused("", &zones), [""; 0]);
+        assert_eq!(refused("nodeLabels: []", &zones).len(), 2);
+    }
+    let terms = |operator: &str, values: Value| {
+        let term = json!({"matchExpressions": [{"key": "pool", "operator": operator, "values": values}]});
+        let nodes = json!({
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}],
+        });
+        json!({"placement": {"affinity": {"nodeAffinity": nodes}}})
+    };
+    let complaints = refused("nodeLabels: [pool=tenants]", &terms("In", json!(["tenants", "system"])));
+    let required = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]";
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution[0].preference";
+    for (complaint, place) in complaints.iter().zip([required, preferred]) {
+        let field = format!("spec.placement.affinity.nodeAffinity.{place}.matchExpressions[0].values[1]: ");
+        assert!(complaint.starts_with(&field), "{complaint}");
+    }
+    assert_eq!(complaints.len(), 2);
+    // Any value is more than one.
+    assert_eq!(refused("nodeLabels: [pool=tenants]", &terms("Exists", Value::Null)).len(), 2);
+    assert_eq!(refused("nodeLabels: ['pool=*']", &terms("Exists", Value::Null)), [""; 0]);
+    assert_eq!(refused("", &terms("NotIn", json!(["system"]))), [""; 0], "who stays away takes nothing");
+    assert_eq!(refused("nodeLabels: ['*']", &terms("Near", json!(["a"]))).len(), 2, "no operator");
+    let named = json!({"placement": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}]}}}}});
+    assert_eq!(refused("", &named).len(), 1);
+}
+
+/// Taints are what keeps tenants away from nodes, those of the management cluster's own control plane above all.
+#[test]
+fn taints_are_tolerated_by_name_and_those_of_kubernetes_only_so() {
+    let of = |key: &str| json!({"placement": {"tolerations": [{"key": key, "operator": "Exists"}]}});
+    let field = "spec.placement.tolerations[0].key";
+    check(&of("tenants"), field, "tolerations", "tolerations: [tenants]");
+    check(&of("tenants"), field, "tolerations", "tolerations: ['*']");
+    let system = "node-role.kubernetes.io/control-plane";
+    assert_eq!(refused("tolerations: ['*']", &of(system)).len(), 1);
+    check(&of(system), field, "tolerations", &format!("tolerations: [{system}]"));
+}
+
+#[test]
+fn the_registry_of_all_images_is_allowed_like_that_of_each() {
+    let given = json!({"imageRegistry": "registry.example.org/mirror"});
+    for file in ["registries: [registry.example.org]", "registries: [registry.example.org/mirror]"] {
+        check(&given, "spec.imageRegistry", "registries", file);
+    }
+    // A repository of a component is in it, too.
+    let mut inner = given.clone();
+    inner["etcd"] = json!({"image": {"repository": "own/etcd"}});
+    let allowed = "registries: [registry.example.org/mirror]";
+    assert_eq!(refused(allowed, &inner), [""; 0]);
+    assert_eq!(refused("", &inner).len(), 2);
 }

@@ -16,7 +16,7 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
         upstream: &options.resolver.to_string(),
         // Control planes ask for their etcd before it has a name, and must not be told so for long.
         ttl_seconds: 5,
-        address: options.dns_address.into(),
+        addresses: vec![options.dns_address.into()],
         api_server: &options.api_server.endpoint(),
         replicas: 1,
         priority_class: "system-cluster-critical",

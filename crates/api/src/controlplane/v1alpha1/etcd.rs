@@ -3,7 +3,7 @@
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{Container, EtcdBackup};
+use super::{Container, EtcdBackup, Placement};
 use crate::crd::schema::QUANTITY_PATTERN;
 
 /// Members, volumes and backups of etcd.
@@ -25,6 +25,8 @@ pub struct Etcd {
     pub container: Container,
     /// Priority class of the pods.
     pub priority_class_name: Option<String>,
+    /// Where the members run, instead of the control plane's `placement`.
+    pub placement: Option<Placement>,
     /// Number of members; 3 when empty. With 1, all data may be lost with one node of the management cluster.
     #[schemars(extend("enum" = [1, 3, 5]))]
     pub replicas: Option<i32>,

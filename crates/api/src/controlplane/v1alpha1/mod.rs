@@ -13,6 +13,7 @@ mod hosted_control_plane;
 mod hosted_control_plane_template;
 mod monitoring;
 mod mount;
+mod placement;
 mod pod;
 mod settings;
 mod status;
@@ -33,6 +34,7 @@ pub use hosted_control_plane_template::{
 };
 pub use monitoring::{Monitoring, PodMonitors};
 pub use mount::Mount;
+pub use placement::{Placement, TopologySpread, WhenUnsatisfiable};
 pub use pod::{Container, Image, ImagePullPolicy, Pod, ScalablePod};
-pub use settings::HostedControlPlaneSettings;
+pub use settings::{HostedControlPlaneSettings, PullSecret};
 pub use status::{HostedControlPlaneInitialization, HostedControlPlaneStatus};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Certificates, CoreDns, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, Monitoring, OidcProvider,
-    RESERVED_ISSUER, ScalablePod,
+    Placement, RESERVED_ISSUER, ScalablePod,
 };
 use crate::contract::endpoint::Endpoint;
 
@@ -17,6 +17,17 @@ use crate::contract::endpoint::Endpoint;
 pub struct HostedControlPlaneSettings {
     /// The components in the management cluster.
     pub deployment: Option<Deployment>,
+    /// Where their pods run in the management cluster.
+    pub placement: Option<Placement>,
+    /// Registry of all images, or a path in it, such as `registry.example.org/mirror`, instead of `registry.k8s.io`. Below
+    /// it images have the same paths. `image.registry` of a component takes precedence.
+    #[schemars(length(max = 200), extend("pattern" = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$"))]
+    pub image_registry: Option<String>,
+    /// Secrets of the control plane's namespace with which nodes of the management cluster pull its images. They are not
+    /// copied into the tenant: nodes there need access to their images by other means.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub image_pull_secrets: Vec<PullSecret>,
     /// The Gateway through which users, nodes and agents reach the API server. It may be in any namespace, if its listener
     /// admits this one.
     pub gateway: Option<GatewayReference>,
@@ -46,6 +57,14 @@ pub struct HostedControlPlaneSettings {
     pub certificates: Option<Certificates>,
     /// What is made for those who collect metrics.
     pub monitoring: Option<Monitoring>,
+}
+
+/// A Secret of type `kubernetes.io/dockerconfigjson` in the same namespace.
+#[wire]
+pub struct PullSecret {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
 }
 
 fn issuer_rules() -> Value {

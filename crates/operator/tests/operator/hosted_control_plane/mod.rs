@@ -11,6 +11,7 @@ mod lifecycle;
 mod losses;
 mod monitoring;
 mod neighbours;
+mod pods;
 mod preview;
 pub(crate) mod tenant;
 pub(crate) mod world;

@@ -195,3 +195,69 @@ fn the_way_in_stays_once_people_know_it() {
     assert_eq!(refused(ports, &of("NodePort"), &port(31001)), ["spec.exposure.nodePort.port"]);
     assert_eq!(refused(None, &of("NodePort"), &port(31001)), [""; 0]);
 }
+
+#[test]
+fn a_wrong_placement_is_refused_with_its_field_in_templates_too() {
+    let term = |more: Value| {
+        let mut term = json!({ "topologyKey": "kubernetes.io/hostname" });
+        term.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } } })
+    };
+    let required = "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]";
+    let toleration = |given: Value| json!({ "tolerations": [given] });
+    let large = json!({ "labelSelector": { "matchLabels": { "app": "a".repeat(8192) } } });
+    for (placement, field) in [
+        (
+            json!({ "nodeSelector": { "topology.kubernetes.io/zone": "no zone" } }),
+            "nodeSelector[topology.kubernetes.io/zone]: ",
+        ),
+        (toleration(json!({ "operator": "Exists" })), "tolerations[0].key: Required"),
+        (toleration(json!({ "key": "a", "operator": "Exists", "value": "b" })), "tolerations[0].value: "),
+        (toleration(json!({ "key": "a", "operator": "Like" })), "tolerations[0].operator: "),
+        (toleration(json!({ "key": "a", "effect": "Never" })), "tolerations[0].effect: "),
+        (
+            toleration(json!({ "key": "a", "effect": "NoSchedule", "tolerationSeconds": 3 })),
+            "tolerations[0].tolerationSeconds: ",
+        ),
+        (term(json!({ "namespaces": ["team-b"] })), &format!("{required}.namespaces: Forbidden")),
+        (term(json!({ "namespaceSelector": {} })), &format!("{required}.namespaceSelector: Forbidden")),
+        (term(json!({ "topologyKey": "" })), &format!("{required}.topologyKey: ")),
+        (term(large), "affinity: Forbidden: it has "),
+        (json!({ "topologySpread": [{ "topologyKey": "a b" }] }), "topologySpread[0].topologyKey: "),
+        (
+            json!({ "topologySpread": [{ "topologyKey": "a" }, { "topologyKey": "a" }] }),
+            "topologySpread[1].topologyKey: ",
+        ),
+        (json!({ "topologySpread": [{ "topologyKey": "a", "maxSkew": 0 }] }), "topologySpread[0].maxSkew: "),
+    ] {
+        let limits = Limits::parse("tolerations: ['*']").unwrap();
+        let world = World { limits, ..World::default() };
+        let plane = json!({ "spec": { "version": "v1.34.10", "etcd": { "placement": placement } } });
+        let template = json!({ "spec": { "template": { "spec": { "placement": placement } } } });
+        for (kind, object, path) in [
+            ("HostedControlPlane", &plane, "spec.etcd.placement"),
+            ("HostedControlPlaneTemplate", &template, "spec.template.spec.placement"),
+        ] {
+            let said = validate(&request(kind, object), &world).errors;
+            let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].starts_with(&format!("{path}.{field}")), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_template_cannot_be_changed_but_its_metadata_can() {
+    let template = |class: &str, label: &str| {
+        json!({ "metadata": { "annotations": { "topology.cluster.x-k8s.io/dry-run": "" } }, "spec": { "template": {
+            "metadata": { "labels": { "a": label } }, "spec": { "etcd": { "storageClassName": class } },
+        } } })
+    };
+    let (old, new) = (template("slow", "a"), template("fast", "a"));
+    let kind = "HostedControlPlaneTemplate";
+    let refused =
+        "spec.template.spec.etcd: Forbidden: it cannot be changed: make a new template, and refer to that";
+    assert_eq!(messages(&update(kind, &old, &new)), [refused]);
+    assert_eq!(messages(&update(kind, &old, &template("slow", "b"))), [""; 0]);
+    assert_eq!(messages(&Request { is_dry_run: true, ..update(kind, &old, &new) }), [""; 0]);
+}

@@ -68,6 +68,14 @@ fn highly_available_with_everything_set() {
             "scheduler": {"resources": {"limits": {"memory": "1Gi"}}},
         },
         "kubeProxy": {"disabled": true},
+        "imageRegistry": "registry.example.org",
+        "imagePullSecrets": [{"name": "mirror"}],
+        "placement": {
+            "nodeSelector": {"topology.kubernetes.io/zone": "a"},
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "noisy"}}},
+            ]}},
+        },
         "coredns": {"replicas": 3},
     });
     let observed = all_ready(&spec);

@@ -8,6 +8,7 @@ mod etcd;
 mod gateway;
 mod kept;
 mod order;
+mod pods;
 mod reach;
 mod reads;
 mod rest;

@@ -269,7 +269,21 @@ fn wrong_input_is_refused_with_its_field() {
     let message = refused(json!({}), |cluster| cluster.pod_ranges = vec!["nowhere".to_owned()]);
     assert!(message.contains("pods.cidrBlocks[0]"), "{message}");
     let message = refused(json!({}), |cluster| cluster.pod_ranges = vec!["10.96.128.0/17".to_owned()]);
-    assert!(message.contains("overlaps"), "{message}");
+    assert!(message.contains("pods.cidrBlocks[0]") && message.contains("overlaps"), "{message}");
+    let message = refused(json!({}), |cluster| {
+        cluster.pod_ranges = ["10.0.0.0/16", "fd00::/48", "fd01::/48"].map(str::to_owned).into();
+    });
+    assert!(message.contains("pods.cidrBlocks[2]"), "{message}");
+    let message = refused(json!({}), |cluster| {
+        cluster.service_ranges = ["10.96.0.0/16", "fd00:96::/112"].map(str::to_owned).into();
+    });
+    assert!(message.contains("services.cidrBlocks[1]") && message.contains("address family"), "{message}");
+    let message = refused(json!({}), |cluster| cluster.service_ranges = vec!["10.0.0.0/8".to_owned()]);
+    assert!(message.contains("services.cidrBlocks[0]") && message.contains("too large"), "{message}");
+    let message = refused(json!({}), |cluster| cluster.pod_ranges = vec!["10.0.0.0/26".to_owned()]);
+    assert!(message.contains("pods.cidrBlocks[0]") && message.contains("each node"), "{message}");
+    let everything = json!({"placement": {"tolerations": [{"operator": "Exists"}]}});
+    assert!(refused(everything, same).contains("spec.placement.tolerations[0].key"));
     assert!(refused(json!({}), |cluster| cluster.api_server_port = Some(8132)).contains("apiServerPort"));
 }
 
