@@ -14,7 +14,6 @@ use ipnet::IpNet;
 
 use super::epoch::Epoch;
 use super::exposure::{self, RecordedWay};
-use super::kept;
 use super::material::Material;
 use super::membership::Membership;
 use super::names::Names;
@@ -32,8 +31,10 @@ const DEFAULT_SERVICE_RANGE: &str = "10.96.0.0/12";
 const DEFAULT_POD_RANGE: &str = "10.0.0.0/16";
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// How many bits of a Service's address are its own: API servers refuse to start with more.
+/// How many bits of a Service's address are its own: API servers refuse to start with more, up to the minor that keeps
+/// each address as an object.
 const SERVICE_BITS: u8 = 20;
+const ANY_SERVICES: u32 = 34;
 
 /// Where API servers listen, and are reached when nobody says otherwise.
 pub const API_SERVER_PORT: u16 = 6443;
@@ -110,6 +111,9 @@ pub fn validate<'observed>(
     let pods = ranges("pods", &cluster.pod_ranges, DEFAULT_POD_RANGE).map_err(&mut keep).ok();
     let services = ranges("services", &cluster.service_ranges, DEFAULT_SERVICE_RANGE).map_err(&mut keep).ok();
     let addresses = services.as_deref().and_then(|ranges| service_addresses(ranges).map_err(&mut keep).ok());
+    if let (Some(services), Some(version)) = (&services, &version) {
+        too_large(services, version).into_iter().for_each(&mut keep);
+    }
     if let (Some(pods), Some(services)) = (&pods, &services) {
         node_ranges::errors(settings, pods).into_iter().chain(together(pods, services)).for_each(&mut keep);
     }
@@ -231,14 +235,23 @@ fn together(pods: &[IpNet], services: &[IpNet]) -> Vec<FieldError> {
     overlapping.chain(lonely).collect()
 }
 
+fn too_large(services: &[IpNet], version: &KubernetesVersion) -> Vec<FieldError> {
+    let is_large = |range: &IpNet| range.max_prefix_len() - range.prefix_len() > SERVICE_BITS;
+    let large =
+        services.iter().enumerate().filter(|(_, range)| version.minor() < ANY_SERVICES && is_large(range));
+    let refused = large.map(|(index, range)| {
+        let path = format!("Cluster.spec.clusterNetwork.services.cidrBlocks[{index}]");
+        let why = format!("it is too large: at most a /12, or a /108 of IPv6, below 1.{ANY_SERVICES}");
+        FieldError::invalid(path, range.to_string(), why)
+    });
+    refused.collect()
+}
+
 /// The first address of each range is the API server's, the tenth the name server's: everybody expects that.
 fn service_addresses(ranges: &[IpNet]) -> Result<(Vec<IpAddr>, Vec<IpAddr>), FieldError> {
     let addresses = ranges.iter().enumerate().map(|(index, range)| {
         let path = format!("Cluster.spec.clusterNetwork.services.cidrBlocks[{index}]");
         let complaint = |why: &str| Err(FieldError::invalid(path, range.to_string(), why));
-        if range.max_prefix_len() - range.prefix_len() > SERVICE_BITS {
-            return complaint("it is too large: at most a /12, or a /108 of IPv6");
-        }
         match service_address(range, 1).zip(service_address(range, 10)) {
             Some(addresses) => Ok(addresses),
             None => complaint("it is too small: the name server has its tenth address"),

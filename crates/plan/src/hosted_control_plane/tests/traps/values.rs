@@ -278,7 +278,8 @@ fn wrong_input_is_refused_with_its_field() {
         cluster.service_ranges = ["10.96.0.0/16", "fd00:96::/112"].map(str::to_owned).into();
     });
     assert!(message.contains("services.cidrBlocks[1]") && message.contains("address family"), "{message}");
-    let message = refused(json!({}), |cluster| cluster.service_ranges = vec!["10.0.0.0/8".to_owned()]);
+    let older = json!({"version": "v1.33.0"});
+    let message = refused(older, |cluster| cluster.service_ranges = vec!["11.0.0.0/8".to_owned()]);
     assert!(message.contains("services.cidrBlocks[0]") && message.contains("too large"), "{message}");
     let message = refused(json!({}), |cluster| cluster.pod_ranges = vec!["10.0.0.0/26".to_owned()]);
     assert!(message.contains("pods.cidrBlocks[0]") && message.contains("each node"), "{message}");
