@@ -122,7 +122,7 @@ impl Contracts {
     /// The version of a CRD as an object: another one whenever something about it changes. Absent when there is none.
     pub(crate) fn definition(&self, name: &str) -> Read<String> {
         match self {
-            Self::BuiltIn(_) => Read::unknown(SOME_NAMESPACES),
+            Self::BuiltIn(..) => Read::unknown(SOME_NAMESPACES),
             Self::Watched(watch) => {
                 watch.get(&ObjectKey::cluster(name)).map(|kept| kept.resource_version.clone())
             }
