@@ -152,7 +152,7 @@ mod tests {
         let serve = async |start: String, more: &str| {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 1024];
-            stream.read(&mut request).await.unwrap();
+            assert_ne!(stream.read(&mut request).await.unwrap(), 0);
             let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{start}").as_bytes()).await;
             while !more.is_empty() && stream.write_all(more.as_bytes()).await.is_ok() {}
         };

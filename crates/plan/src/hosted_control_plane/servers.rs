@@ -42,17 +42,19 @@ fn server(url: &str) -> Option<Server> {
         _ => return None,
     };
     let authority = rest.split(['/', '?', '#']).next()?;
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (address, port) = rest.split_once(']')?;
-            (Host::Address(address.parse::<Ipv6Addr>().ok()?.into()), port.strip_prefix(':'))
-        }
-        None => {
-            let (name, port) = authority.split_once(':').map_or((authority, None), |(n, p)| (n, Some(p)));
-            (host(name)?, port)
-        }
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (address, port) = rest.split_once(']')?;
+        (Host::Address(address.parse::<Ipv6Addr>().ok()?.into()), port)
+    } else {
+        let end = authority.find(':').unwrap_or(authority.len());
+        let (name, port) = authority.split_at(end);
+        (host(name)?, port)
     };
-    let port = port.map_or(Some(default), |port| port.parse().ok().filter(|port| *port != 0))?;
+    let port = match port.strip_prefix(':') {
+        Some(port) => port.parse().ok().filter(|port| *port != 0)?,
+        None if port.is_empty() => default,
+        None => return None,
+    };
     Some(Server { host, port })
 }
 
@@ -116,6 +118,7 @@ mod tests {
             "https://a b",
             "https://a..b",
             "https://[::1",
+            "https://[::1]x",
             "https://[a]",
             "https://*.a",
             &long,

@@ -147,7 +147,8 @@ impl Tenant {
     pub(crate) async fn empty_etcd_ends(&self, world: &World) -> ExitStatus {
         let (port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
         let state = initial_state(world).await;
-        let mut etcd = etcd(world, &self.directory, ("empty", &state), port.number(), (peer_port.number(), &[]));
+        let mut etcd =
+            etcd(world, &self.directory, ("empty", &state), port.number(), (peer_port.number(), &[]));
         let start = Instant::now();
         loop {
             if let Some(status) = etcd.try_wait().unwrap() {

@@ -112,3 +112,25 @@ fn members_are_asked_before_the_plan() {
     assert_eq!(observed.assume(Wanted::Members), None);
     assert_eq!(observed.wanted(), None);
 }
+
+#[test]
+fn the_size_of_the_largest_database_is_said_where_all_members_told() {
+    let member = |ordinal: u8, mebibytes: Option<u64>| MemberFacts {
+        name: format!("demo-etcd-{ordinal}"),
+        database: mebibytes.map(|size| DatabaseSize { allocated: size << 20, in_use: 1, quota: 2 }),
+        ..MemberFacts::default()
+    };
+    let mut observed = THREE.clone();
+    let mut said = |sizes: [Option<u64>; 3]| {
+        observed.etcd_members =
+            Read::found((0..3_u8).zip(sizes).map(|(ordinal, size)| member(ordinal, size)));
+        next(&mut observed).status.etcd_volume_usage.map(|usage| usage.0)
+    };
+    assert_eq!(said([Some(3), Some(2), None]), None, "one did not tell");
+    assert_eq!(said([Some(3), Some(2), Some(1)]).as_deref(), Some("3Mi"));
+    // A little more is no news, and neither is a member that is silent.
+    assert_eq!(said([Some(1000), Some(2), Some(1)]).as_deref(), Some("1024Mi"));
+    assert_eq!(said([Some(1010), Some(2), Some(1)]).as_deref(), Some("1024Mi"));
+    assert_eq!(said([None, Some(2), Some(1)]).as_deref(), Some("1024Mi"));
+    assert_eq!(said([Some(100), Some(2), Some(1)]).as_deref(), Some("104Mi"));
+}
