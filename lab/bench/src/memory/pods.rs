@@ -127,3 +127,24 @@ fn files(volume: &Value) -> Vec<File> {
     }
     files
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AGENT, CONTROL_PLANE};
+    use super::*;
+
+    #[test]
+    fn the_goldens_have_all_programs() {
+        let hosted = programs(&objects("everything_is_ready").unwrap());
+        let mut names: Vec<&str> = hosted.iter().map(|program| program.name.as_str()).collect();
+        let mut expected = CONTROL_PLANE.to_vec();
+        names.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert!(hosted.iter().all(|program| !program.request.is_empty() && !program.mounts.is_empty()));
+        let etcd = hosted.iter().find(|program| program.name == "etcd").unwrap();
+        assert_eq!(etcd.arguments, ["--config-file=/etc/etcd/configuration/demo-etcd-0.yaml"]);
+        let tenant = programs(&objects("the_tenant").unwrap());
+        assert!(tenant.iter().any(|program| program.name == AGENT && !program.aliases.is_empty()));
+    }
+}

@@ -16,6 +16,7 @@ async fn pods_are_placed_as_asked_for_and_their_number_follows_the_scale() {
     let world = World::new("pods").await;
     let actor = Actor::start(&world);
     let mut wanted = spec();
+    wanted["replicas"] = json!(2);
     wanted["imagePullSecrets"] = json!([{"name": "mirror"}]);
     wanted["placement"] = json!({
         "nodeSelector": {"topology.kubernetes.io/zone": "a"},
@@ -57,18 +58,18 @@ async fn pods_are_placed_as_asked_for_and_their_number_follows_the_scale() {
     eventually("an autoscaler finds the pods", async || {
         let scale = api.get_scale("demo").await.unwrap();
         let status = scale.status.unwrap_or_default();
-        let Some(selector) = status.selector.filter(|_| status.replicas == 1) else { return false };
+        let Some(selector) = status.selector.filter(|_| status.replicas == 2) else { return false };
         let found = world.api::<Pod>().list(&ListParams::default().labels(&selector)).await.unwrap();
-        found.items.len() == 1 && scale.spec.unwrap_or_default().replicas == Some(1)
+        found.items.len() == 2 && scale.spec.unwrap_or_default().replicas == Some(2)
     })
     .await;
-    api.patch_scale("demo", &parameters, &scaled(2)).await.unwrap();
+    api.patch_scale("demo", &parameters, &scaled(3)).await.unwrap();
     eventually("the Deployment follows", async || {
-        deployments.get("demo-apiserver").await.unwrap().spec.unwrap().replicas == Some(2)
+        deployments.get("demo-apiserver").await.unwrap().spec.unwrap().replicas == Some(3)
     })
     .await;
-    eventually("both are counted", async || {
-        api.get_scale("demo").await.unwrap().status.unwrap_or_default().replicas == 2
+    eventually("all are counted", async || {
+        api.get_scale("demo").await.unwrap().status.unwrap_or_default().replicas == 3
     })
     .await;
     // A control plane without an API server would be none.

@@ -23,6 +23,7 @@ serviceAnnotations: [a, share]
 loadBalancerClasses: [example.org/lb]
 priorityClasses: [high]
 registries: [registry.k8s.io, registry.example.org]
+tolerations: [tenants]
 ";
 
 pub(super) fn now() -> Timestamp {

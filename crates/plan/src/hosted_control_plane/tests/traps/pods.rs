@@ -68,11 +68,7 @@ fn pull_secrets_and_placement_are_for_pods_of_the_management_cluster_alone() {
         },
         "etcd": {"replicas": 1, "placement": {"nodeSelector": {"topology.kubernetes.io/zone": "b"}}},
     });
-    let observed = with_limits(all_ready(&json!({})), "tolerations: [tenants]");
-    let mut observed = Observed { control_plane: super::super::fixture::control_plane(&spec), ..observed };
-    observed.control_plane.metadata.annotations = all_ready(&json!({})).control_plane.metadata.annotations;
-    observed.control_plane.metadata.finalizers = all_ready(&json!({})).control_plane.metadata.finalizers;
-    settle(&mut observed);
+    let observed = all_ready(&spec);
     for (name, pod) in all_pods(&observed) {
         let is_hosted = HOSTED.contains(&name.as_str());
         assert_eq!(pod.get("imagePullSecrets").is_some(), is_hosted, "{name}");
