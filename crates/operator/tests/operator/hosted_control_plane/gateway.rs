@@ -190,7 +190,7 @@ fn routes(world: &World, version: &str) -> Api<DynamicObject> {
 /// Names of the routes there are; none without the Gateway API.
 pub(crate) async fn route_names(world: &World) -> Vec<String> {
     let found = routes(world, "v1alpha3").list(&ListParams::default()).await;
-    found.map(|found| found.iter().map(ResourceExt::name_any).collect()).unwrap_or_default()
+    found.map(|found| found.iter().map(|route| route.name_any()).collect()).unwrap_or_default()
 }
 
 async fn says(world: &World, expected: &str) {

@@ -164,7 +164,8 @@ fn records_are_changed_by_the_manager_alone() {
 #[test]
 fn the_way_in_stays_once_people_know_it() {
     let plane = |record: Option<&str>, way: Value| {
-        let mut spec = json!({ "version": "v1.34.10", "controlPlaneEndpoint": { "host": "192.0.2.1", "port": 31000 } });
+        let mut spec =
+            json!({ "version": "v1.34.10", "controlPlaneEndpoint": { "host": "192.0.2.1", "port": 31000 } });
         spec.as_object_mut().unwrap().extend(way.as_object().unwrap().clone());
         let annotations = record.map(|record| json!({ "hangar.cluster.x-k8s.io/way-in": record }));
         json!({ "metadata": { "annotations": annotations }, "spec": spec })
@@ -176,14 +177,19 @@ fn the_way_in_stays_once_people_know_it() {
     };
     let of = |type_: &str| json!({ "exposure": { "type": type_ } });
     let gateway = json!({ "gateway": { "namespace": "gateways", "name": "shared" } });
-    let other = json!({ "gateway": { "namespace": "gateways", "name": "other", "sectionName": "tls", "port": 443 } });
+    let other =
+        json!({ "gateway": { "namespace": "gateways", "name": "other", "sectionName": "tls", "port": 443 } });
     let balancer = Some(r#"{"type":"LoadBalancer","isNameGiven":false}"#);
     assert_eq!(refused(None, &json!({}), &of("ClusterIP")), [""; 0], "nobody knows it yet");
     assert_eq!(refused(balancer, &json!({}), &of("ClusterIP")), ["spec.exposure.type"]);
     assert_eq!(refused(balancer, &json!({}), &gateway), ["spec.gateway"]);
     assert_eq!(refused(balancer, &json!({}), &of("LoadBalancer")), [""; 0], "the same in more words");
     assert_eq!(refused(balancer, &of("ClusterIP"), &json!({})), [""; 0], "back to what it is");
-    assert_eq!(refused(balancer, &of("ClusterIP"), &of("ClusterIP")), [""; 0], "it is told, and blocks nothing else");
+    assert_eq!(
+        refused(balancer, &of("ClusterIP"), &of("ClusterIP")),
+        [""; 0],
+        "it is told, and blocks nothing else"
+    );
     let named = Some(r#"{"type":"LoadBalancer","isNameGiven":true}"#);
     assert_eq!(refused(named, &json!({}), &gateway), [""; 0], "people let their name lead elsewhere");
     let routed = Some(r#"{"type":"Gateway","domain":"example.org","isNameGiven":false}"#);
