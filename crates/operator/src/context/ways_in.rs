@@ -132,7 +132,9 @@ impl WaysIn {
         let wakes = Arc::clone(&self.wakes);
         move |touched| {
             if let Some((queue, mapper)) = wakes.get() {
-                mapper(touched).into_iter().for_each(|key| queue.add(key));
+                for key in mapper(touched) {
+                    queue.add(key);
+                }
             }
         }
     }

@@ -128,13 +128,11 @@ fn control_planes_by_way(watches: &Watches, touched: &Touched<'_>) -> Vec<Object
             Touched::Routes(_) => false,
         }
     };
-    match touched {
-        Touched::Routes(owners) => owners.clone(),
-        _ => {
-            let all = watches.control_planes().all();
-            all.iter().filter(|kept| is_concerned(kept)).map(|kept| kept.key.clone()).collect()
-        }
+    if let Touched::Routes(owners) = touched {
+        return owners.clone();
     }
+    let all = watches.control_planes().all();
+    all.iter().filter(|kept| is_concerned(kept)).map(|kept| kept.key.clone()).collect()
 }
 
 /// The control planes whose objects are named as a claim says.

@@ -146,7 +146,7 @@ impl Clusters {
             is_deleting: self.deleting.contains(&service),
             ingress_ips: is("LoadBalancer").then(|| address.to_owned()).into_iter().collect(),
             cluster_ip: is("ClusterIP").then(|| "10.0.0.7".to_owned()),
-            node_ports: is("NodePort").then(|| (port, 31000)).into_iter().collect(),
+            node_ports: is("NodePort").then_some((port, 31000)).into_iter().collect(),
             ..ServiceFacts::default()
         })
     }
