@@ -14,6 +14,7 @@ use serde_json::Value;
 /// Which of our crates each may import. A crate that is not listed here does not build a release.
 const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar-api", &["hangar-wire"]),
+    ("hangar-audit", &[]),
     ("hangar-cloud", &["hangar-machine"]),
     ("hangar-machine", &[]),
     ("hangar-openstack", &[]),
@@ -26,7 +27,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
         "hangar-host",
         &["hangar-cloud", "hangar-kit", "hangar-machine", "hangar-parts", "hangar-pki", "hangar-plan"],
     ),
-    ("hangar", &["hangar-cloud", "hangar-host", "hangar-operator"]),
+    ("hangar", &["hangar-audit", "hangar-cloud", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("hangar-wire", &[]),
     ("hangar-bench", &["hangar-parts", "hangar-pki"]),
@@ -51,6 +52,7 @@ const EXTERNAL: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "hangar",
+            "hangar-audit",
             "hangar-cloud",
             "hangar-fuzz",
             "hangar-host",

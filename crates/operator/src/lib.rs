@@ -33,9 +33,10 @@ pub mod describe {
 
 pub use error::Error;
 pub use hangar_kit::lease::LeaseSettings;
+pub use hangar_kit::metrics::Metrics;
 pub use hangar_kit::settings::{ManagerSettings, WebhookCertificateSource, controller_namespace};
 pub use hangar_kit::shutdown::on_signal as stop_on_signal;
-pub use hangar_kit::telemetry::{LogFormat, LogLevel, OtlpSettings, TelemetrySettings};
+pub use hangar_kit::telemetry::{LogFormat, LogLevel, OtlpSettings, Telemetry, TelemetrySettings};
 pub use hangar_kit::webhook::WebhookTarget;
 pub use hangar_plan::controllers::{Controller, Selection, SelectionError};
 pub use hangar_plan::install::{DEFAULT_NAMESPACE, NAME as MANAGER_NAME};

@@ -17,8 +17,8 @@ pub fn encryption_key() -> SecretText {
 
 /// SHA-256 of a text, in hexadecimal. Safe to show for public keys, and for whatever holds a random key of full length:
 /// those cannot be guessed.
-pub fn fingerprint(text: &str) -> String {
-    hexadecimal(&Sha256::digest(text.as_bytes()))
+pub fn fingerprint(content: impl AsRef<[u8]>) -> String {
+    hexadecimal(&Sha256::digest(content.as_ref()))
 }
 
 #[cfg(test)]

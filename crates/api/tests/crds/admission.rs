@@ -194,10 +194,6 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
         (certificates(json!({"leafCertificateDuration": "1y"})), Some("should match")),
         (json!({"oidcProviders": {"https://x.example/y": provider}}), None),
         (json!({"oidcProviders": {"http://x.example": provider}}), Some("https URLs")),
-        (
-            json!({"oidcProviders": {"https://kubernetes.default.svc.cluster.local": provider}}),
-            Some("own issuer"),
-        ),
         (mount(json!({"path": "/a", "secret": {"secretName": "s"}})), None),
         (mount(json!({"path": "/a", "configMap": {"name": "c"}})), None),
         (mount(json!({"path": "/a"})), Some("exactly one of configMap and secret")),
@@ -212,6 +208,11 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
         (schedule("@often"), Some("should match")),
         (audit(json!({"policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}})), None),
         (audit(json!({"policy": {"rules": [{"level": "All"}]}})), Some("Unsupported value")),
+        (audit(json!({"policy": {"rules": []}, "log": {"maxSize": 1, "format": "legacy"}})), None),
+        (
+            audit(json!({"policy": {"rules": []}, "log": {"maxBackups": 0}})),
+            Some("greater than or equal to 1"),
+        ),
         (audit(json!({"policy": {"rules": []}, "webhook": {"targets": []}})), Some("at least 1")),
     ];
     create(HOSTED_CONTROL_PLANE, &json!({"version": "v1.33.0"}), rows).await;

@@ -54,6 +54,9 @@ pub(crate) struct Manager {
     /// Control planes get the priority classes that `hangar install` made
     #[arg(long, env = "PRIORITY_CLASSES")]
     priority_classes: bool,
+    /// Image that this manager runs from, for the audit proxies of control planes
+    #[arg(long, env = "HANGAR_IMAGE", value_name = "IMAGE")]
+    image: Option<String>,
     /// Number of objects that one controller reconciles at once
     #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "COUNT", default_value = "10")]
     max_concurrent_reconciles: NonZeroUsize,
@@ -128,6 +131,7 @@ impl Manager {
             controllers: self.controllers,
             namespaces: self.namespaces.unwrap_or_default(),
             limits,
+            image: self.image.filter(|image| !image.is_empty()),
             lease,
             target,
         };

@@ -1,5 +1,6 @@
 //! The subcommands: argument structs and what they call.
 
+mod audit_proxy;
 mod cloud;
 mod completions;
 mod describe;
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     /// The embedded cloud, which `hangar up` starts
     #[command(hide = true)]
     Cloud(cloud::Cloud),
+    /// Send the audit records of the API server in this pod to their receivers
+    #[command(hide = true)]
+    AuditProxy(audit_proxy::AuditProxy),
     /// Provision volumes as directories of this machine
     #[command(hide = true)]
     Provision(provision::Provision),
@@ -57,6 +61,7 @@ impl Command {
             Self::Status(status) => runtime()?.block_on(status.run()),
             Self::Logs(logs) => runtime()?.block_on(logs.run()),
             Self::Cloud(cloud) => runtime()?.block_on(cloud.run()),
+            Self::AuditProxy(proxy) => runtime()?.block_on(proxy.run()),
             Self::Provision(provision) => runtime()?.block_on(provision.run()),
             Self::Version => {
                 println!("hangar v{}", env!("CARGO_PKG_VERSION"));

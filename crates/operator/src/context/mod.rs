@@ -68,6 +68,8 @@ pub struct Handles {
     pub settling: Duration,
     /// What control planes may ask for beyond their namespace.
     pub limits: Arc<Limits>,
+    /// The image that the manager runs from, where it was told: audit proxies run from it, too.
+    pub image: Option<String>,
 }
 
 /// What every controller is given. Cloning shares it.

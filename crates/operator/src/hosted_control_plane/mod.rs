@@ -26,6 +26,7 @@ mod mint;
 mod news;
 mod observe;
 mod run;
+mod sources;
 mod watch;
 mod ways;
 mod workload;
@@ -43,7 +44,9 @@ use hangar_kit::watch::{Kept, Watch};
 use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
 use hangar_plan::hosted_control_plane::names::{ADDONS_NAMESPACE, ADDONS_SELECTOR};
-use hangar_plan::hosted_control_plane::{Material, Observed, TenantStep, Wanted, members_to_ask};
+use hangar_plan::hosted_control_plane::{
+    Material, Observed, TenantStep, Wanted, members_to_ask, sources as named_sources,
+};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -56,6 +59,7 @@ use master::Masters;
 use material::{Given, copies};
 use members::Members;
 use mint::Authorities;
+use sources::Sources;
 
 /// The field manager of everything we write; it never changes.
 const FIELD_MANAGER: &str = "hangar-hosted-control-plane";
@@ -72,6 +76,7 @@ struct ControlPlanes {
     reasons: Reasons,
     given: Given,
     masters: Masters,
+    sources: Sources,
     /// A preview writes no keys, so there is nothing to compare. Where it runs, pods cannot be reached.
     is_rehearsed: bool,
 }
@@ -105,6 +110,7 @@ impl ControlPlanes {
             reasons: Reasons::default(),
             given: Given::default(),
             masters: Masters::default(),
+            sources: Sources::default(),
             is_rehearsed,
         }
     }
@@ -150,6 +156,10 @@ impl Edge for ControlPlanes {
                 let root = (case.key(), case.seen().uid.as_str());
                 observed.ways = self.look_at_ways(case.context, root, observed, &names).await;
             }
+            Wanted::Sources => {
+                let wanted = named_sources(&observed.control_plane.spec.settings);
+                observed.sources = self.sources.look(case.context, case.key(), &wanted).await;
+            }
             Wanted::Members if self.is_rehearsed => {
                 observed.etcd_members = Read::unknown("a preview does not ask etcd");
             }
@@ -191,6 +201,9 @@ impl Edge for ControlPlanes {
         if members_to_ask(observed).is_empty() {
             self.members.forget(case.key());
         }
+        if observed.sources.is_empty() {
+            self.sources.forget(case.key());
+        }
         if case.root().is_none() {
             self.tenants.forget(&observe::cluster_key(observed));
             self.masters.forget(&observe::cluster_key(observed));
@@ -203,6 +216,7 @@ impl Edge for ControlPlanes {
             self.reasons.due_in(key),
             self.members.due_in(key),
             self.lookups.due_in(key),
+            self.sources.due_in(key),
         ];
         due.into_iter().flatten().min()
     }
@@ -216,5 +230,6 @@ impl Edge for ControlPlanes {
         self.members.forget(key);
         self.lookups.forget(key);
         self.reasons.forget(key);
+        self.sources.forget(key);
     }
 }

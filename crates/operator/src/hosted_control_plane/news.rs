@@ -6,6 +6,8 @@ use hangar_kit::event::{Event, Severity};
 
 /// Conditions whose change of status is worth an event.
 const TOLD: [&str; 3] = ["Available", "CertificatesValid", "Paused"];
+/// The condition that tells of settings which are refused or miss something: each other message is news.
+const SETTINGS: &str = "SettingsEffective";
 
 pub(super) fn of(
     root: &HostedControlPlane,
@@ -27,7 +29,17 @@ pub(super) fn of(
         let note = if now.message.is_empty() { now.reason } else { now.message };
         Some(Event { severity, reason, action: "Observe", note })
     });
-    told.collect()
+    let settings = find(after, SETTINGS).filter(|now| {
+        let was = before.and_then(|status| find(status, SETTINGS));
+        was.is_none_or(|was| (was.reason, was.message) != (now.reason.clone(), now.message.clone()))
+    });
+    let settings = settings.filter(|now| Status::parse(&now.status) == Status::False).map(|now| Event {
+        severity: Severity::Warning,
+        reason: "SettingsNotEffective",
+        action: "Observe",
+        note: now.message,
+    });
+    told.chain(settings).collect()
 }
 
 /// What a change of a condition is called, where it is news.

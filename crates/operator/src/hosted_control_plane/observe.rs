@@ -53,6 +53,8 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         network_policies: not_read(),
         cilium_policies: not_read(),
         pod_monitors: not_read(),
+        sources: BTreeMap::new(),
+        manager_image: context.handles.image.clone(),
         troubles: BTreeMap::new(),
     };
     if let Some(names) = observed.names() {

@@ -14,8 +14,8 @@ use hangar_kit::pace::Pace;
 use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
-use hangar_plan::hosted_control_plane::Material;
 use hangar_plan::hosted_control_plane::names::{COPY, IDENTITY_ANNOTATION, INSTANCE_LABEL};
+use hangar_plan::hosted_control_plane::{Material, Source, SourceKind, sources};
 use hangar_plan::referred::is_kind_of;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
@@ -76,12 +76,12 @@ pub(super) fn watched(
             move |change| of(change.itself())
         })
         .watches(watches.secrets(), {
-            let of = by_cluster(watches);
+            let (of, mounting) = (by_cluster(watches), Arc::clone(watches));
             move |change| {
                 let mut keys = of(cluster_of_secret(change));
                 // Its control plane may be gone already.
                 keys.extend(Change::controllers::<HostedControlPlane>(change));
-                keys
+                if keys.is_empty() { users_of(&mounting, &change.key, SourceKind::Secret) } else { keys }
             }
         })
         .watches(watches.pods(), {
@@ -92,7 +92,13 @@ pub(super) fn watched(
             let watches = Arc::clone(watches);
             move |change| control_planes_named(&watches, change)
         })
-        .watches(watches.config_maps(), Change::controllers::<HostedControlPlane>)
+        .watches(watches.config_maps(), {
+            let mounting = Arc::clone(watches);
+            move |change| {
+                let keys = Change::controllers::<HostedControlPlane>(change);
+                if keys.is_empty() { users_of(&mounting, &change.key, SourceKind::ConfigMap) } else { keys }
+            }
+        })
         .watches(watches.services(), Change::controllers::<HostedControlPlane>)
         .watches(watches.stateful_sets(), Change::controllers::<HostedControlPlane>)
         .watches(watches.deployments(), Change::controllers::<HostedControlPlane>)
@@ -133,6 +139,15 @@ fn control_planes_by_way(watches: &Watches, touched: &Touched<'_>) -> Vec<Object
     }
     let all = watches.control_planes().all();
     all.iter().filter(|kept| is_concerned(kept)).map(|kept| kept.key.clone()).collect()
+}
+
+/// The control planes whose settings name an object that users bring.
+fn users_of(watches: &Watches, object: &ObjectKey, kind: SourceKind) -> Vec<ObjectKey> {
+    let source = Source { kind, name: object.name.clone() };
+    let near = watches.control_planes().in_namespace(&object.namespace, |_| true);
+    let is_user =
+        |kept: &&Arc<Kept<HostedControlPlane>>| sources(&kept.value.spec.settings).contains(&source);
+    near.iter().filter(is_user).map(|kept| kept.key.clone()).collect()
 }
 
 /// The control planes whose objects are named as a claim says.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_kit::watch::Kept;
 use hangar_plan::hosted_control_plane::names::{
-    COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
+    AUDIT_PROXY, COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
 };
 use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -33,7 +33,14 @@ pub(super) fn stateful_set(kept: &Kept<StatefulSet>) -> WorkloadFacts {
         ready: status.ready_replicas.unwrap_or_default(),
         available: status.available_replicas.unwrap_or_default(),
         version: version(spec.map(|spec| &spec.template)),
+        audit_proxy: None,
     }
+}
+
+/// The image of the audit proxy.
+fn audit_proxy(template: &PodTemplateSpec) -> Option<String> {
+    let mut containers = template.spec.as_ref()?.containers.iter();
+    containers.find(|container| container.name == AUDIT_PROXY)?.image.clone()
 }
 
 pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
@@ -48,6 +55,7 @@ pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
         ready: status.ready_replicas.unwrap_or_default(),
         available: status.available_replicas.unwrap_or_default(),
         version: version(spec.map(|spec| &spec.template)),
+        audit_proxy: spec.and_then(|spec| audit_proxy(&spec.template)),
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Options {
     pub namespaces: Namespaces,
     /// What control planes may ask for beyond their namespace.
     pub limits: Arc<Limits>,
+    /// The image that it runs from.
+    pub image: Option<String>,
     /// How the lease is competed for.
     pub lease: LeaseSettings,
     /// Where the API server finds our webhooks.
@@ -193,5 +195,6 @@ fn handles(
         cloud_gates: Vec::new(),
         settling: SETTLING,
         limits: Arc::clone(&options.limits),
+        image: options.image.clone(),
     })
 }

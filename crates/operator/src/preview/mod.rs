@@ -129,6 +129,7 @@ async fn context(
         cloud_gates: vec![Arc::new(ReadOnly { is_offline })],
         settling: SETTLING,
         limits,
+        image: Some("(the manager's image)".to_owned()),
     };
     let contracts = Contracts::of(&handles, stop);
     contracts.listed().await?;

@@ -473,6 +473,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
         limits: Arc::default(),
+        image: Some("hangar:test".to_owned()),
     }
 }
 

@@ -3,7 +3,9 @@
 //! etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
-use hangar_api::controlplane::v1alpha1::{ExposureType, HostedControlPlaneSettings, HostedControlPlaneSpec};
+use hangar_api::controlplane::v1alpha1::{
+    ExposureType, HostedControlPlane, HostedControlPlaneSettings, HostedControlPlaneSpec,
+};
 use hangar_api::names::{ALLOW_DELETION_ANNOTATION, CLUSTER_NAME_LABEL, DELETE_FOR_MOVE_ANNOTATION};
 use hangar_api::reference;
 use kube::Resource as _;
@@ -17,7 +19,9 @@ use crate::hosted_control_plane::exposure::{RecordedWay, asked};
 use crate::hosted_control_plane::names::{
     EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION,
 };
-use crate::hosted_control_plane::{placement_errors, refused_flags, without_effect};
+use crate::hosted_control_plane::{
+    DEFAULT_DOMAIN, Names, placement_errors, refused, refused_flags, without_effect,
+};
 use crate::limits::{Limits, excess};
 
 const RECORDS: [&str; 5] =
@@ -28,8 +32,10 @@ const TEMPLATE: &str = "spec.template";
 
 /// What was there before is not held against who writes now, nor against Hangar's own writes: it has a condition.
 pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
-    let mut judgement =
-        judged(request, |object| specification(object).map(|spec| opinion(&spec, lookup.limits())));
+    let mut judgement = judged(request, |object| {
+        specification(object)
+            .map(|spec| opinion(&spec, lookup.limits(), &Surroundings::of(object, request, lookup)))
+    });
     judgement.errors.extend(changed_records(request, lookup));
     judgement.errors.extend(changed_way(request));
     judgement
@@ -89,7 +95,7 @@ pub(super) fn validate_template(request: &Request<'_>, lookup: &dyn Lookup) -> J
         let settings =
             HostedControlPlaneSettings::deserialize(object.pointer("/spec/template/spec")?).ok()?;
         let spec = HostedControlPlaneSpec { version: String::new(), replicas: 1, settings };
-        let Judgement { errors, warnings } = opinion(&spec, lookup.limits());
+        let Judgement { errors, warnings } = opinion(&spec, lookup.limits(), &Surroundings::default());
         Some(Judgement {
             errors: errors.into_iter().map(|error| error.within(TEMPLATE)).collect(),
             warnings: warnings.into_iter().map(|words| format!("{TEMPLATE}.{words}")).collect(),
@@ -105,7 +111,8 @@ pub(super) fn scale(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         let settings = HostedControlPlaneSettings::default();
-        Some(opinion(&HostedControlPlaneSpec { version: String::new(), replicas, settings }, lookup.limits()))
+        let spec = HostedControlPlaneSpec { version: String::new(), replicas, settings };
+        Some(opinion(&spec, lookup.limits(), &Surroundings::default()))
     })
 }
 
@@ -122,10 +129,34 @@ fn specification(object: &Value) -> Option<HostedControlPlaneSpec> {
     HostedControlPlaneSpec::deserialize(object.get("spec")?).ok()
 }
 
+/// What is known of a control plane beside its specification. What is not known here, the plan knows and refuses.
+#[derive(Default)]
+struct Surroundings {
+    /// Domain of the Cluster's services.
+    domain: Option<String>,
+    names: Option<Names>,
+}
+
+impl Surroundings {
+    fn of(object: &Value, request: &Request<'_>, lookup: &dyn Lookup) -> Self {
+        let Some(name) = cluster_of(object) else { return Self::default() };
+        let found = lookup.seen(&Cluster::group(&()), &Cluster::kind(&()), request.namespace, name);
+        let domain = found.iter().next().map(|cluster| {
+            let given = text(cluster, "/spec/clusterNetwork/serviceDomain");
+            if given.is_empty() { DEFAULT_DOMAIN } else { given }.to_owned()
+        });
+        let control_plane = HostedControlPlane::deserialize(object).ok();
+        let names = control_plane.and_then(|control_plane| Names::of(&control_plane, name).ok());
+        Self { domain, names }
+    }
+}
+
 /// What the specification must not ask for, and what it asks for and does not get.
-fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits) -> Judgement {
-    let errors = excess(limits, spec).into_iter().chain(refused_flags(&spec.settings));
-    let errors = errors.chain(placement_errors(&spec.settings)).collect();
+fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits, around: &Surroundings) -> Judgement {
+    let mut errors = excess(limits, spec);
+    errors.extend(refused_flags(&spec.settings));
+    errors.extend(placement_errors(&spec.settings));
+    errors.extend(refused(&spec.settings, around.domain.as_deref(), around.names.as_ref()));
     let warnings = without_effect(&spec.settings).into_iter().map(str::to_owned).collect();
     Judgement { errors, warnings }
 }

@@ -9,9 +9,9 @@
 //! files at once; the API server rereads them by itself.
 
 use hangar_api::conditions::{Actor, Waiting};
-use hangar_api::controlplane::v1alpha1::{ApiServerPod, Mount};
+use hangar_api::controlplane::v1alpha1::ApiServerPod;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapVolumeSource, Container, SecretVolumeSource, Volume};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Volume};
 
 use super::certificates::missing;
 use super::conditions::api_server_ready;
@@ -23,7 +23,7 @@ use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::version::KubernetesVersion;
-use super::{Draft, etcd, kept, konnectivity, kubeconfigs, step};
+use super::{Draft, audit, authentication, etcd, kept, konnectivity, kubeconfigs, mounts, sources, step};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -78,7 +78,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             readiness(draft, facts, validated.replicas);
         }
     }
-    refresh(draft);
+    refresh(draft, validated);
 }
 
 /// Whether it may be made.
@@ -86,6 +86,11 @@ fn gate(observed: &Observed, validated: &Validated<'_>) -> Result<(), Waiting> {
     let lacking = missing(observed, &MATERIALS);
     if !lacking.is_empty() {
         return Err(Waiting::new(Actor::Hangar, format!("the API server's keys: {}", lacking.join(", "))));
+    }
+    if let Err(why) = mounts::contents(observed, validated.settings) {
+        let is_missing = !sources::missing(observed).is_empty();
+        let actor = if is_missing { Actor::ClusterOwner } else { Actor::Hangar };
+        return Err(Waiting::new(actor, why));
     }
     let first = validated.names.etcd_pod(0);
     let has_begun =
@@ -108,29 +113,35 @@ fn readiness(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, replicas: i32
     }
 }
 
-/// Pods that have not been told of the certificate that is in the Secret now.
-fn refresh(draft: &mut Draft<'_>) {
+/// Pods that have not been told of the files that they read again: the certificate that is in the Secret now, and whose
+/// tokens are accepted.
+fn refresh(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
     let Read::One(certificate) = observed.secret(Material::ApiServer) else { return };
+    let served = match authentication::configuration(validated) {
+        Some(file) => crate::hash::text(&format!("{}\0{file}", certificate.fingerprint)),
+        None => certificate.fingerprint.clone(),
+    };
     let pods = observed.api_server_pods.iter();
-    for pod in pods.filter(|pod| !pod.is_deleting && pod.served.as_ref() != Some(&certificate.fingerprint)) {
-        let served = [(SERVED_ANNOTATION.to_owned(), certificate.fingerprint.clone())].into();
-        draft.step(step::refresh(pod, &served));
+    for pod in pods.filter(|pod| !pod.is_deleting && pod.served.as_ref() != Some(&served)) {
+        draft.step(step::refresh(pod, &[(SERVED_ANNOTATION.to_owned(), served.clone())].into()));
     }
 }
 
 fn configuration(validated: &Validated<'_>) -> ConfigMap {
     let local = format!("https://127.0.0.1:{API_SERVER_PORT}");
     let kubeconfig = kubeconfigs::for_pod(validated, &local, konnectivity::PKI);
-    let data = [
-        (EGRESS_KEY.to_owned(), super::object::document(&konnectivity::egress(validated.epoch))),
-        (KONNECTIVITY_KEY.to_owned(), super::object::document(&kubeconfig)),
-    ];
-    validated.config_map(validated.names.api_server(), Component::ApiServer, data.into())
+    let egress = konnectivity::egress(validated.epoch, audit::has_proxy(validated.settings));
+    let mut files = vec![(EGRESS_KEY, egress), (KONNECTIVITY_KEY, kubeconfig)];
+    files.extend(authentication::configuration(validated).map(|file| (authentication::KEY, file)));
+    files.extend(audit::files(validated));
+    let data = files.into_iter().map(|(name, file)| (name.to_owned(), super::object::document(&file)));
+    validated.config_map(validated.names.api_server(), Component::ApiServer, data.collect())
 }
 
 /// A hash of all that the pods' programs read only when they start: the tunnel's certificate, the key that Secrets are
-/// encrypted with, and our files. Another hash needs other pods.
+/// encrypted with, our files, and those that users mount. Another hash needs other pods. Whose tokens are accepted is read
+/// again by itself.
 fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
     let materials = [Material::KonnectivityServer, Material::EncryptionConfiguration];
     let mut parts = Vec::new();
@@ -142,8 +153,10 @@ fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<Strin
         }
         parts.push(facts.fingerprint.clone());
     }
-    let files = configuration(validated).data.unwrap_or_default();
-    parts.extend(files.into_iter().flat_map(|(name, content)| [name, content]));
+    let files = configuration(validated).data.unwrap_or_default().into_iter();
+    let files = files.filter(|(name, _)| name != authentication::KEY);
+    parts.extend(files.flat_map(|(name, content)| [name, content]));
+    parts.extend(mounts::contents(observed, validated.settings).ok()?);
     Some(crate::hash::text(&parts.join("\0")))
 }
 
@@ -152,22 +165,29 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
     let settings = settings(validated);
     let mut volumes = volumes(validated);
     volumes.extend(konnectivity::server_volumes(validated));
-    volumes.extend(settings.mounts.iter().map(|(name, given)| given_volume(name, given)));
+    volumes.extend(audit::volumes(validated));
+    volumes.extend(mounts::volumes(validated.settings));
+    let tunnel = settings.konnectivity.clone().unwrap_or_default();
+    let mut containers =
+        vec![api_server_container(validated, &settings), konnectivity::server_container(validated, &tunnel)];
+    containers.extend(audit::proxy(observed, validated));
     let template = Template {
         component: Component::ApiServer,
-        version: version(validated, &settings).label(),
+        version: label(validated),
         annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)].into(),
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,
-        containers: vec![
-            api_server_container(validated, &settings),
-            konnectivity::server_container(validated, &settings.konnectivity.clone().unwrap_or_default()),
-        ],
+        containers,
         volumes,
     };
     let mut deployment = template.deployment(validated, validated.names.api_server(), validated.replicas);
     deployment.spec.get_or_insert_default().min_ready_seconds = Some(10);
     Some(deployment)
+}
+
+/// The version of the API servers, as a label.
+pub(super) fn label(validated: &Validated<'_>) -> String {
+    version(validated, &settings(validated)).label()
 }
 
 /// What runs: the tag that was given for the image, where it is a version.
@@ -195,24 +215,11 @@ fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
         Material::EncryptionConfiguration,
         &[(keys::ENCRYPTION, keys::ENCRYPTION)],
     );
-    let configuration = Files::new().config_map(&validated.names.api_server(), &[(EGRESS_KEY, EGRESS_KEY)]);
+    let files = configuration(validated).data.unwrap_or_default();
+    let own = [EGRESS_KEY, authentication::KEY, audit::POLICY_KEY, audit::WEBHOOK_KEY];
+    let own: Vec<_> = own.into_iter().filter(|key| files.contains_key(*key)).map(|key| (key, key)).collect();
+    let configuration = Files::new().config_map(&validated.names.api_server(), &own);
     vec![pki.volume("pki"), encryption.volume("encryption"), configuration.volume("configuration")]
-}
-
-/// What people mount. Their names get a prefix: `pki` is a good name for a volume of theirs, too.
-fn given_volume(name: &str, given: &Mount) -> Volume {
-    let name = given_volume_name(name);
-    if let Some(source) = given.config_map.clone() {
-        let source = ConfigMapVolumeSource { optional: Some(false), default_mode: None, ..source };
-        return Volume { name, config_map: Some(source), ..Volume::default() };
-    }
-    let source = given.secret.clone().unwrap_or_default();
-    let source = SecretVolumeSource { optional: Some(false), default_mode: None, ..source };
-    Volume { name, secret: Some(source), ..Volume::default() }
-}
-
-fn given_volume_name(name: &str) -> String {
-    format!("given-{name}")
 }
 
 fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> Container {
@@ -223,7 +230,8 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
         mount("configuration", CONFIGURATION),
         writable_mount(konnectivity::SOCKET_VOLUME, konnectivity::SOCKET_DIRECTORY),
     ];
-    mounts.extend(settings.mounts.iter().map(|(name, given)| mount(&given_volume_name(name), &given.path)));
+    mounts.extend(audit::log_mount(validated.settings));
+    mounts.extend(mounts::mounts(validated.settings));
     let name = API_SERVER.name;
     Container {
         command: Some(texts(&[name])),
@@ -243,7 +251,7 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
 
 fn flags(validated: &Validated<'_>) -> Flags {
     let pki = |file: &str| format!("{PKI}/{file}");
-    let issuer = format!("https://kubernetes.default.svc.{}", validated.domain);
+    let issuer = authentication::own_issuer(&validated.domain);
     let text = str::to_owned;
     let mut flags = Flags::new(
         &API_SERVER,
@@ -294,6 +302,10 @@ fn flags(validated: &Validated<'_>) -> Flags {
         // Spreads long-lived connections; with a single server there is nowhere to go.
         flags.suggested.insert("goaway-chance", text("0.001"));
     }
+    if !validated.settings.oidc_providers.is_empty() {
+        flags.owned.insert("authentication-config", format!("{CONFIGURATION}/{}", authentication::KEY));
+    }
+    audit::flags(validated.settings, CONFIGURATION, &mut flags);
     flags
 }
 

@@ -32,6 +32,7 @@ conditions! {
 
     /// Whether every setting has an effect. Exists only if a setting has none.
     settings_effective = "SettingsEffective", Positive, Own {
+        bad SOURCE_MISSING = "SourceMissing" [OWNER]: "A ConfigMap or a Secret that a setting names does not exist, or has not the key; the message names the field. While it is for a mount, nothing of the API server is changed; while it is the token of an audit receiver, that receiver gets no records.";
         bad NOT_BUILT = "NotBuilt" [OWNER]: "Some fields are accepted but have no effect yet; the message names them.";
         bad IGNORED = "Ignored" [OWNER]: "Some settings are ignored: flags that the control plane needs for itself, values that were fixed when it was made, or objects of a kind that the management cluster does not have. The message names each with its reason.";
     }
@@ -74,7 +75,7 @@ conditions! {
     api_server_ready = "APIServerReady", Positive, Own {
         good ALL_READY = "AllReady": "All API servers are ready and have the current template.";
         good SOME_READY = "SomeReady": "At least one API server is ready, but some are not ready or have an older template.";
-        bad NOT_CREATED = "NotCreated" [HANGAR, MANAGEMENT_CLUSTER]: "The Deployment does not exist yet: Hangar waits for keys, or for the first etcd pod to start.";
+        bad NOT_CREATED = "NotCreated" [HANGAR, OWNER, MANAGEMENT_CLUSTER]: "The Deployment does not exist yet: Hangar waits for keys, for what the settings mount, or for the first etcd pod to start.";
         bad NONE_READY = "NoneReady" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         ..shared::reads;
     }

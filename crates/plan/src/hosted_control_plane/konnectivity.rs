@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::api_server::KONNECTIVITY_KEY;
 use super::epoch::Epoch;
 use super::flags::Flags;
-use super::kubeconfigs;
 use super::material::Material;
 use super::names::SETTINGS_ANNOTATION;
 use super::object::{document, tenant};
@@ -28,6 +27,7 @@ use super::rights::{account, cluster_role_binding, role, role_binding, subject_a
 use super::tenant_pod::{config_map, early_tolerations, linux, pods_wanted};
 use super::validate::{KONNECTIVITY_PORT, Validated};
 use super::version::konnectivity_tag;
+use super::{audit, kubeconfigs};
 use crate::flow::dynamic;
 use crate::pieces::{
     USER, config_map_volume, container_port, deployment, field_variable, mount, nobody, pairs, probe,
@@ -37,7 +37,7 @@ use crate::pieces::{
 pub(super) const PKI: &str = "/etc/konnectivity";
 pub(super) const SOCKET_VOLUME: &str = "konnectivity-socket";
 pub(super) const SOCKET_DIRECTORY: &str = "/run/konnectivity";
-const SOCKET: &str = "/run/konnectivity/konnectivity.sock";
+pub(super) const SOCKET: &str = "/run/konnectivity/konnectivity.sock";
 
 pub(super) const ADMIN_PORT: u16 = 8133;
 const HEALTH_PORT: u16 = 8134;
@@ -51,18 +51,22 @@ const SLEEP_SECONDS: i64 = 30;
 
 /// What sends requests through the tunnel: to nodes, pods and Services (`cluster`), and to whatever else the tenant names,
 /// such as webhooks by URL (`controlplane`). What has no selection is dialled from the API server's own pod, and so in the
-/// management network: that is for etcd alone.
-pub(super) fn egress(Epoch::One: Epoch) -> Value {
-    let through_tunnel = |name: &str| {
+/// management network: that is for etcd and for issuers of tokens alone. With a proxy of audit records, `controlplane`
+/// goes to the proxy, which hands to the tunnel what is not its own; both speak HTTP-CONNECT then, the only protocol that
+/// can be handed on.
+pub(super) fn egress(Epoch::One: Epoch, has_proxy: bool) -> Value {
+    let selection = |name: &str, socket: &str| {
+        let protocol = if has_proxy { "HTTPConnect" } else { "GRPC" };
         json!({
             "name": name,
-            "connection": {"proxyProtocol": "GRPC", "transport": {"uds": {"udsName": SOCKET}}},
+            "connection": {"proxyProtocol": protocol, "transport": {"uds": {"udsName": socket}}},
         })
     };
+    let control_plane = if has_proxy { audit::SOCKET } else { SOCKET };
     json!({
         "apiVersion": "apiserver.k8s.io/v1beta1",
         "kind": "EgressSelectorConfiguration",
-        "egressSelections": [through_tunnel("cluster"), through_tunnel("controlplane")],
+        "egressSelections": [selection("cluster", SOCKET), selection("controlplane", control_plane)],
     })
 }
 
@@ -81,6 +85,7 @@ pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
 }
 
 pub(super) fn server_container(validated: &Validated<'_>, given: &Settings) -> Container {
+    let has_proxy = audit::has_proxy(validated.settings);
     let text = str::to_owned;
     let flags = Flags::new(
         &KONNECTIVITY_SERVER,
@@ -98,7 +103,7 @@ pub(super) fn server_container(validated: &Validated<'_>, given: &Settings) -> C
             ("enable-lease-controller", text("true")),
             ("health-port", HEALTH_PORT.to_string()),
             ("kubeconfig", format!("{PKI}/kubeconfig")),
-            ("mode", text("grpc")),
+            ("mode", text(if has_proxy { "http-connect" } else { "grpc" })),
             ("server-count", text("1")),
             ("server-id", text("$(POD_NAME)")),
             ("server-port", text("0")),

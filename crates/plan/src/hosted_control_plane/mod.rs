@@ -20,8 +20,11 @@
 //!   made. What an epoch renders never changes, so a new Hangar restarts no control plane.
 
 mod access;
+mod address;
 mod alarms;
 mod api_server;
+mod audit;
+mod authentication;
 mod certificates;
 mod cilium_policies;
 pub(crate) mod conditions;
@@ -46,6 +49,7 @@ mod kube_proxy_settings;
 mod kubeconfigs;
 pub mod material;
 mod membership;
+mod mounts;
 pub mod names;
 mod network_policies;
 mod node_ranges;
@@ -60,6 +64,7 @@ mod running_addons;
 mod scheduler;
 mod servers;
 mod setting;
+mod sources;
 mod status;
 pub mod step;
 mod tenant;
@@ -94,6 +99,7 @@ pub use observed::{
     OwnedObject, PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
 pub use running_addons::{AddonFacts, tenants_words};
+pub use sources::{Source, SourceFacts, SourceKind, sources};
 pub use step::{Mint, MintReason, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
@@ -107,6 +113,7 @@ pub(crate) use placement::{errors as placement_errors, placements};
 pub(crate) use pod::{REGISTRY, image_name, registry};
 pub(crate) use program::{HOSTED, Program, hosted_programs, refused_flags};
 pub(crate) use unsupported::without_effect;
+pub(crate) use validate::{DEFAULT_DOMAIN, refused};
 
 /// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
 pub mod addons {
@@ -134,6 +141,8 @@ pub enum Wanted {
     Members,
     /// What some ways in need besides Services.
     Ways,
+    /// What the ConfigMaps and Secrets hold that [`sources()`] names.
+    Sources,
 }
 
 impl Planner for Observed {
@@ -153,6 +162,9 @@ impl Planner for Observed {
         if self.ways.route_api == Read::unknown(NOT_ASKED) {
             return Some(Wanted::Ways);
         }
+        if sources::is_unread(self) {
+            return Some(Wanted::Sources);
+        }
         if self.etcd_members == Read::unknown(NOT_ASKED) {
             return Some(Wanted::Members);
         }
@@ -164,7 +176,7 @@ impl Planner for Observed {
     fn assume(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
             // A preview has these, too.
-            Wanted::Secrets | Wanted::Ways => Some(wanted),
+            Wanted::Secrets | Wanted::Sources | Wanted::Ways => Some(wanted),
             Wanted::Tenant => {
                 self.tenant = Read::unknown(flow::NOT_CALLED);
                 None
@@ -282,6 +294,10 @@ fn allowed<'observed>(
     let validated = validate(control_plane, cluster, epoch, &observed.limits).map_err(|errors| {
         Box::new(not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors)))
     })?;
+    if let Some(error) = audit::lacking(observed, &validated) {
+        let finding = not_rendered::INVALID.waits("a specification that can be rendered");
+        return Err(Box::new(finding.because(error.to_string())));
+    }
     let excess = limits::excess(&observed.limits, &control_plane.spec);
     if excess.is_empty() {
         return Ok(validated);

@@ -63,6 +63,9 @@ pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
 /// On objects of the tenant: hash of what was desired when it was applied.
 pub const DESIRED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/desired";
 
+/// The container of the audit proxy, and the command that it runs.
+pub const AUDIT_PROXY: &str = "audit-proxy";
+
 /// What follows the name of a Secret in that of its copy.
 pub const COPY: &str = "copy";
 

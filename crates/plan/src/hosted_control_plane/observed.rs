@@ -23,6 +23,7 @@ use super::exposure::Ways;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::running_addons::AddonFacts;
+use super::sources::{Source, SourceFacts};
 use super::{Names, names};
 use crate::flow::{Clocks, Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
@@ -82,6 +83,10 @@ pub struct Observed {
     pub cilium_policies: Read<BTreeMap<String, OwnedObject>>,
     /// PodMonitors of this control plane, by name. Absent: the management cluster has no such kind.
     pub pod_monitors: Read<BTreeMap<String, OwnedObject>>,
+    /// What there is of the objects that [`super::sources()`] names. What is missing in the map was not read.
+    pub sources: BTreeMap<Source, Read<SourceFacts>>,
+    /// The image that the manager runs from, where it was told.
+    pub manager_image: Option<String>,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
@@ -91,11 +96,12 @@ crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
-        ways, tenant, addons, network_policies, cilium_policies, pod_monitors, troubles,
+        ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
+        manager_image, troubles,
     }
     TenantFacts { lacks_rights, nodes, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject,
+    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.
@@ -135,6 +141,7 @@ impl Observed {
             || self.pod_monitors.is_unknown()
             || workloads.into_iter().any(Read::is_unknown)
             || self.secrets.values().chain(self.copies.values()).any(Read::is_unknown)
+            || self.sources.values().any(Read::is_unknown)
     }
 }
 
@@ -318,6 +325,8 @@ pub struct WorkloadFacts {
     pub available: i32,
     /// Version of its template: the label [`names::VERSION_LABEL`] of the pod template.
     pub version: Option<String>,
+    /// The image of the audit proxy in its template, where there is one.
+    pub audit_proxy: Option<String>,
 }
 
 impl WorkloadFacts {

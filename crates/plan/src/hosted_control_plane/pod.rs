@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::material::{Material, keys};
-use super::names::{Component, VERSION_LABEL};
+use super::names::{AUDIT_PROXY, Component, VERSION_LABEL};
 use super::placement::place;
 use super::trust::BUNDLE;
 use super::validate::Validated;
@@ -92,6 +92,14 @@ impl Files {
         self
     }
 
+    /// A file of a Secret that users bring. The pod starts without it, and gets it when it is there.
+    pub(super) fn given_secret(mut self, name: &str, key: &str, file: &str) -> Self {
+        let items = Some(items(&[(key, file)]));
+        let secret = SecretProjection { name: name.to_owned(), items, optional: Some(true) };
+        self.0.push(VolumeProjection { secret: Some(secret), ..VolumeProjection::default() });
+        self
+    }
+
     /// Certificate and key of a material, as `name.crt` and `name.key`.
     pub(super) fn pair(self, validated: &Validated<'_>, material: Material, name: &str) -> Self {
         let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
@@ -128,7 +136,8 @@ pub(super) fn items(files: &[(&str, &str)]) -> Vec<KeyToPath> {
 
 /// What a container may take at most unless users say otherwise: a storm of requests ends in the pods of its own tenant,
 /// and not in those of whoever shares the node.
-const MEMORY_LIMITS: [(&str, &str); 5] = [
+const MEMORY_LIMITS: [(&str, &str); 6] = [
+    (AUDIT_PROXY, "128Mi"),
     ("etcd", "2Gi"),
     ("konnectivity-server", "512Mi"),
     ("kube-apiserver", "2Gi"),
@@ -149,7 +158,9 @@ fn limited(mut container: Container) -> Container {
         let limit = requested.cloned().unwrap_or_else(|| Quantity((*default).to_owned()));
         limits.insert(MEMORY.to_owned(), limit);
     }
-    if let Some(limit) = limits.get(MEMORY).and_then(|limit| bytes(&limit.0)) {
+    // The proxy is no program in Go.
+    let is_told = container.name != AUDIT_PROXY;
+    if let Some(limit) = limits.get(MEMORY).and_then(|limit| bytes(&limit.0)).filter(|_| is_told) {
         let soft = (limit / 10 * 9).to_string();
         container.env.get_or_insert_default().push(variable("GOMEMLIMIT", soft));
     }

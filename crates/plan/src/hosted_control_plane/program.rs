@@ -44,6 +44,18 @@ pub(super) const API_SERVER: Program = Program {
         "allow-privileged",
         // Probes, and workers that join, have no credentials.
         "anonymous-auth",
+        // `spec.deployment.apiServer.audit` sets them. How records are collected is users' to set.
+        "audit-log-format",
+        "audit-log-max*",
+        "audit-log-mode",
+        "audit-log-path",
+        "audit-log-version",
+        "audit-policy-file",
+        "audit-webhook-config-file",
+        "audit-webhook-mode",
+        "audit-webhook-version",
+        // `spec.oidcProviders` sets it; beside it the API server takes none of the older flags.
+        "authentication-config",
         "authorization-*",
         "bind-address",
         "cert-dir",
@@ -60,6 +72,7 @@ pub(super) const API_SERVER: Program = Program {
         "etcd-servers*",
         "help",
         "kubelet-client-*",
+        "oidc-*",
         "proxy-client-*",
         "requestheader-*",
         "secure-port",
@@ -198,6 +211,14 @@ pub(super) const KONNECTIVITY_SERVER: Program = Program {
     check: FLAG,
 };
 
+/// The proxy of audit records, a command of this very program. All that it needs is in its file.
+pub(super) const AUDIT_PROXY: Program = Program {
+    name: super::names::AUDIT_PROXY,
+    repository: "hangar",
+    owned: &["*"],
+    check: |_, _, _| Err("the audit proxy has no flags to set".to_owned()),
+};
+
 /// It runs on the nodes of the tenant.
 pub(super) const KONNECTIVITY_AGENT: Program = Program {
     name: "konnectivity-agent",
@@ -263,6 +284,11 @@ pub(crate) fn hosted_programs(settings: &HostedControlPlaneSettings) -> Vec<Give
             "deployment.apiServer.konnectivity",
             &KONNECTIVITY_SERVER,
             api_server.and_then(|given| given.konnectivity.as_ref()),
+        ),
+        (
+            "deployment.apiServer.audit.webhook",
+            &AUDIT_PROXY,
+            api_server.and_then(|given| Some(&given.audit.as_ref()?.webhook.as_ref()?.container)),
         ),
         (
             "deployment.controllerManager",

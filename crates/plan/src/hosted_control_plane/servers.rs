@@ -2,12 +2,11 @@
 //! receivers of audit records. There are no more of them than the CRD allows.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
-/// The longest name that a name server knows.
-const NAME_LIMIT: usize = 253;
+use super::address::Address;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Server {
@@ -35,47 +34,19 @@ pub(super) fn servers(settings: &HostedControlPlaneSettings) -> BTreeSet<Server>
 
 /// Nothing for what is no URL of a server: nobody connects to it either.
 fn server(url: &str) -> Option<Server> {
-    let (scheme, rest) = url.split_once("://")?;
-    let default = match scheme {
-        "https" => 443,
-        "http" => 80,
-        _ => return None,
-    };
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
-        let (address, port) = rest.split_once(']')?;
-        (Host::Address(address.parse::<Ipv6Addr>().ok()?.into()), port)
-    } else {
-        let end = authority.find(':').unwrap_or(authority.len());
-        let (name, port) = authority.split_at(end);
-        (host(name)?, port)
-    };
-    let port = match port.strip_prefix(':') {
-        Some(port) => port.parse().ok().filter(|port| *port != 0)?,
-        None if port.is_empty() => default,
-        None => return None,
-    };
-    Some(Server { host, port })
+    let Address { host: name, port, .. } = Address::parse(url).ok()?;
+    Some(Server { host: host(&name), port })
 }
 
-fn host(text: &str) -> Option<Host> {
+fn host(text: &str) -> Host {
     if let Ok(address) = text.parse() {
-        return Some(Host::Address(address));
+        return Host::Address(address);
     }
-    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
-    let is_label = |label: &str| {
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        !label.is_empty() && label.bytes().all(is_letter)
-    };
-    if name.len() > NAME_LIMIT || !name.split('.').all(is_label) {
-        return None;
-    }
+    let name = text.strip_suffix('.').unwrap_or(text);
     let inside = name.strip_suffix(".svc").or_else(|| name.strip_suffix(".svc.cluster.local"));
     match inside.and_then(|inside| inside.split_once('.')) {
-        Some((_, namespace)) if !namespace.contains('.') => {
-            Some(Host::Service { namespace: namespace.to_owned() })
-        }
-        _ => Some(Host::Name(name)),
+        Some((_, namespace)) if !namespace.contains('.') => Host::Service { namespace: namespace.to_owned() },
+        _ => Host::Name(name.to_owned()),
     }
 }
 
@@ -92,7 +63,7 @@ mod tests {
         };
         for (url, expected) in [
             ("https://Issuer.Example.org", name("issuer.example.org", 443)),
-            ("https://issuer.example.org.:8443/realms/a?b#c", name("issuer.example.org", 8443)),
+            ("https://issuer.example.org.:8443/realms/a?b", name("issuer.example.org", 8443)),
             ("http://audit.example.org/", name("audit.example.org", 80)),
             ("https://192.0.2.7:9443", address("192.0.2.7", 9443)),
             ("https://[2001:db8::7]/x", address("2001:db8::7", 443)),

@@ -6,7 +6,7 @@ use super::certificates::fixed_lifetimes;
 use super::conditions::settings_effective;
 use super::program::refused_flags;
 use super::validate::Validated;
-use super::{Draft, Observed, exposure, pod_monitors};
+use super::{Draft, Observed, exposure, pod_monitors, sources};
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut ignored = fixed(draft.observed, validated);
@@ -19,14 +19,20 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         ignored.push(format!("spec.monitoring.podMonitors: {why}"));
     }
     let not_built = without_effect(validated.settings);
-    let waiting = match (not_built.is_empty(), ignored.is_empty()) {
-        (true, true) => return draft.forget(settings_effective::TYPE),
-        (false, _) => {
+    let missing = sources::missing(draft.observed);
+    let waiting = match (missing.is_empty(), not_built.is_empty(), ignored.is_empty()) {
+        (true, true, true) => return draft.forget(settings_effective::TYPE),
+        (false, _, _) => settings_effective::SOURCE_MISSING.waits("what these settings name"),
+        (true, false, _) => {
             settings_effective::NOT_BUILT.waits("these settings to be removed, or a Hangar that knows them")
         }
-        (true, false) => settings_effective::IGNORED.waits("these settings to be removed"),
+        (true, true, false) => settings_effective::IGNORED.waits("these settings to be removed"),
     };
-    let parts = [("accepted, but without effect yet", not_built.join(", ")), ("ignored", ignored.join(", "))];
+    let parts = [
+        ("missing", missing.join(", ")),
+        ("accepted, but without effect yet", not_built.join(", ")),
+        ("ignored", ignored.join(", ")),
+    ];
     let said = parts.iter().filter(|(_, named)| !named.is_empty());
     let said: Vec<String> = said.map(|(what, named)| format!("{what}: {named}")).collect();
     draft.say(waiting.because(said.join("; ")));
@@ -52,15 +58,9 @@ fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
 /// What the settings ask for and do not get.
 pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'static str> {
     let etcd = settings.etcd.as_ref();
-    let api_server = settings.deployment.as_ref().and_then(|deployment| deployment.api_server.as_ref());
     [
         ("spec.etcd.backup: no backup is made", etcd.is_some_and(|etcd| etcd.backup.is_some())),
         ("spec.etcd.autoGrow: volumes do not grow", etcd.is_some_and(|etcd| etcd.auto_grow == Some(true))),
-        ("spec.oidcProviders: no tokens are accepted", !settings.oidc_providers.is_empty()),
-        (
-            "spec.deployment.apiServer.audit: nothing is recorded",
-            api_server.is_some_and(|api_server| api_server.audit.is_some()),
-        ),
     ]
     .into_iter()
     .filter_map(|(text, is_given)| is_given.then_some(text))

@@ -19,7 +19,7 @@ use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
 use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
-use super::{kept, node_ranges, placement};
+use super::{audit, authentication, kept, mounts, node_ranges, placement};
 use crate::admission::{FieldError, elsewhere_refusal};
 use crate::limits::Limits;
 use crate::quantity::Quantity;
@@ -29,7 +29,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Ranges when a Cluster gives none. Services as kubeadm has them; pods as the existing provider has them.
 const DEFAULT_SERVICE_RANGE: &str = "10.96.0.0/12";
 const DEFAULT_POD_RANGE: &str = "10.0.0.0/16";
-const DEFAULT_DOMAIN: &str = "cluster.local";
+pub(crate) const DEFAULT_DOMAIN: &str = "cluster.local";
 
 /// How many bits of a Service's address are its own: API servers refuse to start with more, up to the minor that keeps
 /// each address as an object.
@@ -124,6 +124,8 @@ pub fn validate<'observed>(
     let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
     let keys = kept::recorded(control_plane).map_err(&mut keep).ok().flatten();
     elsewhere(settings, metadata.namespace.as_deref().unwrap_or_default()).into_iter().for_each(&mut keep);
+    let domain = cluster.service_domain.clone().unwrap_or_else(|| DEFAULT_DOMAIN.to_owned());
+    refused(settings, Some(&domain), names.as_ref()).into_iter().for_each(&mut keep);
     let way = RecordedWay::recorded(control_plane).map_err(&mut keep).ok().flatten();
     let exposure = exposure::chosen(way.as_ref(), settings);
     let port = port(settings, cluster, exposure).map_err(&mut keep).ok();
@@ -151,7 +153,7 @@ pub fn validate<'observed>(
             volume_bytes,
             pod_ranges,
             service_ranges,
-            domain: cluster.service_domain.clone().unwrap_or_else(|| DEFAULT_DOMAIN.to_owned()),
+            domain,
             kubernetes_addresses,
             dns_addresses,
             port,
@@ -163,6 +165,19 @@ pub fn validate<'observed>(
         }),
         _ => Err(errors),
     }
+}
+
+/// What is wrong with whose tokens are accepted, with audit and with mounts: also asked at admission, as far as domain and
+/// names are known there.
+pub(crate) fn refused(
+    settings: &HostedControlPlaneSettings,
+    domain: Option<&str>,
+    names: Option<&Names>,
+) -> Vec<FieldError> {
+    let mut errors = authentication::errors(settings, domain);
+    errors.extend(audit::errors(settings, names));
+    errors.extend(mounts::errors(settings, names));
+    errors
 }
 
 /// Secrets of other namespaces are not read.

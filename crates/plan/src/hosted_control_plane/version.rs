@@ -59,6 +59,11 @@ impl KubernetesVersion {
         if self.minor >= 37 { "3.7.3-0" } else { "3.6.16-0" }
     }
 
+    /// The version of the API server's AuthenticationConfiguration.
+    pub fn authentication_api(&self, Epoch::One: Epoch) -> &'static str {
+        if self.minor >= 34 { "apiserver.config.k8s.io/v1" } else { "apiserver.config.k8s.io/v1beta1" }
+    }
+
     /// The tag of CoreDNS' image: the last row whose minor is not newer.
     pub fn core_dns_tag(&self, Epoch::One: Epoch) -> &'static str {
         let row = CORE_DNS_TAGS.iter().rev().find(|(minor, _)| *minor <= self.minor);

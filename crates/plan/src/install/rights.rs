@@ -297,7 +297,7 @@ fn of_control_planes() -> Vec<Grant> {
             &[""],
             &["secrets"],
             &["get", "list", "watch", "create", "patch", "delete"],
-            "Keys, certificates and kubeconfigs.",
+            "Keys, certificates and kubeconfigs; whether those that users mount are there, and changed.",
         ),
         grant(
             &[""],
@@ -305,7 +305,12 @@ fn of_control_planes() -> Vec<Grant> {
             &["get", "list", "watch", "create", "patch", "delete"],
             "How a control plane is reached.",
         ),
-        grant(&[""], &["configmaps"], MAKE, "Configuration and trust bundles."),
+        grant(
+            &[""],
+            &["configmaps"],
+            MAKE,
+            "Configuration and trust bundles; whether those that users mount are there, and changed.",
+        ),
         grant(
             &[""],
             &["pods"],

@@ -164,6 +164,8 @@ fn environment(options: &Options) -> Vec<EnvVar> {
     let mut variables = vec![
         field_variable("CONTROLLER_NAMESPACE", "metadata.namespace"),
         field_variable("POD_NAME", "metadata.name"),
+        // Audit proxies of control planes run from the same image.
+        variable("HANGAR_IMAGE", &options.image),
     ];
     if let Some(address) = options.api_server {
         variables.push(variable("KUBERNETES_SERVICE_HOST", address.ip().to_string()));

@@ -25,7 +25,8 @@ pub struct ApiServerPod {
     /// The pod.
     #[serde(flatten)]
     pub pod: Pod,
-    /// Files from ConfigMaps and Secrets, by a name for each; read-only.
+    /// Files from ConfigMaps and Secrets, by a name for each; read-only. When their content changes, the API servers are
+    /// replaced one after the other.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32, "x-kubernetes-validations" = [{
         "rule": "self.all(name, name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$'))",
@@ -34,8 +35,7 @@ pub struct ApiServerPod {
     pub mounts: BTreeMap<String, Mount>,
     /// The server of the tunnel (konnectivity), in the API server's pod.
     pub konnectivity: Option<Container>,
-    /// Audit: which requests are recorded, and where the records are sent. Accepted, but nothing is recorded yet; a
-    /// condition reports it.
+    /// Audit: which requests are recorded, and where the records go.
     pub audit: Option<Audit>,
 }
 

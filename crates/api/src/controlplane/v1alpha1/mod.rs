@@ -18,9 +18,9 @@ mod pod;
 mod settings;
 mod status;
 
-pub use audit::{Audit, AuditAuthentication, AuditMode, AuditTarget, AuditWebhook};
+pub use audit::{Audit, AuditAuthentication, AuditLog, AuditLogFormat, AuditMode, AuditTarget, AuditWebhook};
 pub use audit_policy::{AuditLevel, AuditPolicy, AuditResources, AuditRule, AuditStage};
-pub use authentication::{ClaimMappings, ClaimValidationRule, OidcProvider, RESERVED_ISSUER};
+pub use authentication::{ClaimMappings, ClaimValidationRule, OidcProvider};
 pub use certificates::{Certificates, GoDuration};
 pub use deployment::{ApiServerPod, CoreDns, Deployment, KubeProxy};
 pub use etcd::Etcd;

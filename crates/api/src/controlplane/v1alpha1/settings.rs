@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Certificates, CoreDns, Deployment, Etcd, Exposure, GatewayReference, KubeProxy, Monitoring, OidcProvider,
-    Placement, RESERVED_ISSUER, ScalablePod,
+    Placement, ScalablePod,
 };
 use crate::contract::endpoint::Endpoint;
 
@@ -48,8 +48,9 @@ pub struct HostedControlPlaneSettings {
     pub coredns: Option<CoreDns>,
     /// The control plane's etcd.
     pub etcd: Option<Etcd>,
-    /// Identity providers whose tokens the API server accepts, by issuer URL. Accepted, but no tokens are accepted yet;
-    /// a condition reports it.
+    /// Identity providers whose tokens the API server accepts, by issuer URL. The cluster's own issuer
+    /// (`https://kubernetes.default.svc.` and the Cluster's service domain) is refused. A change restarts nothing, except
+    /// for the first provider and the last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "x-kubernetes-validations" = issuer_rules()))]
     pub oidc_providers: BTreeMap<String, OidcProvider>,
@@ -69,10 +70,6 @@ pub struct PullSecret {
 
 fn issuer_rules() -> Value {
     json!([
-        {
-            "rule": format!("!('{RESERVED_ISSUER}' in self)"),
-            "message": format!("{RESERVED_ISSUER} is the cluster's own issuer"),
-        },
         {
             "rule": "self.all(issuer, issuer.startsWith('https://') && isURL(issuer))",
             "message": "issuers are https URLs",

@@ -6,6 +6,7 @@ pub(crate) mod actor;
 pub(crate) mod addons;
 mod alarms;
 mod crash;
+mod files;
 mod gateway;
 mod lifecycle;
 mod losses;

@@ -45,15 +45,22 @@ pub(crate) struct Tenant {
 impl Tenant {
     /// Starts it on a loopback port, and returns when it is ready.
     pub(crate) async fn start(world: &World, port: u16) -> Self {
-        Self::start_etcd_with(world, port, &[]).await
+        Self::start_both_with(world, port, (&[], &[])).await
     }
 
     /// The same, where etcd tells its metrics at the port of every member.
     pub(crate) async fn start_with_metrics(world: &World, port: u16, address: IpAddr) -> Self {
-        Self::start_etcd_with(world, port, &[format!("--listen-metrics-urls=http://{address}:2381")]).await
+        let more = [format!("--listen-metrics-urls=http://{address}:2381")];
+        Self::start_both_with(world, port, (&more, &[])).await
     }
 
-    async fn start_etcd_with(world: &World, port: u16, more: &[String]) -> Self {
+    /// The same with further flags of the API server.
+    pub(super) async fn start_with(world: &World, port: u16, flags: &[String]) -> Self {
+        Self::start_both_with(world, port, (&[], flags)).await
+    }
+
+    /// With further flags of etcd and of the API server.
+    async fn start_both_with(world: &World, port: u16, (more, flags): (&[String], &[String])) -> Self {
         // The guardian of the testbed ends what names its directory.
         let directory = world.bed.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
@@ -62,7 +69,7 @@ impl Tenant {
         }
         let (etcd_port, peer_port) = (Port::reserve().unwrap(), Port::reserve().unwrap());
         let etcd = etcd(world, &directory, ("data", "new"), etcd_port.number(), (peer_port.number(), more));
-        let api_server = api_server(world, &directory, etcd_port.number(), port);
+        let api_server = api_server(world, &directory, "kube-apiserver", etcd_port.number(), (port, flags));
         let config = access(world, port).await;
         let mut tenant = Self { api_server, etcd, etcd_port, peer_port, port, directory, config };
         tenant.wait_until_ready().await;
@@ -96,6 +103,35 @@ impl Tenant {
             Api::<Namespace>::all(client).list(&ListParams::default()).await.is_ok()
         })
         .await;
+        Client::try_from(config).unwrap()
+    }
+
+    /// A second API server over the same etcd with the same keys, with data of its own. Its service account tokens are
+    /// those of an issuer that can be called.
+    pub(super) async fn issuer(&self, world: &World, port: u16, flags: &[String]) -> (Process, Client) {
+        let issuer = format!("https://127.0.0.1:{port}");
+        let mut all = vec![
+            format!("--service-account-issuer={issuer}"),
+            format!("--service-account-jwks-uri={issuer}/openid/v1/jwks"),
+            "--etcd-prefix=/issuer".to_owned(),
+        ];
+        all.extend_from_slice(flags);
+        let etcd_port = self.etcd_port.number();
+        let process = api_server(world, &self.directory, "issuer", etcd_port, (port, &all));
+        let client = Client::try_from(access(world, port).await).unwrap();
+        eventually("the issuer is ready", async || {
+            let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+            client.request_text(request).await.is_ok_and(|text| text == "ok")
+        })
+        .await;
+        (process, client)
+    }
+
+    /// A client of its API server with a token.
+    pub(super) fn client_with_token(&self, token: &str) -> Client {
+        let mut config = self.config.clone();
+        config.auth_info =
+            kube::config::AuthInfo { token: Some(token.into()), ..kube::config::AuthInfo::default() };
         Client::try_from(config).unwrap()
     }
 
@@ -139,7 +175,8 @@ impl Tenant {
         for suffix in MATERIAL {
             write(world, &self.directory, suffix).await;
         }
-        self.api_server = api_server(world, &self.directory, self.etcd_port.number(), self.port);
+        let etcd_port = self.etcd_port.number();
+        self.api_server = api_server(world, &self.directory, "kube-apiserver", etcd_port, (self.port, &[]));
         self.wait_until_ready().await;
     }
 
@@ -258,9 +295,15 @@ fn etcd(
     process(world, directory, &format!("etcd-{data}"), program, arguments)
 }
 
-fn api_server(world: &World, directory: &Path, etcd_port: u16, port: u16) -> Process {
+fn api_server(
+    world: &World,
+    directory: &Path,
+    name: &str,
+    etcd_port: u16,
+    (port, flags): (u16, &[String]),
+) -> Process {
     let file = |name: &str| directory.join(name).display().to_string();
-    let arguments = vec![
+    let mut arguments = vec![
         format!("--etcd-servers=https://127.0.0.1:{etcd_port}"),
         format!("--etcd-cafile={}", file("etcd.crt")),
         format!("--etcd-certfile={}", file("apiserver-etcd-client.crt")),
@@ -279,7 +322,6 @@ fn api_server(world: &World, directory: &Path, etcd_port: u16, port: u16) -> Pro
         "--requestheader-allowed-names=front-proxy-client".to_owned(),
         format!("--encryption-provider-config={}", file("encryption.yaml")),
         "--authorization-mode=Node,RBAC".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", file("sa.crt")),
         format!("--service-account-signing-key-file={}", file("sa.key")),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
@@ -288,6 +330,10 @@ fn api_server(world: &World, directory: &Path, etcd_port: u16, port: u16) -> Pro
         "--endpoint-reconciler-type=none".to_owned(),
         "--shutdown-delay-duration=0s".to_owned(),
     ];
+    arguments.extend_from_slice(flags);
+    if !flags.iter().any(|flag| flag.starts_with("--service-account-issuer")) {
+        arguments.push("--service-account-issuer=https://kubernetes.default.svc".to_owned());
+    }
     let program = Parts::from_env().unwrap().program(Set::Kubernetes134, "kube-apiserver").unwrap();
-    process(world, directory, "kube-apiserver", program, arguments)
+    process(world, directory, name, program, arguments)
 }

@@ -257,6 +257,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
         limits: Arc::default(),
+        image: Some("hangar:test".to_owned()),
     }
 }
 

@@ -48,6 +48,7 @@ impl Manager {
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
                 settling: crate::SETTLING,
                 limits: Arc::default(),
+                image: Some("hangar:test".to_owned()),
             };
             controllers::run(handles, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });

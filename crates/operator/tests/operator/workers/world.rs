@@ -288,6 +288,7 @@ impl Running {
                 cloud_gates,
                 settling,
                 limits: Arc::default(),
+                image: Some("hangar:test".to_owned()),
             };
             controllers::run(handles, &selection, CancellationToken::new()).await.unwrap();
         });

@@ -267,3 +267,150 @@ fn a_template_cannot_be_changed_but_its_metadata_can() {
     assert_eq!(messages(&update(kind, &old, &template("slow", "b"))), [""; 0]);
     assert_eq!(messages(&Request { is_dry_run: true, ..update(kind, &old, &new) }), [""; 0]);
 }
+
+fn plane(spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
+        "kind": "HostedControlPlane",
+        "metadata": {"name": "demo", "namespace": "team-a", "labels": {"cluster.x-k8s.io/cluster-name": "demo"}},
+        "spec": {"version": "v1.34.10"},
+    });
+    if let (Value::Object(target), Value::Object(more)) = (&mut object["spec"], spec) {
+        target.extend(more);
+    }
+    object
+}
+
+#[test]
+fn what_the_api_server_would_not_start_with_is_refused_by_field() {
+    let provider = |more: Value| {
+        let mut provider = json!({"audiences": ["a"], "claimMappings": {"username": "claims.sub"}});
+        provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        provider
+    };
+    let issuer = |url: &str, more: Value| plane(json!({"oidcProviders": {url: provider(more)}}));
+    let good = |more| issuer("https://a.example", more);
+    let audit = |audit: Value| plane(json!({"deployment": {"apiServer": {"audit": audit}}}));
+    let rule = |rule: Value| audit(json!({"policy": {"rules": [rule]}}));
+    let webhook =
+        |webhook: Value| audit(json!({"policy": {"rules": [{"level": "Metadata"}]}, "webhook": webhook}));
+    let target = |target: Value| webhook(json!({"targets": [target]}));
+    let token =
+        |name: &str| target(json!({"server": "https://a.example", "authentication": {"secretName": name}}));
+    let mount = |path: &str, secret: &str| {
+        let mount = json!({"path": path, "secret": {"secretName": secret}});
+        plane(json!({"deployment": {"apiServer": {"mounts": {"m": mount}}}}))
+    };
+    let two = |one: &str, other: &str| {
+        let mount = |path: &str| json!({"path": path, "configMap": {"name": "c"}});
+        let mounts = json!({"a": mount(one), "b": mount(other)});
+        plane(json!({"deployment": {"apiServer": {"mounts": mounts}}}))
+    };
+    let args = |name: &str| plane(json!({"deployment": {"apiServer": {"args": {name: "x"}}}}));
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "demo", "namespace": "team-a"},
+        "spec": {"clusterNetwork": {"serviceDomain": "tenant.example"}},
+    });
+    let world = World { seen: vec![cluster], ..World::default() };
+    const A: &str = "spec.oidcProviders[https://a.example]";
+    const P: &str = "spec.deployment.apiServer.audit.policy.rules[0]";
+    const T: &str = "spec.deployment.apiServer.audit.webhook.targets[0]";
+    const M: &str = "spec.deployment.apiServer.mounts[m]";
+    for (object, field) in [
+        (issuer("http://a.example", json!({})), "spec.oidcProviders[http://a.example]".to_owned()),
+        (issuer("https://u@a.example", json!({})), "spec.oidcProviders[https://u@a.example]".to_owned()),
+        (issuer("https://a.example#x", json!({})), "spec.oidcProviders[https://a.example#x]".to_owned()),
+        (issuer("https://a.example?x", json!({})), "spec.oidcProviders[https://a.example?x]".to_owned()),
+        (
+            issuer("https://kubernetes.default.svc.tenant.example", json!({})),
+            "spec.oidcProviders[https://kubernetes.default.svc.tenant.example]".to_owned(),
+        ),
+        (good(json!({"certificateAuthority": "no PEM"})), format!("{A}.certificateAuthority")),
+        (
+            good(
+                json!({"certificateAuthority": "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----"}),
+            ),
+            format!("{A}.certificateAuthority"),
+        ),
+        (
+            good(
+                json!({"certificateAuthority": "-----BEGIN CERTIFICATE-----\nMAAA\n-----END CERTIFICATE-----"}),
+            ),
+            format!("{A}.certificateAuthority"),
+        ),
+        (good(json!({"audiences": []})), format!("{A}.audiences")),
+        (good(json!({"audiences": ["a", "a"]})), format!("{A}.audiences[1]")),
+        (good(json!({"claimMappings": {"username": " "}})), format!("{A}.claimMappings.username")),
+        (good(json!({"claimMappings": {"username": "claims.email"}})), format!("{A}.claimMappings.username")),
+        (
+            good(json!({"claimMappings": {"username": "claims.sub", "groups": "f("}})),
+            format!("{A}.claimMappings.groups"),
+        ),
+        (
+            good(json!({"claimValidationRules": [{"expression": "true"}, {"expression": "true"}]})),
+            format!("{A}.claimValidationRules[1].expression"),
+        ),
+        (audit(json!({"policy": {"rules": []}})), "spec.deployment.apiServer.audit.policy.rules".to_owned()),
+        (rule(json!({"level": "None", "nonResourceURLs": ["healthz"]})), format!("{P}.nonResourceURLs[0]")),
+        (
+            rule(json!({"level": "None", "nonResourceURLs": ["/a"], "namespaces": ["x"]})),
+            format!("{P}.nonResourceURLs"),
+        ),
+        (rule(json!({"level": "None", "resources": [{"group": "a/v1"}]})), format!("{P}.resources[0].group")),
+        (
+            rule(json!({"level": "None", "resources": [{"resourceNames": ["x"]}]})),
+            format!("{P}.resources[0].resources"),
+        ),
+        (target(json!({"server": "https://"})), format!("{T}.server")),
+        (
+            target(json!({"server": "http://a.example", "authentication": {"secretName": "s"}})),
+            format!("{T}.server"),
+        ),
+        (token("demo-sa"), format!("{T}.authentication.secretName")),
+        (
+            webhook(
+                json!({"image": {"registry": "registry.k8s.io"}, "targets": [{"server": "https://a.example"}]}),
+            ),
+            "spec.deployment.apiServer.audit.webhook.image".to_owned(),
+        ),
+        (
+            webhook(json!({"args": {"x": "y"}, "targets": [{"server": "https://a.example"}]})),
+            "spec.deployment.apiServer.audit.webhook.args[x]".to_owned(),
+        ),
+        (mount("/etc/kubernetes", "s"), format!("{M}.path")),
+        (mount("/etc/kubernetes/pki/more", "s"), format!("{M}.path")),
+        (mount("/tmp", "s"), format!("{M}.path")),
+        (mount("/etc/../etc/x", "s"), format!("{M}.path")),
+        (mount("/", "s"), format!("{M}.path")),
+        (mount("/etc/x", "demo-encryption"), format!("{M}.secret.secretName")),
+        (mount("/etc/x", "demo-ca-copy"), format!("{M}.secret.secretName")),
+        (two("/etc/x", "/etc/x/y"), "spec.deployment.apiServer.mounts[b].path".to_owned()),
+        (args("oidc-issuer-url"), "spec.deployment.apiServer.args[oidc-issuer-url]".to_owned()),
+        (args("authentication-config"), "spec.deployment.apiServer.args[authentication-config]".to_owned()),
+        (args("audit-policy-file"), "spec.deployment.apiServer.args[audit-policy-file]".to_owned()),
+    ] {
+        let errors = validate(&request("HostedControlPlane", &object), &world).errors;
+        let paths: Vec<&str> = errors.iter().map(FieldError::path).collect();
+        assert!(paths.contains(&field.as_str()), "{field}: {errors:?}");
+        // The same in a template, as far as that can be told without a Cluster.
+        if !field.contains("tenant.example") && !field.ends_with("ecretName") {
+            let template = json!({"spec": {"template": {"spec": object["spec"]}}});
+            let errors = validate(&request("HostedControlPlaneTemplate", &template), &world).errors;
+            let field = format!("spec.template.{field}");
+            assert!(errors.iter().any(|error| error.path() == field), "{field}: {errors:?}");
+        }
+    }
+    for object in [
+        good(json!({"claimMappings": {"username": "claims.email_verified ? claims.email : claims.sub"}})),
+        issuer("https://kubernetes.default.svc.cluster.local", json!({})),
+        rule(json!({"level": "None", "nonResourceURLs": ["*", "/a*"]})),
+        token("mine"),
+        mount("/etc/kubernetes/admission", "demo-other"),
+        two("/etc/x", "/etc/xy"),
+        args("audit-webhook-batch-max-size"),
+    ] {
+        let judgement = validate(&request("HostedControlPlane", &object), &world);
+        assert_eq!(judgement, Judgement::default(), "{object}");
+    }
+}

@@ -161,6 +161,8 @@ fn sources(volume: &Value) -> Vec<Source> {
     let name = |source: &Value, key: &str| source[key].as_str().unwrap().to_owned();
     let projected = volume["projected"]["sources"].as_array().into_iter().flatten();
     let mut sources: Vec<Source> = projected
+        // Without one that is optional pods start.
+        .filter(|source| source["secret"]["optional"] != true)
         .map(|source| match source.get("secret") {
             Some(secret) => Source::Secret(name(secret, "name"), keys(secret)),
             None => Source::ConfigMap(name(&source["configMap"], "name"), keys(&source["configMap"])),

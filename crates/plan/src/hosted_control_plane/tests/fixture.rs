@@ -61,11 +61,13 @@ pub(super) fn control_plane(spec: &Value) -> HostedControlPlane {
 
 /// First look: nothing is there.
 pub(super) fn created(spec: &Value) -> Observed {
+    let control_plane = control_plane(spec);
+    let named = sources(&control_plane.spec.settings).into_iter();
     Observed {
         now: now(),
         limits: Arc::new(Limits::parse(LIMITS).unwrap()),
         clocks: Clocks::alone(now()),
-        control_plane: control_plane(spec),
+        control_plane,
         cluster: Read::One(ClusterFacts {
             name: "demo".to_owned(),
             pod_ranges: vec!["10.244.0.0/16".to_owned()],
@@ -100,6 +102,8 @@ pub(super) fn created(spec: &Value) -> Observed {
         network_policies: Read::Absent,
         cilium_policies: Read::Absent,
         pod_monitors: Read::Absent,
+        sources: named.map(|source| (source, Read::One(source_facts(&["token", "file"])))).collect(),
+        manager_image: Some("registry.example.org/hangar:v1".to_owned()),
         troubles: std::collections::BTreeMap::new(),
     }
 }
@@ -180,6 +184,11 @@ pub(super) fn answer_routes(observed: &mut Observed, conditions: &Value) {
     };
     observed.ways.route = route("api-demo");
     observed.ways.tunnel_route = route("konnectivity-demo");
+}
+
+/// A ConfigMap or a Secret of users, with something in each of these keys.
+pub(super) fn source_facts(keys: &[&str]) -> SourceFacts {
+    SourceFacts { keys: keys.iter().map(|key| ((*key).to_owned(), format!("hash of {key}"))).collect() }
 }
 
 /// Runs what can be run without the outside doing anything. Steps of one frontier are independent: all of them are run
@@ -335,6 +344,7 @@ pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> W
         ready,
         available: ready,
         version: Some(version.to_owned()),
+        audit_proxy: None,
     }
 }
 

@@ -5,6 +5,7 @@ mod addons;
 mod alarms;
 mod certificates;
 mod etcd;
+mod files;
 mod gateway;
 mod kept;
 mod order;
