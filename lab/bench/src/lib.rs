@@ -4,11 +4,15 @@
 //! fails because something was slow.
 
 mod cluster;
+mod control_plane;
 mod kubectl;
 mod memory;
+mod place;
 mod process;
+mod recorded;
 mod shell;
 mod up;
+mod watch;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -31,6 +35,8 @@ enum What {
     Up(up::Up),
     /// A cluster from apply to a Ready worker, beside the same objects and server made by hand; needs root
     Cluster(cluster::Cluster),
+    /// Control planes: from apply to Available beside the same by hand (needs root); memory and calls with many
+    ControlPlane(control_plane::ControlPlane),
 }
 
 impl Bench {
@@ -40,6 +46,7 @@ impl Bench {
             What::Memory(memory) => memory.run(),
             What::Up(up) => up.run(),
             What::Cluster(cluster) => cluster.run(),
+            What::ControlPlane(control_plane) => control_plane.run(),
         }
     }
 }

@@ -67,14 +67,25 @@ impl Drop for Measured {
 }
 
 fn is_ok(address: &str, path: &str) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(address)?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    ask(address, path).is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
+}
+
+fn ask(address: &str, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: bench\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// The page at an address. In the old version of HTTP it ends with its connection and has no chunks.
+pub(crate) fn page(address: &str, path: &str) -> anyhow::Result<String> {
+    let answer = ask(address, path).with_context(|| format!("http://{address}{path}"))?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without an end of headers")?;
+    if head.split(' ').nth(1) != Some("200") {
+        bail!("http://{address}{path}: {head}");
+    }
+    Ok(body.to_owned())
 }
 
 /// What a command prints, on either output. A command that fails is an error with this output.
@@ -103,4 +114,10 @@ pub(crate) fn own_program(directory: &Path, built: &Path) -> anyhow::Result<(Pat
     let _ = fs::remove_file(&program);
     fs::copy(built, &program).context("copy the program")?;
     Ok((program, lock))
+}
+
+/// How many processes wanted to run, on average of the last minute.
+pub(crate) fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or_default()
 }

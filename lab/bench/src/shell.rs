@@ -16,7 +16,8 @@ use hangar_parts::{Parts, Set};
 use super::median;
 use super::process::{Measured, words_of};
 
-const HEALTH: &str = "127.0.0.1:18081";
+pub(super) const HEALTH: &str = "127.0.0.1:18081";
+pub(super) const METRICS: &str = "127.0.0.1:18080";
 const SCHEDULER_PORT: u16 = 18259;
 
 /// The manager without work.
@@ -82,19 +83,19 @@ impl Shell {
 }
 
 #[allow(clippy::cast_precision_loss)] // For people to read.
-fn mebibytes(bytes: u64) -> f64 {
+pub(super) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn common(kubeconfig: &Path) -> Vec<String> {
+pub(super) fn common(kubeconfig: &Path) -> Vec<String> {
     vec![format!("--kubeconfig={}", kubeconfig.display()), "--webhook-url=https://127.0.0.1:19443".to_owned()]
 }
 
-fn manager(hangar: &Path, kubeconfig: &Path) -> Command {
+pub(super) fn manager(hangar: &Path, kubeconfig: &Path) -> Command {
     let mut command = Command::new(hangar);
     command
-        .args(["manager", "--namespace=hangar-system", "--metrics-address=127.0.0.1:18080"])
-        .args([format!("--health-address={HEALTH}"), "--webhook-address=127.0.0.1:19443".to_owned()])
+        .args(["manager", "--namespace=hangar-system", "--webhook-address=127.0.0.1:19443"])
+        .args([format!("--health-address={HEALTH}"), format!("--metrics-address={METRICS}")])
         .args(common(kubeconfig))
         .stderr(Stdio::null());
     command
@@ -137,7 +138,7 @@ pub(super) fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
         .context("cargo built no program")
 }
 
-fn kubeconfig_of(bed: &mut Measured) -> anyhow::Result<PathBuf> {
+pub(super) fn kubeconfig_of(bed: &mut Measured) -> anyhow::Result<PathBuf> {
     let output = bed.child().stdout.take().context("the testbed has no output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;

@@ -25,8 +25,7 @@ pub(super) struct Cloud {
 impl Cloud {
     /// The cloud that is started with this file.
     pub(super) fn of(configuration: &Path) -> anyhow::Result<Self> {
-        let text = fs::read(configuration).with_context(|| format!("read {}", configuration.display()))?;
-        let settings: Value = serde_json::from_slice(&text).context("the cloud's configuration")?;
+        let settings = read(configuration)?;
         let listen = text_of(&settings["listen"])?.to_owned();
         let user = &settings["cloud"]["users"][0];
         let domain = json!({"id": "default"});
@@ -50,12 +49,10 @@ impl Cloud {
     pub(super) fn sample(&self) -> anyhow::Result<String> {
         let cloud = &self.settings["cloud"];
         let image = &cloud["images"][0];
-        let versions = image["properties"].as_object().context("the image has no properties")?;
-        let version = versions.values().find_map(Value::as_str).context("the image has no version")?;
         let words = [
             ("NAME", super::CLUSTER),
             ("NAMESPACE", super::NAMESPACE),
-            ("VERSION", version),
+            ("VERSION", version_of(&self.settings)?),
             ("USERNAME", text_of(&cloud["users"][0]["name"])?),
             ("PASSWORD", text_of(&cloud["users"][0]["password"])?),
             ("PROJECT", text_of(&cloud["users"][0]["projects"][0])?),
@@ -150,4 +147,20 @@ struct Answer {
 
 fn text_of(value: &Value) -> anyhow::Result<&str> {
     value.as_str().context("a text is missing in the cloud's configuration")
+}
+
+fn read(configuration: &Path) -> anyhow::Result<Value> {
+    let text = fs::read(configuration).with_context(|| format!("read {}", configuration.display()))?;
+    serde_json::from_slice(&text).context("the cloud's configuration")
+}
+
+/// The version of Kubernetes that the environment of a cloud has images of.
+pub(crate) fn kubernetes_version(configuration: &Path) -> anyhow::Result<String> {
+    read(configuration).and_then(|settings| version_of(&settings).map(str::to_owned))
+}
+
+fn version_of(settings: &Value) -> anyhow::Result<&str> {
+    let properties = settings["cloud"]["images"][0]["properties"].as_object();
+    let versions = properties.context("the image has no properties")?;
+    versions.values().find_map(Value::as_str).context("the image has no version")
 }

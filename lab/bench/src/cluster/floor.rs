@@ -18,11 +18,12 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::cloud::Cloud;
-use super::place::Place;
-use super::recording::{KINDS, Recording, rules_of};
+use super::recording::{Recording, rules_of};
 use super::timeline::{API_SERVER_READY, APPLIED, ETCD_READY, NODE_READY, SERVING, Timeline};
-use super::watch::Watches;
-use super::{NAMESPACE, PATIENCE, SELECTOR};
+use super::{CLAIMS, CLUSTER, NAMESPACE, PATIENCE, SELECTOR};
+use crate::place::Place;
+use crate::recorded;
+use crate::watch::Watches;
 
 const NAME: &str = "by-hand";
 const NEUTRON: &str = "/network/v2.0";
@@ -42,8 +43,8 @@ impl<'a> Floor<'a> {
     /// From apply to a Ready worker.
     pub(super) fn run(&self) -> anyhow::Result<Timeline> {
         let management = self.place.management();
-        let path = self.place.tenant_kubeconfig();
-        fs::write(&path, &self.recording.kubeconfig).context("the tenant's kubeconfig")?;
+        let path = self.place.tenant_kubeconfig(CLUSTER);
+        fs::write(&path, &self.recording.control_plane.kubeconfig).context("the tenant's kubeconfig")?;
         let tenant = management.with(&path);
         let mut watches = Watches::new();
         watches.add("pods", management, &["--namespace", NAMESPACE, "--selector", SELECTOR])?;
@@ -51,13 +52,13 @@ impl<'a> Floor<'a> {
         Watches::wait_until_there();
 
         let mut timeline = Timeline::begin();
-        management.apply(&self.recording.ground)?;
+        management.apply(&self.recording.control_plane.ground)?;
         timeline.mark(APPLIED, Instant::now());
         timeline.follow(&watches, ETCD_READY)?;
-        management.apply(&self.recording.api_server)?;
+        management.apply(&self.recording.control_plane.api_server)?;
         timeline.follow(&watches, API_SERVER_READY)?;
         timeline.mark(SERVING, tenant.wait_until_serving(PATIENCE)?);
-        management.apply(&self.recording.controllers)?;
+        management.apply(&self.recording.control_plane.controllers)?;
         timeline.mark("controllers applied", Instant::now());
         tenant.apply_patiently(&self.recording.tenant)?;
         watches.add("nodes", &tenant, &[])?;
@@ -148,15 +149,7 @@ impl<'a> Floor<'a> {
         }
         self.cloud.wait_until_without_servers()?;
         self.remove_wires()?;
-        let management = self.place.management();
-        let of_cluster = ["--namespace", NAMESPACE, "--selector", SELECTOR, "--timeout=5m"];
-        let workloads = ["delete", "statefulsets,deployments"];
-        management.output(&[&workloads[..], &of_cluster].concat())?;
-        // Nobody is served any more, so nothing is worth the grace.
-        management.output(&[&["delete", "pods", "--grace-period=1"], &of_cluster[..]].concat())?;
-        let rest = format!("{KINDS},persistentvolumeclaims");
-        management.output(&[&["delete", &rest], &of_cluster[..]].concat())?;
-        Ok(())
+        recorded::remove(self.place.management(), NAMESPACE, SELECTOR, CLAIMS)
     }
 
     fn remove_wires(&self) -> anyhow::Result<()> {

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use super::cloud::Cloud;
-use super::place::Place;
-use super::recording::{Recording, decoded, server_host};
+use super::recording::Recording;
 use super::timeline::{
     API_SERVER_READY, APPLIED, KUBECONFIG, NETWORK_APPLIED, NODE_READY, SAID_READY, SERVING, Timeline,
     is_kubeconfig,
 };
-use super::watch::Watches;
 use super::{CLUSTER, NAMESPACE, PATIENCE, SELECTOR};
+use crate::place::Place;
+use crate::recorded::{decoded, server_host};
+use crate::watch::Watches;
 
 /// What is watched beside pods, etcd and Secrets.
 const KINDS: [&str; 5] =
@@ -60,7 +61,7 @@ impl<'a> Hangar<'a> {
             })?;
         }
         let kubeconfig = kubeconfig.context("there is no kubeconfig")??;
-        let path = self.place.tenant_kubeconfig();
+        let path = self.place.tenant_kubeconfig(CLUSTER);
         fs::write(&path, &kubeconfig).context("the tenant's kubeconfig")?;
         let tenant = management.with(&path);
         timeline.mark(SERVING, tenant.wait_until_serving(PATIENCE)?);

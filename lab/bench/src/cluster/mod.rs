@@ -13,18 +13,17 @@
 //! processes watch both sides.
 //!
 //! The environment is removed with the bench, also when that is interrupted or killed: a process of its own waits for
-//! the end of it (`place.rs`).
+//! the end of it (`../place.rs`).
 
 mod cloud;
 mod floor;
 mod hangar;
-mod place;
 mod recording;
 mod report;
 mod timeline;
-mod watch;
 
-use std::fs;
+pub(super) use cloud::kubernetes_version;
+
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -35,9 +34,10 @@ use hangar_parts::{Parts, Set};
 use self::cloud::Cloud;
 use self::floor::Floor;
 use self::hangar::Hangar;
-use self::place::Place;
 use self::recording::Recording;
 use self::timeline::Timeline;
+use super::place::Place;
+use super::process::load;
 use super::shell::build;
 
 /// The sample's cluster.
@@ -46,6 +46,10 @@ const CLUSTER: &str = "demo";
 const NAMESPACE: &str = "default";
 /// Everything of a cluster has it.
 const SELECTOR: &str = "cluster.x-k8s.io/cluster-name=demo";
+/// The volumes of its etcd.
+const CLAIMS: &str = "app.kubernetes.io/instance=demo";
+/// The environment.
+const NAME: &str = "bench-cluster";
 /// Only for a run that will never end.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// What was removed still costs something for a moment.
@@ -83,9 +87,9 @@ impl Cluster {
         let program = build(&[&["--package=hangar", "--bin=hangar"], profile].concat())?;
         let kubectl = parts.program(Set::Kubernetes134, "kubectl")?;
 
-        let place = Place::new(&self.state, &program, kubectl)?;
+        let place = Place::new(&self.state, NAME, &program, kubectl)?;
         eprintln!("a first cluster, from which the floor is recorded");
-        place.up(&self.range)?;
+        place.up(&["--range", &self.range])?;
         let cloud = Cloud::of(&place.cloud_configuration())?;
         let recording = Recording::of(&place, &cloud)?;
         eprintln!("{recording}");
@@ -100,7 +104,7 @@ impl Cluster {
                 thread::sleep(REST);
                 let load = load();
                 let timeline = if is_floor { floor.run() } else { hangar.run() };
-                let timeline = timeline.inspect_err(|_| place.show())?;
+                let timeline = timeline.inspect_err(|_| place.show(CLUSTER))?;
                 let side = if is_floor { "by hand" } else { "Hangar" };
                 eprintln!("run {run}, {side}, load before {load:.1}: {timeline}");
                 let run = Run { load, timeline };
@@ -115,10 +119,4 @@ impl Cluster {
         }
         report::print(&ours, &floors)
     }
-}
-
-/// How many processes wanted to run, on average of the last minute.
-fn load() -> f64 {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or_default()
 }

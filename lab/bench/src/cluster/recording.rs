@@ -1,49 +1,33 @@
-//! Records what the floor is made from: everything that Hangar made for a cluster, read once, without what belongs to
-//! that one cluster's life (owners, ids, states).
+//! Records what the floor is made from: the control plane ([`Recorded`]), the tenant's objects, and a worker.
 //!
-//! In the management cluster these are the objects with the cluster's label. In the tenant they are the objects with a
-//! field manager of Hangar's name, which includes the network add-on that `hangar up` applied. The certificates are
-//! those of the first cluster, so the floor asks for the same address. The worker's data are those of the first worker,
-//! and its token is written without an expiry.
+//! In the tenant these are the objects with a field manager of Hangar's name, which includes the network add-on that
+//! `hangar up` applied. The worker's data are those of the first worker, and its token is written without an expiry.
 
 use std::fmt;
-use std::time::Duration;
 
 use anyhow::Context;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hangar_pki::{Authority, Credentials, Intent, Kubeconfig, PrivateKeyPem, Usage, issue};
 use serde_json::{Value, json};
 
 use super::cloud::Cloud;
-use super::place::Place;
 use super::timeline::is_worker_data;
 use super::{CLUSTER, NAMESPACE, SELECTOR};
-use crate::as_applied;
 use crate::kubectl::Kubectl;
+use crate::place::Place;
+use crate::recorded::{Recorded, bare, decoded, manifest, objects_of};
 
-/// What a hosted control plane consists of.
-pub(super) const KINDS: &str =
-    "secrets,configmaps,services,networkpolicies,poddisruptionbudgets,statefulsets,deployments";
 /// What is written into a tenant; what others are in comes first.
 const TENANT_KINDS: &str = "namespaces,serviceaccounts,configmaps,secrets,services,endpoints,endpointslices,roles,\
                             rolebindings,clusterroles,clusterrolebindings,deployments,daemonsets";
-const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
 const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
 
 /// Manifests, each as one text for kubectl.
 pub(super) struct Recording {
-    pub(super) ground: String,
-    pub(super) api_server: String,
-    pub(super) controllers: String,
+    pub(super) control_plane: Recorded,
     pub(super) tenant: String,
     /// The network add-on alone, with the address it was given.
     network: String,
-    address: String,
-    /// Of a user who needs no role: the roles are among the applied objects.
-    pub(super) kubeconfig: String,
     pub(super) worker: Worker,
-    counts: (usize, usize),
+    tenant_count: usize,
 }
 
 /// What is asked of the cloud.
@@ -62,47 +46,24 @@ impl Recording {
     /// Of the running cluster.
     pub(super) fn of(place: &Place, cloud: &Cloud) -> anyhow::Result<Self> {
         let management = place.management();
-        let objects = management.list(&["get", KINDS, "--namespace", NAMESPACE, "--selector", SELECTOR])?;
+        let mut objects = objects_of(management, NAMESPACE, SELECTOR)?;
         let data = objects.iter().find(|it| is_worker_data(it)).context("no Secret has a worker's data")?;
         let user_data = data["data"]["value"].as_str().context("a worker's data")?.to_owned();
-        let address = objects
-            .iter()
-            .find_map(|it| it["status"]["loadBalancer"]["ingress"][0]["ip"].as_str())
-            .context("no Service has an address")?
-            .to_owned();
-        let named = |name: &str| {
-            let name = format!("{CLUSTER}-{name}");
-            let found = objects.iter().find(|it| it["kind"] == "Secret" && it["metadata"]["name"] == name);
-            found.with_context(|| format!("there is no Secret {name}"))
-        };
-        let access = full(&named("operator-access")?["data"], &named("ca")?["data"])?;
-
-        let kept = objects.iter().filter(|it| !is_worker_data(it));
-        let bare: Vec<Value> = kept.map(|it| managed(it, &address)).collect();
-        let component = |name: &str| {
-            let name = format!("{CLUSTER}-{name}");
-            move |it: &&Value| it["kind"] == "Deployment" && it["metadata"]["name"] == name
-        };
-        let (api_server, manager) = (component("apiserver"), component("controller-manager"));
-        let scheduler = component("scheduler");
-        let first = management.with(&place.first_kubeconfig());
+        objects.retain(|it| !is_worker_data(it));
+        let first = management.with(&place.first_kubeconfig(CLUSTER));
         let tenant = tenant_objects(&first, &user_data)?;
         Ok(Self {
-            ground: manifest(bare.iter().filter(|it| it["kind"] != "Deployment"), 10)?,
-            api_server: manifest(bare.iter().filter(api_server), 1)?,
-            controllers: manifest(bare.iter().filter(|it| manager(it) || scheduler(it)), 2)?,
+            control_plane: Recorded::of(CLUSTER, &objects)?,
             network: manifest(tenant.iter().filter(|it| is_network(it)), 5)?,
             tenant: manifest(tenant.iter(), 20)?,
-            counts: (bare.len(), tenant.len()),
+            tenant_count: tenant.len(),
             worker: Worker::of(cloud, user_data)?,
-            kubeconfig: moved(&access, &address)?,
-            address,
         })
     }
 
     /// The network add-on for a tenant at another address.
     pub(super) fn network(&self, address: &str) -> String {
-        self.network.replace(&self.address, address)
+        self.network.replace(&self.control_plane.address, address)
     }
 }
 
@@ -112,8 +73,8 @@ impl fmt::Display for Recording {
         write!(
             formatter,
             "{} objects in the management cluster, {} in the tenant, {} security groups with {rules} rules",
-            self.counts.0,
-            self.counts.1,
+            self.control_plane.count,
+            self.tenant_count,
             self.worker.groups.len(),
         )
     }
@@ -159,50 +120,6 @@ fn is_network(object: &Value) -> bool {
     is_name(&metadata["name"]) || is_name(&metadata["namespace"])
 }
 
-/// An object of the management cluster.
-fn managed(object: &Value, address: &str) -> Value {
-    let mut bare = bare(object);
-    for text in
-        bare.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
-    {
-        // It was recorded from an etcd that has its data; the floor's begins without any.
-        if let Some(document) = text.as_str() {
-            *text = json!(document.replace("initial-cluster-state: existing", "initial-cluster-state: new"));
-        }
-    }
-    if bare["kind"] == "Service" {
-        let is_headless = bare["spec"]["clusterIP"] == "None";
-        if let Some(spec) = bare.get_mut("spec").and_then(Value::as_object_mut) {
-            for given in ["clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"] {
-                spec.remove(given);
-            }
-            if !is_headless {
-                spec.remove("clusterIP");
-            }
-        }
-        for port in bare["spec"]["ports"].as_array_mut().into_iter().flatten() {
-            if let Some(port) = port.as_object_mut() {
-                port.remove("nodePort");
-            }
-        }
-        if bare["spec"]["type"] == "LoadBalancer" {
-            bare["metadata"]["annotations"][ADDRESS_ANNOTATION] = json!(address);
-        }
-    }
-    bare
-}
-
-/// Without what belongs to one life of it.
-fn bare(object: &Value) -> Value {
-    let mut bare = as_applied(object, &["namespace", "labels", "annotations"]);
-    if let Some(annotations) = bare["metadata"].get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.retain(|name, _| {
-            !name.starts_with("kube-vip.io/") && !name.contains("deployment.kubernetes.io/")
-        });
-    }
-    bare
-}
-
 /// What is in the tenant because of us, and a token.
 fn tenant_objects(tenant: &Kubectl, user_data: &str) -> anyhow::Result<Vec<Value>> {
     let found = tenant.list(&["get", TENANT_KINDS, "--all-namespaces", "--show-managed-fields"])?;
@@ -238,72 +155,9 @@ fn token(user_data: &str) -> anyhow::Result<Value> {
     }))
 }
 
-/// What a Secret's value says.
-pub(super) fn decoded(value: &Value) -> anyhow::Result<String> {
-    let bytes = STANDARD.decode(value.as_str().context("a Secret's value is missing")?)?;
-    String::from_utf8(bytes).context("a Secret's value is no text")
-}
-
-/// A kubeconfig with another address in place of the name that only pods know.
-fn moved(kubeconfig: &str, address: &str) -> anyhow::Result<String> {
-    let host = server_host(kubeconfig)?;
-    Ok(kubeconfig.replace(&format!("https://{host}"), &format!("https://{address}")))
-}
-
-/// A kubeconfig that needs no rights in the tenant: nobody writes them into the floor.
-fn full(access: &Value, authority: &Value) -> anyhow::Result<String> {
-    let access = Kubeconfig::read(&decoded(&access["value"])?)?;
-    let key = PrivateKeyPem::new(decoded(&authority["tls.key"])?);
-    let authority = Authority::from_pem(&decoded(&authority["tls.crt"])?, &key)?;
-    let intent =
-        Intent::new("bench", Usage::Client, Duration::from_hours(24)).organizations(["system:masters"]);
-    let credentials = Credentials::Certificate(issue(&authority, &intent, jiff::Timestamp::now())?);
-    Ok(Kubeconfig { credentials, ..access }.to_yaml()?)
-}
-
-/// The host in a kubeconfig's `server: https://host:port`.
-pub(super) fn server_host(kubeconfig: &str) -> anyhow::Result<&str> {
-    let value = kubeconfig.split_once("https://").map(|(_, rest)| rest);
-    let host = value.and_then(|rest| rest.split([':', '/', '"', '\n']).next());
-    host.filter(|host| !host.is_empty()).context("the kubeconfig names no server")
-}
-
-/// One text for kubectl. A floor with less than `least` objects would be no floor.
-fn manifest<'a>(objects: impl Iterator<Item = &'a Value>, least: usize) -> anyhow::Result<String> {
-    let objects: Vec<&Value> = objects.collect();
-    anyhow::ensure!(objects.len() >= least, "only {} objects were recorded", objects.len());
-    Ok(json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_service_keeps_what_was_asked_for_and_its_address() {
-        let service = json!({
-            "kind": "Service",
-            "metadata": {"name": "api", "uid": "1", "ownerReferences": [{}], "annotations": {"kube-vip.io/vipHost": "m"}},
-            "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": [{"port": 6443, "nodePort": 30000}]},
-            "status": {"loadBalancer": {}},
-        });
-        assert_eq!(
-            managed(&service, "192.0.2.1"),
-            json!({
-                "kind": "Service",
-                "metadata": {"name": "api", "annotations": {ADDRESS_ANNOTATION: "192.0.2.1"}},
-                "spec": {"type": "LoadBalancer", "ports": [{"port": 6443}]},
-            })
-        );
-    }
-
-    #[test]
-    fn the_floors_etcd_begins_without_data() {
-        let settings = json!({"kind": "ConfigMap", "metadata": {"name": "etcd"}, "data": {
-            "0.yaml": "name: 0\ninitial-cluster-state: existing\n",
-        }});
-        assert_eq!(managed(&settings, "")["data"]["0.yaml"], "name: 0\ninitial-cluster-state: new\n");
-    }
 
     #[test]
     fn the_token_is_read_from_a_workers_data() {
@@ -311,12 +165,5 @@ mod tests {
         assert_eq!(secret["metadata"]["name"], "bootstrap-token-abcdef");
         assert_eq!(secret["stringData"]["token-secret"], "0123456789abcdef");
         assert!(token("none").is_err());
-    }
-
-    #[test]
-    fn a_kubeconfig_is_moved_to_an_address() {
-        let text = "clusters:\n- cluster:\n    server: https://api.default.svc:6443\n";
-        assert_eq!(moved(text, "192.0.2.1").unwrap(), text.replace("api.default.svc", "192.0.2.1"));
-        assert!(moved("server: none", "192.0.2.1").is_err());
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::PATIENCE;
-use super::watch::{Event, Watches};
+use crate::watch::{Event, Watches, holds, runs};
 
 pub(super) const APPLIED: &str = "manifests applied";
 pub(super) const ETCD_READY: &str = "etcd Ready";
@@ -71,17 +71,6 @@ pub(super) fn is_kubeconfig(secret: &Value) -> bool {
 /// The Secret with the cluster's first certificate.
 fn is_authority(secret: &Value) -> bool {
     secret["metadata"]["name"] == format!("{}-ca", super::CLUSTER)
-}
-
-/// Whether a pod has a container of that name.
-fn runs(pod: &Value, container: &str) -> bool {
-    pod["spec"]["containers"].as_array().into_iter().flatten().any(|it| it["name"] == container)
-}
-
-/// Whether a condition is true.
-fn holds(object: &Value, condition: &str) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|it| it["type"] == condition && it["status"] == "True")
 }
 
 pub(super) struct Timeline {

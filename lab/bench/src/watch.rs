@@ -15,27 +15,27 @@ use crate::kubectl::Kubectl;
 const BEGINNING: Duration = Duration::from_secs(2);
 
 /// An object of a watch is there, or changed.
-pub(super) struct Event {
-    pub(super) at: Instant,
-    pub(super) watch: &'static str,
-    pub(super) object: Value,
+pub(crate) struct Event {
+    pub(crate) at: Instant,
+    pub(crate) watch: &'static str,
+    pub(crate) object: Value,
 }
 
 /// Ends its processes when it is dropped.
-pub(super) struct Watches {
+pub(crate) struct Watches {
     sender: Sender<anyhow::Result<Event>>,
     events: Receiver<anyhow::Result<Event>>,
     processes: Vec<Child>,
 }
 
 impl Watches {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, events) = mpsc::channel();
         Self { sender, events, processes: Vec::new() }
     }
 
     /// Begins a watch; `arguments` say of what.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         watch: &'static str,
         kubectl: &Kubectl,
@@ -67,12 +67,12 @@ impl Watches {
     }
 
     /// Waits until watches that were added are there.
-    pub(super) fn wait_until_there() {
+    pub(crate) fn wait_until_there() {
         thread::sleep(BEGINNING);
     }
 
     /// The next event, in the order of arrival.
-    pub(super) fn next(&self, deadline: Instant) -> anyhow::Result<Event> {
+    pub(crate) fn next(&self, deadline: Instant) -> anyhow::Result<Event> {
         match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(event) => event,
             Err(_) => bail!("nothing happens any more"),
@@ -87,4 +87,15 @@ impl Drop for Watches {
             let _ = process.wait();
         }
     }
+}
+
+/// Whether a pod has a container of that name.
+pub(crate) fn runs(pod: &Value, container: &str) -> bool {
+    pod["spec"]["containers"].as_array().into_iter().flatten().any(|it| it["name"] == container)
+}
+
+/// Whether a condition is true.
+pub(crate) fn holds(object: &Value, condition: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|it| it["type"] == condition && it["status"] == "True")
 }

@@ -1,4 +1,4 @@
-//! The environment of the bench, and the process that removes it in any case.
+//! The environment of a bench, and the process that removes it in any case.
 //!
 //! A shell in a process group of its own reads from a pipe to which nothing is written. The pipe closes when the bench
 //! ends, in whatever way, and then the shell takes the environment down. An interrupt from the terminal does not reach
@@ -11,11 +11,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-use super::CLUSTER;
 use crate::kubectl::Kubectl;
 use crate::process::{own_program, words_of};
-
-const NAME: &str = "bench-cluster";
 
 /// Where the bench has files of its own.
 const OWN: &str = "bench";
@@ -35,8 +32,9 @@ echo "the environment $2 in $3 is still there" >&2
 exit 1
 "#;
 
-pub(super) struct Place {
+pub(crate) struct Place {
     state: PathBuf,
+    name: &'static str,
     hangar: PathBuf,
     management: Kubectl,
     remover: Child,
@@ -44,55 +42,60 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(state: &Path, built: &Path, kubectl: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        state: &Path,
+        name: &'static str,
+        built: &Path,
+        kubectl: PathBuf,
+    ) -> anyhow::Result<Self> {
         let (hangar, lock) = own_program(&state.join(OWN), built)?;
         // What a killed run left.
-        words_of(&mut command(&hangar, "down", state))?;
+        words_of(&mut command(&hangar, "down", name, state))?;
         let remover = Command::new("sh")
             .args(["-c", REMOVE, "remover"])
             .arg(&hangar)
-            .arg(NAME)
+            .arg(name)
             .arg(state)
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn()
             .context("the process that removes the environment")?;
-        let management = Kubectl::new(kubectl, state.join(NAME).join("management.kubeconfig"));
-        Ok(Self { state: state.to_owned(), hangar, management, remover, _lock: lock })
+        let management = Kubectl::new(kubectl, state.join(name).join("management.kubeconfig"));
+        Ok(Self { state: state.to_owned(), name, hangar, management, remover, _lock: lock })
     }
 
-    /// The environment and its first cluster.
-    pub(super) fn up(&self, range: &str) -> anyhow::Result<()> {
-        words_of(command(&self.hangar, "up", &self.state).args(["--range", range])).map(drop)
+    /// Makes the environment.
+    pub(crate) fn up(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        words_of(command(&self.hangar, "up", self.name, &self.state).args(arguments)).map(drop)
     }
 
-    pub(super) fn management(&self) -> &Kubectl {
+    pub(crate) fn management(&self) -> &Kubectl {
         &self.management
     }
 
-    /// A place for the kubeconfig of the cluster that is measured.
-    pub(super) fn tenant_kubeconfig(&self) -> PathBuf {
-        self.state.join(OWN).join("tenant.kubeconfig")
+    /// A place for the kubeconfig of a cluster that is measured.
+    pub(crate) fn tenant_kubeconfig(&self, cluster: &str) -> PathBuf {
+        self.state.join(OWN).join(format!("{cluster}.kubeconfig"))
     }
 
     /// The one that `up` wrote.
-    pub(super) fn first_kubeconfig(&self) -> PathBuf {
-        self.state.join(NAME).join(format!("{CLUSTER}.kubeconfig"))
+    pub(crate) fn first_kubeconfig(&self, cluster: &str) -> PathBuf {
+        self.state.join(self.name).join(format!("{cluster}.kubeconfig"))
     }
 
-    pub(super) fn cloud_configuration(&self) -> PathBuf {
-        self.state.join(NAME).join("cloud/config.json")
+    pub(crate) fn cloud_configuration(&self) -> PathBuf {
+        self.state.join(self.name).join("cloud/config.json")
     }
 
     /// For finding out why a run failed: the environment will be gone.
-    pub(super) fn show(&self) {
+    pub(crate) fn show(&self, cluster: &str) {
         let management = &self.management;
         for arguments in [["get", "pods", "--all-namespaces"], ["get", "events", "--all-namespaces"]] {
             eprintln!("{}", management.output(&arguments).unwrap_or_else(|error| error.to_string()));
         }
-        let kubeconfig = self.state.join(NAME).join("management.kubeconfig");
+        let kubeconfig = self.state.join(self.name).join("management.kubeconfig");
         let _ = Command::new(&self.hangar)
-            .args(["describe", "cluster", CLUSTER, "--kubeconfig"])
+            .args(["describe", "cluster", cluster, "--kubeconfig"])
             .arg(kubeconfig)
             .status();
     }
@@ -105,8 +108,8 @@ impl Drop for Place {
     }
 }
 
-fn command(hangar: &Path, verb: &str, state: &Path) -> Command {
+fn command(hangar: &Path, verb: &str, name: &str, state: &Path) -> Command {
     let mut command = Command::new(hangar);
-    command.args([verb, "--name", NAME, "--state"]).arg(state);
+    command.args([verb, "--name", name, "--state"]).arg(state);
     command
 }
