@@ -6,7 +6,8 @@
 //!   [`lease`]
 //! - writing: [`execute`] (plan steps), [`apply`] (objects), [`finalizer`], [`event`]; [`overlay`] (a cluster whose
 //!   writes stay in memory)
-//! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`]
+//! - running as a process: [`serve`], [`health`], [`metrics`], [`telemetry`], [`shutdown`], [`webhook`], [`settings`],
+//!   [`descriptors`]
 //!
 //! Decisions are made in `plan`; the types between the two are `hangar_plan::flow`.
 
@@ -16,6 +17,7 @@ pub mod call;
 pub mod client;
 pub mod controller;
 pub mod describe;
+pub mod descriptors;
 pub mod error;
 pub mod event;
 pub mod execute;

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use hangar_kit::call::{CallGate, FencingGate, ServerClock};
 use hangar_kit::client::{ClientOptions, client};
+use hangar_kit::descriptors;
 use hangar_kit::health::Health;
 use hangar_kit::leadership::Leadership;
 use hangar_kit::lease::LeaseSettings;
@@ -70,6 +71,7 @@ const CONTROLLERS_LIMIT: Duration = Duration::from_secs(22);
 pub async fn run(config: Config, options: Options) -> Result<(), Error> {
     let metrics = Metrics::new();
     let telemetry = Telemetry::start(&options.settings.telemetry, &metrics)?;
+    descriptors::raise_limit();
     let stop = on_signal().map_err(Error::Signals)?;
     let result = serve(config, &options, &metrics, &stop).await;
     telemetry.shutdown(Duration::from_secs(3)).await;
