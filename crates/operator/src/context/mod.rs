@@ -143,13 +143,11 @@ impl Context {
 
     /// A kind of the management cluster, for writing.
     pub(crate) fn kind(&self, group: &str, kind: &str) -> Read<Kind> {
-        match self.watches.kind(group, kind) {
-            Some(known) => Read::One(known.with(self.foreign.started(group, kind))),
-            None => {
-                let known = self.ways_in.kind(group, kind).or_else(|| self.neighbours.kind(group, kind));
-                known.unwrap_or_else(|| self.foreign.kind(group, kind))
-            }
+        if let Some(known) = self.watches.kind(group, kind) {
+            return Read::One(known.with(self.foreign.started(group, kind)));
         }
+        let known = self.ways_in.kind(group, kind).or_else(|| self.neighbours.kind(group, kind));
+        known.unwrap_or_else(|| self.foreign.kind(group, kind))
     }
 
     /// Returns when every store that was started is listed, or one cannot be.

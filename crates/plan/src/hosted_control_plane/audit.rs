@@ -381,7 +381,8 @@ fn rule_errors(path: &str, rule: &AuditRule) -> Vec<FieldError> {
             errors.push(FieldError::invalid(format!("{path}.nonResourceURLs[{index}]"), url.as_str(), why));
         }
     }
-    if !rule.non_resource_urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+    let is_of_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+    if is_of_resources && !rule.non_resource_urls.is_empty() {
         let why = "a rule is for resources and namespaces, or for other URLs";
         errors.push(FieldError::forbidden(format!("{path}.nonResourceURLs"), why));
     }

@@ -237,9 +237,9 @@ fn without_texts(expression: &str) -> Option<String> {
         let (before, from) = rest.split_at(start);
         kept.push_str(before);
         kept.push(' ');
-        if from.starts_with('/') {
-            let is_comment = from.starts_with("//");
-            rest = if is_comment { from.split_once('\n').map_or("", |(_, rest)| rest) } else { &from[1..] };
+        if let Some(after) = from.strip_prefix('/') {
+            let is_comment = after.starts_with('/');
+            rest = if is_comment { after.split_once('\n').map_or("", |(_, rest)| rest) } else { after };
             continue;
         }
         let is_raw = before.ends_with(['r', 'R']);

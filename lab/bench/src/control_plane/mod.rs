@@ -41,7 +41,7 @@ impl ControlPlane {
             self.of_times.run()?;
         }
         if !self.times {
-            self.of_scale.begin()?;
+            scale::Scale::begin()?;
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ struct Row {
 
 impl Scale {
     /// Builds what is needed and goes on in a network namespace.
-    pub(super) fn begin(&self) -> anyhow::Result<()> {
+    pub(super) fn begin() -> anyhow::Result<()> {
         Parts::from_env()?.ensure(&[Set::Etcd36, Set::Kubernetes134])?;
         let hangar = build(&["--release", "--package=hangar", "--bin=hangar"])?;
         let actor = build(&["--release", "--package=hangar-testbed", "--example=control_planes"])?;

@@ -59,10 +59,9 @@ impl Tally {
 /// What a control plane lacks.
 fn lack(data: &Value) -> Option<Value> {
     let conditions = data["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let lacking = GOAL.iter().find_map(|goal| match conditions.iter().find(|found| found["type"] == *goal) {
+    GOAL.iter().find_map(|goal| match conditions.iter().find(|found| found["type"] == *goal) {
         Some(found) if found["status"] == "True" => None,
         Some(found) => Some(found.clone()),
         None => Some(json!(goal)),
-    });
-    lacking
+    })
 }

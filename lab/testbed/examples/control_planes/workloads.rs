@@ -131,7 +131,7 @@ impl Players {
         }
         let (namespace, name) = (workload.namespace().unwrap_or_default(), workload.name_any());
         let digest = Sha256::digest(spec["template"].to_string().as_bytes());
-        let revision: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        let revision = format!("{digest:x}")[..10].to_owned();
         let is_set = kind == "StatefulSet";
         let names: BTreeSet<String> = (0..replicas)
             .map(

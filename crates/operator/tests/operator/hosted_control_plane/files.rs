@@ -111,7 +111,7 @@ async fn change(world: &World, spec: Value) {
     api.patch("demo", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.unwrap();
 }
 
-fn labelled(kind: &str, name: &str, data: Value) -> Value {
+fn labelled(kind: &str, name: &str, data: &Value) -> Value {
     let metadata = json!({"name": name, "labels": {"cluster.x-k8s.io/cluster-name": "demo"}});
     let content = if kind == "Secret" { "stringData" } else { "data" };
     json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, content: data})
@@ -240,7 +240,7 @@ async fn what_is_missing_is_told_and_waited_for(world: &World) {
     })
     .await;
     assert_eq!(world.names::<Deployment>().await, [] as [&str; 0]);
-    create(&world.api::<ConfigMap>(), labelled("ConfigMap", "more", json!({"file": "one"}))).await;
+    create(&world.api::<ConfigMap>(), labelled("ConfigMap", "more", &json!({"file": "one"}))).await;
     eventually("the API server follows", async || world.names::<Deployment>().await == ["demo-apiserver"])
         .await;
     let settings = async || {
@@ -252,7 +252,7 @@ async fn what_is_missing_is_told_and_waited_for(world: &World) {
     let other = json!({"data": {"file": "two"}});
     world.api::<ConfigMap>().patch("more", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
     eventually("other content replaces pods", async || settings().await != before).await;
-    create(&world.api::<Secret>(), labelled("Secret", "audit-token", json!({"token": "secret"}))).await;
+    create(&world.api::<Secret>(), labelled("Secret", "audit-token", &json!({"token": "secret"}))).await;
     eventually("only the flag is told", async || world.condition("SettingsEffective").await.1 == "Ignored")
         .await;
 }

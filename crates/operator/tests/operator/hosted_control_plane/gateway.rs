@@ -43,7 +43,7 @@ pub(crate) async fn install(world: &World, served: &[&str]) {
         if definition.name_any() == ROUTES {
             // The release after this one has v1 with the same fields.
             let mut newest = definition.spec.versions.last().unwrap().clone();
-            newest.name = "v1".to_owned();
+            "v1".clone_into(&mut newest.name);
             newest.storage = false;
             definition.spec.versions.push(newest);
             for version in &mut definition.spec.versions {
@@ -190,7 +190,7 @@ fn routes(world: &World, version: &str) -> Api<DynamicObject> {
 /// Names of the routes there are; none without the Gateway API.
 pub(crate) async fn route_names(world: &World) -> Vec<String> {
     let found = routes(world, "v1alpha3").list(&ListParams::default()).await;
-    found.map(|found| found.iter().map(|route| route.name_any()).collect()).unwrap_or_default()
+    found.map(|found| found.iter().map(kube::ResourceExt::name_any).collect()).unwrap_or_default()
 }
 
 async fn says(world: &World, expected: &str) {

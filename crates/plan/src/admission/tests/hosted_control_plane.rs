@@ -282,7 +282,12 @@ fn plane(spec: Value) -> Value {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a row for each field")]
 fn what_the_api_server_would_not_start_with_is_refused_by_field() {
+    const A: &str = "spec.oidcProviders[https://a.example]";
+    const P: &str = "spec.deployment.apiServer.audit.policy.rules[0]";
+    const T: &str = "spec.deployment.apiServer.audit.webhook.targets[0]";
+    const M: &str = "spec.deployment.apiServer.mounts[m]";
     let provider = |more: Value| {
         let mut provider = json!({"audiences": ["a"], "claimMappings": {"username": "claims.sub"}});
         provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -313,10 +318,6 @@ fn what_the_api_server_would_not_start_with_is_refused_by_field() {
         "spec": {"clusterNetwork": {"serviceDomain": "tenant.example"}},
     });
     let world = World { seen: vec![cluster], ..World::default() };
-    const A: &str = "spec.oidcProviders[https://a.example]";
-    const P: &str = "spec.deployment.apiServer.audit.policy.rules[0]";
-    const T: &str = "spec.deployment.apiServer.audit.webhook.targets[0]";
-    const M: &str = "spec.deployment.apiServer.mounts[m]";
     for (object, field) in [
         (issuer("http://a.example", json!({})), "spec.oidcProviders[http://a.example]".to_owned()),
         (issuer("https://u@a.example", json!({})), "spec.oidcProviders[https://u@a.example]".to_owned()),
