@@ -124,7 +124,10 @@ fn bearer(file: &Path) -> Result<HeaderValue, String> {
 
 fn tls(authority: Option<&str>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(system_roots().iter().cloned());
+    // Who names an authority trusts nobody else.
+    if authority.is_none() {
+        roots.add_parsable_certificates(system_roots().iter().cloned());
+    }
     for certificate in CertificateDer::pem_slice_iter(authority.unwrap_or_default().as_bytes()) {
         let certificate = certificate.map_err(|error| format!("its certificate authority: {error}"))?;
         roots.add(certificate).map_err(|error| format!("its certificate authority: {error}"))?;

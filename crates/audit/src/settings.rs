@@ -39,7 +39,7 @@ pub struct Settings {
 pub struct Target {
     /// Its URL.
     pub server: String,
-    /// Whom to trust besides the system's authorities, in PEM.
+    /// Whom to trust, in PEM; the system's authorities when empty.
     #[serde(default)]
     pub certificate_authority: Option<String>,
     /// A file with the token to send along.

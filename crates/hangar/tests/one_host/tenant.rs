@@ -133,17 +133,25 @@ impl<'a> Tenant<'a> {
     }
 
     fn port_forward(&self) {
+        eventually("a port of the pod is forwarded", || {
+            let page = self.forwarded().map_err(|error| format!("{}: {error}", self.name))?;
+            is(page.trim().ends_with("served"), || format!("{}: {page}", self.name))
+        });
+    }
+
+    /// The page of the pod, through a forwarded port.
+    fn forwarded(&self) -> std::io::Result<String> {
         let mut command = self.kubectl.command(&["port-forward", "pod/web", ":8080"]);
-        let mut forward = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut forward = Running(command.stdout(Stdio::piped()).spawn()?);
         let mut line = String::new();
-        BufReader::new(forward.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split(' ').nth(2).and_then(|address| address.parse().ok());
-        let address: SocketAddr = address.unwrap_or_else(|| panic!("{}: {line}", self.name));
-        let mut stream = self.kubectl.seat().connect(address).unwrap();
-        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        BufReader::new(forward.0.stdout.as_mut().unwrap()).read_line(&mut line)?;
+        let address = line.split(' ').nth(2).and_then(|address| address.parse::<SocketAddr>().ok());
+        let address = address.ok_or_else(|| std::io::Error::other(format!("no address: {line}")))?;
+        let mut stream = self.kubectl.seat().connect(address).map_err(std::io::Error::other)?;
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
         let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        assert!(page.trim().ends_with("served"), "{}: {page}", self.name);
+        stream.read_to_string(&mut page)?;
+        Ok(page)
     }
 
     /// Through the Service that every pod knows, by its name.
@@ -162,7 +170,9 @@ impl<'a> Tenant<'a> {
             let error = said.err().unwrap_or_else(|| "nobody was asked".to_owned());
             is(error.contains(REFUSAL), || format!("{}: {error}", self.name))
         });
-        self.kubectl.succeed(&["create", "configmap", "allowed", "--dry-run=server"]);
+        eventually("the pod allows", || {
+            self.kubectl.attempt(&["create", "configmap", "allowed", "--dry-run=server"]).map(drop)
+        });
     }
 
     fn a_pod_serves_an_api(&self) {

@@ -15,7 +15,7 @@ use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::names::{COPY, IDENTITY_ANNOTATION, INSTANCE_LABEL};
-use hangar_plan::hosted_control_plane::{Material, Source, SourceKind, sources};
+use hangar_plan::hosted_control_plane::{Material, Source, SourceKind, exposure, sources};
 use hangar_plan::referred::is_kind_of;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
@@ -127,10 +127,7 @@ fn control_planes_by_way(watches: &Watches, touched: &Touched<'_>) -> Vec<Object
             }),
             Touched::GatewayApi => gateway.is_some(),
             Touched::Namespace(name) => gateway.is_some() && kept.key.namespace.as_deref() == Some(*name),
-            Touched::Nodes => {
-                let type_ = settings.exposure.as_ref().and_then(|exposure| exposure.type_);
-                type_ == Some(ExposureType::NodePort)
-            }
+            Touched::Nodes => exposure::of(&kept.value) == Some(ExposureType::NodePort),
             Touched::Routes(_) => false,
         }
     };

@@ -149,7 +149,7 @@ impl Stage {
     /// Waits until the Cluster has conditions of these statuses.
     async fn conditions(&self, expected: &[(&str, &str)]) {
         let mut last = Value::Null;
-        for _ in 0..1200 {
+        for _ in 0..3000 {
             last = self.cluster().await["status"]["conditions"].take();
             if expected.iter().all(|(type_, status)| condition(&last, type_)["status"] == **status) {
                 return;

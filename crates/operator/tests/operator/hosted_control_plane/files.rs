@@ -376,12 +376,12 @@ async fn a_webhook_by_url_goes_through_the_tunnel(world: &World, tenant: &Tenant
 
 /// The tunnel's server in the protocol that the proxy hands on, and an agent. Whether agents may connect is another
 /// matter.
-fn tunnel(world: &World, directory: &Path) -> [hangar_parts::Process; 2] {
+fn tunnel(world: &World, directory: &Path) -> ([hangar_parts::Process; 2], [Port; 5]) {
     let parts = Parts::from_env().unwrap();
     let program = |name: &str| -> PathBuf { parts.program(Set::Konnectivity, name).unwrap() };
     let file = |name: &str| directory.join(name).display().to_string();
     let ports: [Port; 5] = std::array::from_fn(|_| Port::reserve().unwrap());
-    let [agent, admin, health, agent_admin, agent_health] = ports.map(|port| port.number());
+    let [agent, admin, health, agent_admin, agent_health] = ports.each_ref().map(Port::number);
     let server = [
         "--mode=http-connect".to_owned(),
         format!("--uds-name={}", file("konnectivity.sock")),
@@ -401,8 +401,9 @@ fn tunnel(world: &World, directory: &Path) -> [hangar_parts::Process; 2] {
         format!("--ca-cert={}", file("ca.crt")),
         "--sync-interval=500ms".to_owned(),
     ];
-    [
+    let processes = [
         process(world, directory, "proxy-server", program("proxy-server"), server.into()),
         process(world, directory, "proxy-agent", program("proxy-agent"), client.into()),
-    ]
+    ];
+    (processes, ports)
 }

@@ -51,6 +51,7 @@ fn dashboard() -> BTreeSet<String> {
 
 struct Prometheus {
     _process: Process,
+    _port: Port,
     client: Client,
 }
 
@@ -72,7 +73,7 @@ impl Prometheus {
         let program = Parts::from_env().unwrap().program(Set::Prometheus, "prometheus").unwrap();
         let process = process(world, directory, "prometheus", program, arguments);
         let client = Client::try_from(Config::new(format!("http://{address}").parse().unwrap())).unwrap();
-        Self { _process: process, client }
+        Self { _process: process, _port: port, client }
     }
 
     async fn get(&self, path: &str) -> Option<Value> {
@@ -152,10 +153,9 @@ async fn controller(world: &World, directory: &Path, name: &str, tenant: u16, po
 }
 
 /// The tunnel's server.
-fn konnectivity(world: &World, directory: &Path, port: u16) -> Process {
+fn konnectivity(world: &World, directory: &Path, port: u16) -> (Process, [Port; 2]) {
     let file = |name: &str| directory.join(name).display().to_string();
-    let agents = Port::reserve().unwrap();
-    let health = Port::reserve().unwrap();
+    let [agents, health] = [Port::reserve().unwrap(), Port::reserve().unwrap()];
     let arguments = vec![
         "--mode=grpc".to_owned(),
         format!("--uds-name={}", file("tunnel.sock")),
@@ -171,7 +171,7 @@ fn konnectivity(world: &World, directory: &Path, port: u16) -> Process {
         format!("--cluster-ca-cert={}", file("ca.crt")),
     ];
     let program = Parts::from_env().unwrap().program(Set::Konnectivity, "proxy-server").unwrap();
-    process(world, directory, "proxy-server", program, arguments)
+    (process(world, directory, "proxy-server", program, arguments), [agents, health])
 }
 
 /// The identity for metrics reads nothing else.
@@ -208,7 +208,13 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let served = PlainServer::start(anywhere, manager.metrics.router(), serving).await.unwrap();
 
-    eventually("all is minted", async || world.names::<Secret>().await.len() >= 17).await;
+    eventually("all is minted", async || {
+        let names = world.names::<Secret>().await;
+        ["demo-ca", "demo-proxy", "demo-metrics", "demo-apiserver"]
+            .iter()
+            .all(|name| names.iter().any(|known| known == name))
+    })
+    .await;
     let directory = world.bed.logs().parent().unwrap().join(&world.namespace);
     fs::create_dir_all(&directory).unwrap();
     for suffix in ["metrics", "ca"] {
@@ -275,7 +281,8 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
     })
     .await;
     for name in ["etcd", "api-server", "controller-manager", "scheduler", "konnectivity-server"] {
-        assert_eq!(prometheus.query(&format!("up{{job=\"{name}\"}} == 1")).await.len(), 1, "{name}");
+        let collected = format!("max_over_time(up{{job=\"{name}\"}}[5m]) == 1");
+        eventually(name, async || prometheus.query(&collected).await.len() == 1).await;
     }
     reads_nothing_else(&world, &tenant).await;
     let usage = world.control_plane().await.status.unwrap().etcd_volume_usage;

@@ -21,7 +21,9 @@ use std::net::IpAddr;
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::contract::Endpoint;
-use hangar_api::controlplane::v1alpha1::{ExposureType, GatewayReference, HostedControlPlaneSettings};
+use hangar_api::controlplane::v1alpha1::{
+    ExposureType, GatewayReference, HostedControlPlane, HostedControlPlaneSettings,
+};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -258,12 +260,18 @@ pub struct Needs {
     pub name: Option<String>,
 }
 
+/// How a control plane is reached; nothing where its record cannot be read.
+pub fn of(control_plane: &HostedControlPlane) -> Option<ExposureType> {
+    let recorded = RecordedWay::recorded(control_plane).ok()?;
+    Some(chosen(recorded.as_ref(), &control_plane.spec.settings))
+}
+
 /// What has to be read for the way in of a control plane.
 pub fn needs(observed: &Observed) -> Needs {
     let control_plane = &observed.control_plane;
-    let settings = &control_plane.spec.settings;
-    let Ok(recorded) = RecordedWay::recorded(control_plane) else { return Needs::default() };
-    way(chosen(recorded.as_ref(), settings)).needs(observed, settings)
+    of(control_plane)
+        .map(|exposure| way(exposure).needs(observed, &control_plane.spec.settings))
+        .unwrap_or_default()
 }
 
 /// The way in as it is to be recorded, where it is not recorded so. Once people know an endpoint it has to stay.
