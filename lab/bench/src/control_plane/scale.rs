@@ -106,7 +106,8 @@ impl Scale {
         let start = Instant::now();
         let numbers: Vec<u64> = (present..size).collect();
         for chunk in numbers.chunks(usize::try_from(CHUNK)?) {
-            kubectl.apply(&manifests(chunk))?;
+            // A fresh manager is ready a moment before the API server trusts its webhooks.
+            kubectl.apply_patiently(&manifests(chunk))?;
         }
         wait_until_there(size)?;
         let made = start.elapsed().as_secs_f64();

@@ -16,7 +16,7 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use rustls::pki_types::pem::PemObject as _;
@@ -35,6 +35,8 @@ use crate::workloads::Addresses;
 const PORT: u16 = 6443;
 /// A watch that says nothing else ends after this time.
 const WATCH_LIMIT: Duration = Duration::from_mins(5);
+/// A connection on which nothing is asked for so long is closed, as API servers do.
+const IDLE_LIMIT: Duration = Duration::from_secs(90);
 /// Later than any generation: add-ons run as soon as they are applied.
 const OBSERVED: i64 = 1 << 40;
 
@@ -102,7 +104,11 @@ impl Tenants {
             }
         });
         // A client that goes is none of our business.
-        let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        let _ = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE_LIMIT)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
         Ok(())
     }
 
