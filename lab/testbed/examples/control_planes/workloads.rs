@@ -130,8 +130,9 @@ impl Players {
             return Ok(());
         }
         let (namespace, name) = (workload.namespace().unwrap_or_default(), workload.name_any());
-        let digest = Sha256::digest(spec["template"].to_string().as_bytes());
-        let revision = format!("{digest:x}")[..10].to_owned();
+        let [first, second, third, fourth, ..]: [u8; 32] =
+            Sha256::digest(spec["template"].to_string().as_bytes()).into();
+        let revision = format!("{:08x}", u32::from_be_bytes([first, second, third, fourth]));
         let is_set = kind == "StatefulSet";
         let names: BTreeSet<String> = (0..replicas)
             .map(
