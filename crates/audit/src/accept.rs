@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,8 +25,12 @@ const HEAD: usize = 8 << 10;
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of one batch of records. The API server is told to keep its batches below.
 const BATCH: usize = 16 << 20;
+/// Bytes of batches that are being read or delivered at a time.
+const BATCHES: usize = 32 << 20;
 /// Connections at a time.
-const CONNECTIONS: usize = 4096;
+const CONNECTIONS: usize = 1024;
+/// Of these, connections of the tenant to others: it cannot take the room of the records.
+const RELAYS: usize = 768;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 const REFUSED: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\r\n";
@@ -40,7 +44,10 @@ pub(crate) struct Listener {
 
 struct Place {
     authority: String,
+    path: String,
     tunnel: PathBuf,
+    relays: Semaphore,
+    batches: Semaphore,
 }
 
 impl Listener {
@@ -53,7 +60,13 @@ impl Listener {
             _ => {}
         }
         let socket = UnixListener::bind(path).map_err(listen)?;
-        let place = Place { authority: settings.authority.clone(), tunnel: settings.tunnel.clone() };
+        let place = Place {
+            authority: settings.authority.clone(),
+            path: settings.path.clone(),
+            tunnel: settings.tunnel.clone(),
+            relays: Semaphore::new(RELAYS),
+            batches: Semaphore::new(BATCHES),
+        };
         Ok(Self { socket, place: Arc::new(place) })
     }
 
@@ -76,7 +89,7 @@ impl Listener {
             };
             let (place, delivery) = (Arc::clone(&self.place), Arc::clone(delivery));
             tokio::spawn(async move {
-                if let Err(error) = connection(stream, &place, delivery).await {
+                if let Err(error) = connection(stream, place, delivery).await {
                     tracing::debug!(%error, "a connection ended");
                 }
                 drop(permit);
@@ -85,7 +98,11 @@ impl Listener {
     }
 }
 
-async fn connection(mut stream: UnixStream, place: &Place, delivery: Arc<Delivery>) -> std::io::Result<()> {
+async fn connection(
+    mut stream: UnixStream,
+    place: Arc<Place>,
+    delivery: Arc<Delivery>,
+) -> std::io::Result<()> {
     let Ok(head) = tokio::time::timeout(HEAD_LIMIT, head(&mut stream)).await else { return Ok(()) };
     let head = head?;
     match asked(&head) {
@@ -96,10 +113,11 @@ async fn connection(mut stream: UnixStream, place: &Place, delivery: Arc<Deliver
                 return stream.write_all(REFUSED).await;
             }
             stream.write_all(ESTABLISHED).await?;
-            records(stream, delivery).await;
+            records(stream, place, delivery).await;
             Ok(())
         }
         Some(_) => {
+            let Ok(_room) = place.relays.try_acquire() else { return stream.write_all(NO_TUNNEL).await };
             let Ok(mut tunnel) = UnixStream::connect(&place.tunnel).await else {
                 return stream.write_all(NO_TUNNEL).await;
             };
@@ -135,10 +153,10 @@ fn asked(head: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// Serves records on a connection.
-async fn records(stream: UnixStream, delivery: Arc<Delivery>) {
+async fn records(stream: UnixStream, place: Arc<Place>, delivery: Arc<Delivery>) {
     let service = service_fn(move |request| {
-        let delivery = Arc::clone(&delivery);
-        async move { Ok::<_, Infallible>(answer(request, &delivery).await) }
+        let (place, delivery) = (Arc::clone(&place), Arc::clone(&delivery));
+        async move { Ok::<_, Infallible>(answered(answer(request, &place, &delivery).await)) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(None);
@@ -148,22 +166,33 @@ async fn records(stream: UnixStream, delivery: Arc<Delivery>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, delivery: &Delivery) -> Response<Full<Bytes>> {
-    let is_post = request.method() == Method::POST;
-    let status = if is_post {
-        match Limited::new(request.into_body(), BATCH).collect().await {
-            Ok(body) => match delivery.take(body.to_bytes()).await {
-                Ok(()) => StatusCode::OK,
-                Err(()) => StatusCode::SERVICE_UNAVAILABLE,
-            },
-            Err(error) => {
-                tracing::warn!(%error, "a batch of records is lost: it is incomplete or too large");
-                StatusCode::PAYLOAD_TOO_LARGE
-            }
-        }
-    } else {
-        StatusCode::METHOD_NOT_ALLOWED
+async fn answer(request: Request<Incoming>, place: &Place, delivery: &Delivery) -> StatusCode {
+    if request.uri().path() != place.path {
+        return StatusCode::NOT_FOUND;
+    }
+    if request.method() != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED;
+    }
+    // What does not say how large it is may be as large as any.
+    let size = request.body().size_hint().exact().and_then(|size| u32::try_from(size).ok());
+    let Some(size) = size.or(u32::try_from(BATCH).ok()).filter(|size| *size as usize <= BATCH) else {
+        tracing::warn!("a batch of records is lost: it is too large");
+        return StatusCode::PAYLOAD_TOO_LARGE;
     };
+    let Ok(_room) = place.batches.try_acquire_many(size) else { return StatusCode::SERVICE_UNAVAILABLE };
+    match Limited::new(request.into_body(), BATCH).collect().await {
+        Ok(body) => match delivery.take(body.to_bytes()).await {
+            Ok(()) => StatusCode::OK,
+            Err(()) => StatusCode::SERVICE_UNAVAILABLE,
+        },
+        Err(error) => {
+            tracing::warn!(%error, "a batch of records is lost: it is incomplete or too large");
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+    }
+}
+
+fn answered(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

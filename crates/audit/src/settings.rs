@@ -27,6 +27,8 @@ pub struct Settings {
     pub tunnel: PathBuf,
     /// Host and port by which the API server means the proxy itself.
     pub authority: String,
+    /// The path at which records come. Whoever knows it may send some.
+    pub path: String,
     /// Whether the API server is answered only when every receiver has the records.
     #[serde(default)]
     pub waits: bool,

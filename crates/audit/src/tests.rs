@@ -12,6 +12,7 @@ use crate::Settings;
 use crate::settings::Target;
 
 const AUTHORITY: &str = "own.invalid:80";
+const PATH: &str = "/nobody-knows";
 
 /// Requests that a receiver got: heads and bodies.
 type Got = Arc<Mutex<Vec<String>>>;
@@ -64,6 +65,7 @@ impl Proxy {
             listen: path("egress.sock"),
             tunnel: path("tunnel.sock"),
             authority: AUTHORITY.to_owned(),
+            path: PATH.to_owned(),
             waits,
             targets,
         };
@@ -88,11 +90,16 @@ impl Proxy {
 
     /// Sends records as an API server does; the status of the answer.
     async fn post(&self, records: &str) -> String {
+        self.post_at(PATH, records).await
+    }
+
+    async fn post_at(&self, path: &str, records: &str) -> String {
         let (mut stream, answer) = self.connect(AUTHORITY).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         let length = records.len();
-        let request =
-            format!("POST /?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{records}");
+        let request = format!(
+            "POST {path}?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{records}"
+        );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = vec![0; 1024];
         let length = stream.read(&mut answer).await.unwrap();
@@ -152,6 +159,16 @@ async fn a_tenant_s_webhook_with_our_name_finds_nobody_who_speaks_tls() {
     // A record that would have come of it would be before this one.
     assert_eq!(proxy.post("records END").await, "200");
     assert_eq!(count(&got), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_of_a_tenant_s_webhook_sends_no_records() {
+    let (port, got) = receiver("200 OK");
+    let proxy = Proxy::start(true, vec![target(port, None)]);
+    for path in ["/", "/audit", "/nobody-know", "/nobody-knows/more"] {
+        assert_eq!(proxy.post_at(path, "forged END").await, "404", "{path}");
+    }
+    assert_eq!(count(&got), 0);
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ pub mod describe {
 }
 
 pub use error::Error;
+pub use hangar_kit::descriptors::raise_limit as raise_limit_of_files;
 pub use hangar_kit::lease::LeaseSettings;
 pub use hangar_kit::metrics::Metrics;
 pub use hangar_kit::settings::{ManagerSettings, WebhookCertificateSource, controller_namespace};

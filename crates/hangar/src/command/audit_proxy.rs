@@ -30,6 +30,8 @@ impl AuditProxy {
             otlp: OtlpSettings::default(),
         };
         let telemetry = Telemetry::start(&telemetry, &Metrics::new())?;
+        // The tenant decides how many connections there are.
+        hangar_operator::raise_limit_of_files();
         let stop = hangar_operator::stop_on_signal()?;
         hangar_audit::run(&settings, stop).await?;
         telemetry.shutdown(Duration::from_secs(1)).await;

@@ -57,8 +57,10 @@ impl Address {
             None if port.is_empty() => default,
             None => return Err("its host has something behind it"),
         };
+        let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let is_name = |label: &str| {
-            !label.is_empty()
+            is_edge(label.as_bytes().first())
+                && is_edge(label.as_bytes().last())
                 && label.len() <= 63
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         };
@@ -93,6 +95,8 @@ mod tests {
             "https://[::1]x",
             "https://[::1",
             "https://a..b",
+            "https://a._b.svc",
+            "https://a-.example",
             "https://a b",
             "https://a\\b",
         ] {

@@ -4,9 +4,9 @@
 //! to the tenant's nodes. Receivers of the specification are often in the management network, and there may be several.
 //! So a proxy of ours stands beside the API server. It takes the whole selection `controlplane` over a socket: what is
 //! for its own name it takes for records and sends to every receiver by itself, and everything else it hands to the
-//! tunnel's server, byte for byte. The tenant cannot use it to reach a receiver: webhooks of a tenant speak TLS, and the
-//! proxy understands plain HTTP only at its own name. The proxy and the other protocol of the tunnel's server that it
-//! needs (HTTP-CONNECT) are rendered only where there are receivers.
+//! tunnel's server, byte for byte. The tenant cannot use it to reach a receiver: the API server follows redirects of a
+//! tenant's webhooks, also to the proxy's name, but records come at a path that no tenant knows. The proxy and the other
+//! protocol of the tunnel's server that it needs (HTTP-CONNECT) are rendered only where there are receivers.
 //!
 //! Tokens stay in the Secrets of their users. The proxy's container mounts them, reads them again for each record, and
 //! sends nothing to a receiver whose token is missing. A missing one does not keep the API server from starting.
@@ -108,8 +108,8 @@ pub(super) fn files(validated: &Validated<'_>) -> Vec<(&'static str, Value)> {
     let Some(audit) = given(validated.settings) else { return Vec::new() };
     let mut files = vec![(POLICY_KEY, policy(&audit.policy))];
     if has_proxy(validated.settings) {
-        files.push((WEBHOOK_KEY, kubeconfig(validated.epoch)));
-        files.push((PROXY_KEY, proxy_settings(validated.settings, audit.mode)));
+        files.push((WEBHOOK_KEY, kubeconfig(validated)));
+        files.push((PROXY_KEY, proxy_settings(validated, audit.mode)));
     }
     files
 }
@@ -124,19 +124,26 @@ fn policy(given: &AuditPolicy) -> Value {
     policy
 }
 
-fn kubeconfig(Epoch::One: Epoch) -> Value {
+/// Where records come to the proxy. It follows from what nobody in the tenant can see, and says nothing of it.
+fn path(validated: &Validated<'_>) -> String {
+    let Epoch::One = validated.epoch;
+    format!("/{}", crate::hash::value(&json!(["audit", validated.uid])))
+}
+
+fn kubeconfig(validated: &Validated<'_>) -> Value {
+    let path = path(validated);
     let host = AUTHORITY.strip_suffix(":80").unwrap_or(AUTHORITY);
     json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "audit", "cluster": {"server": format!("http://{host}/")}}],
+        "clusters": [{"name": "audit", "cluster": {"server": format!("http://{host}{path}")}}],
         "users": [{"name": "audit", "user": {}}],
         "contexts": [{"name": "audit", "context": {"cluster": "audit", "user": "audit"}}],
         "current-context": "audit",
     })
 }
 
-fn proxy_settings(settings: &HostedControlPlaneSettings, mode: AuditMode) -> Value {
+fn proxy_settings(validated: &Validated<'_>, mode: AuditMode) -> Value {
     let target = |(index, target): (usize, &AuditTarget)| {
         let mut written = json!({"server": target.server});
         if let Some(authority) = &target.certificate_authority {
@@ -151,9 +158,10 @@ fn proxy_settings(settings: &HostedControlPlaneSettings, mode: AuditMode) -> Val
         "listen": SOCKET,
         "tunnel": konnectivity::SOCKET,
         "authority": AUTHORITY,
+        "path": path(validated),
         // Who waits for its record waits for the receivers.
         "waits": mode != AuditMode::Batch,
-        "targets": targets(settings).map(target).collect::<Vec<_>>(),
+        "targets": targets(validated.settings).map(target).collect::<Vec<_>>(),
     })
 }
 
@@ -268,8 +276,10 @@ fn image(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
     let default = observed.manager_image.as_deref();
     match (registry, repository, tag) {
         (Some(registry), Some(repository), tag) => {
-            let tag = tag.or_else(|| Some(split(default?).1?.to_owned()))?;
-            Some(format!("{registry}/{repository}:{tag}"))
+            let name = format!("{registry}/{repository}");
+            let kept = running.filter(|running| tag.is_none() && split(running).0 == name);
+            let tag = || tag.clone().or_else(|| Some(split(default?).1?.to_owned()));
+            kept.cloned().or_else(|| Some(format!("{name}:{}", tag()?)))
         }
         (_, _, Some(tag)) => Some(format!("{}:{tag}", split(default?).0)),
         _ => running.cloned().or_else(|| default.map(str::to_owned)),

@@ -189,6 +189,22 @@ async fn reads_nothing_else(world: &World, tenant: &Tenant) {
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
 }
 
+async fn minted(world: &World) {
+    eventually("all is minted", async || {
+        let names = world.names::<Secret>().await;
+        let is_there = |name: &&str| names.iter().any(|known| known == name);
+        ["demo-ca", "demo-proxy", "demo-metrics", "demo-apiserver"].iter().all(is_there)
+    })
+    .await;
+}
+
+async fn are_collected(prometheus: &Prometheus) {
+    for name in ["etcd", "api-server", "controller-manager", "scheduler", "konnectivity-server"] {
+        let collected = format!("max_over_time(up{{job=\"{name}\"}}[5m]) == 1");
+        eventually(name, async || prometheus.query(&collected).await.len() == 1).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_expression_of_rules_and_dashboard_finds_series() {
     let _turn = turn().await;
@@ -208,13 +224,7 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let served = PlainServer::start(anywhere, manager.metrics.router(), serving).await.unwrap();
 
-    eventually("all is minted", async || {
-        let names = world.names::<Secret>().await;
-        ["demo-ca", "demo-proxy", "demo-metrics", "demo-apiserver"]
-            .iter()
-            .all(|name| names.iter().any(|known| known == name))
-    })
-    .await;
+    minted(&world).await;
     let directory = world.bed.logs().parent().unwrap().join(&world.namespace);
     fs::create_dir_all(&directory).unwrap();
     for suffix in ["metrics", "ca"] {
@@ -280,10 +290,7 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
         }
     })
     .await;
-    for name in ["etcd", "api-server", "controller-manager", "scheduler", "konnectivity-server"] {
-        let collected = format!("max_over_time(up{{job=\"{name}\"}}[5m]) == 1");
-        eventually(name, async || prometheus.query(&collected).await.len() == 1).await;
-    }
+    are_collected(&prometheus).await;
     reads_nothing_else(&world, &tenant).await;
     let usage = world.control_plane().await.status.unwrap().etcd_volume_usage;
     assert!(usage.is_some_and(|usage| usage.0.ends_with("Mi")), "the size is in the status");
