@@ -190,7 +190,7 @@ fn routes(world: &World, version: &str) -> Api<DynamicObject> {
 /// Names of the routes there are; none without the Gateway API.
 pub(crate) async fn route_names(world: &World) -> Vec<String> {
     match routes(world, "v1alpha3").list(&ListParams::default()).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Vec::new(),
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         found => found.unwrap().iter().map(kube::ResourceExt::name_any).collect(),
     }
 }
