@@ -6,7 +6,7 @@
 //! If an armed point is never reached, the run compared nothing: [`Faults::verdict`] reports that, and the sweep must
 //! fail.
 //!
-//! Namespaces are random in tests, so points name them by alias.
+//! Namespaces are random in tests, so points name them by alias. Calls in namespaces without one are no points.
 
 use std::{
     collections::BTreeMap,
@@ -139,6 +139,12 @@ impl Faults {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is done in another namespace than the run's own is left over from another run, and does not come again.
+    fn is_elsewhere(&self, call: &Call) -> bool {
+        let is_own = |namespace| self.aliases.is_empty() || self.aliases.contains_key(namespace);
+        !call.namespace.as_ref().is_none_or(is_own)
+    }
+
     fn aliased(&self, call: &Call) -> Call {
         let mut call = call.clone();
         for part in [&mut call.namespace, &mut call.name] {
@@ -167,7 +173,7 @@ impl CallGate for Faults {
             return Delivery::Withhold("this client is dead");
         }
         // A refused write committed nothing, and how often one is refused (a conflict) differs from run to run.
-        if !(self.counts)(call) || !answer.is_success() {
+        if !(self.counts)(call) || self.is_elsewhere(call) || !answer.is_success() {
             return Delivery::Deliver;
         }
         let call = self.aliased(call);
