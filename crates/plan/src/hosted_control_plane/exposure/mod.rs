@@ -1,8 +1,8 @@
 //! Plans how the API server and the tunnel's server are reached: a Service for each, routes where a Gateway leads to
 //! them, and what follows from their addresses.
 //!
-//! [`reach`] and [`manager`] are the only places that say where users, nodes, agents of the tunnel, the tenant's own
-//! pods and the manager connect to. Each way in is a file that implements [`Way`]; [`way`] chooses it. A new one is a new
+//! `reach` and `manager` are the only places that say where users, nodes, agents of the tunnel, the tenant's own
+//! pods and the manager connect to. Each way in is a file that implements `Way`; `way` chooses it. A new one is a new
 //! file, and the compiler asks for the rest.
 //!
 //! The tunnel has a Service of its own because agents must reach a new pod before it is ready: otherwise every request
