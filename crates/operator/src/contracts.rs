@@ -136,7 +136,7 @@ impl Contracts {
         }
     }
 
-    /// The same, unless they cannot be listed.
+    /// Returns when they were listed once, or cannot be.
     pub(crate) async fn listed(&self) -> Result<(), Error> {
         match self {
             Self::BuiltIn(_, neighbours) => {

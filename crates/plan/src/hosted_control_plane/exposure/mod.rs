@@ -3,7 +3,7 @@
 //!
 //! `reach` and `manager` are the only places that say where users, nodes, agents of the tunnel, the tenant's own
 //! pods and the manager connect to. Each way in is a file that implements `Way`; `way` chooses it. A new one is a new
-//! file, and the compiler asks for the rest.
+//! file; the compiler asks for its place in `way`, and `docs/contributing.md` names what reads more for it.
 //!
 //! The tunnel has a Service of its own because agents must reach a new pod before it is ready: otherwise every request
 //! through a new API server fails until they have found it. Readiness never depends on agents, because agents need

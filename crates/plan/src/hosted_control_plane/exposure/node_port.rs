@@ -40,7 +40,7 @@ impl Way for NodePort {
 
     fn targets(&self, observed: &Observed, validated: &Validated<'_>) -> Result<Vec<IpAddr>, Waiting> {
         match given_addresses(validated.settings) {
-            [] => Ok(addresses(&ready(observed)?)),
+            [] => Ok(addresses(&ready(observed)?, &given(validated).host)),
             given => Ok(parsed(given)),
         }
     }
@@ -93,7 +93,7 @@ fn host(observed: &Observed, validated: &Validated<'_>) -> Result<String, Waitin
     if ready.iter().flat_map(|node| node.all()).any(|address| address.to_string() == published) {
         return Ok(published);
     }
-    let first = addresses(&ready).first().map(ToString::to_string);
+    let first = addresses(&ready, &published).first().map(ToString::to_string);
     first.ok_or_else(|| Waiting::new(MANAGEMENT_CLUSTER, "a Node that is ready and has an address"))
 }
 
@@ -109,9 +109,13 @@ fn ready(observed: &Observed) -> Result<Vec<&NodeFacts>, Waiting> {
     }
 }
 
-/// Their external addresses if each has one, else their internal ones; the lowest first.
-fn addresses(nodes: &[&NodeFacts]) -> Vec<IpAddr> {
-    let is_external = nodes.iter().all(|node| !node.external.is_empty());
+/// Their external addresses if each has one, else their internal ones; the lowest first. They stay of the kind that was
+/// published: a Node that lacks an address for a moment must not change the way of every tenant.
+fn addresses(nodes: &[&NodeFacts], published: &str) -> Vec<IpAddr> {
+    let has = |addresses: &[IpAddr]| addresses.iter().any(|address| address.to_string() == published);
+    let is_external = nodes.iter().any(|node| has(&node.external))
+        || !nodes.iter().any(|node| has(&node.internal))
+            && nodes.iter().all(|node| !node.external.is_empty());
     let of = |node: &&NodeFacts| if is_external { node.external.clone() } else { node.internal.clone() };
     let all: BTreeSet<IpAddr> = nodes.iter().flat_map(of).collect();
     all.into_iter().take(MOST_ADDRESSES).collect()

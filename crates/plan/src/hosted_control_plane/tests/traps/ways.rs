@@ -64,6 +64,10 @@ fn node_ports_take_the_addresses_of_nodes_that_are_ready() {
     assert_eq!(condition_status(&checked(&observed), endpoint_ready::TYPE), "True Published");
     let nodes = [node("10.0.0.9", Some("203.0.113.9")), node("10.0.0.5", Some("203.0.113.5"))];
     assert_eq!(endpoint(&by_node_port(Read::found(nodes.clone()))), "203.0.113.5:31000");
+    // A Node that has no external address yet changes nothing for those who use the others'.
+    let mut external = by_node_port(Read::found(nodes.clone()));
+    external.ways.nodes = Read::found(nodes.iter().cloned().chain([node("10.0.0.2", None)]));
+    assert_eq!(targets(&external), ["203.0.113.5", "203.0.113.9"]);
     let mixed = [nodes[0].clone(), node("10.0.0.5", None)];
     assert_eq!(endpoint(&by_node_port(Read::found(mixed))), "10.0.0.5:31000", "unless each has one");
 }
