@@ -93,12 +93,14 @@ pub(crate) fn remove(
 /// An object of the management cluster.
 fn managed(object: &Value, address: &str) -> Value {
     let mut bare = bare(object);
-    for text in
-        bare.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
-    {
-        // It was recorded from an etcd that has its data; the floor's begins without any.
-        if let Some(document) = text.as_str() {
-            *text = json!(document.replace("initial-cluster-state: existing", "initial-cluster-state: new"));
+    if bare["kind"] == "ConfigMap" {
+        let members = members(&bare["data"]);
+        for text in
+            bare.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
+        {
+            if let Some(document) = text.as_str() {
+                *text = json!(founding(document, &members));
+            }
         }
     }
     if bare["kind"] == "Service" {
@@ -121,6 +123,24 @@ fn managed(object: &Value, address: &str) -> Value {
         }
     }
     bare
+}
+
+/// What the first members of an etcd call each other, by their configurations: nothing for other ConfigMaps.
+fn members(data: &Value) -> String {
+    let documents = data.as_object().into_iter().flat_map(|data| data.values().filter_map(Value::as_str));
+    let members = documents.filter_map(|document| {
+        let setting = |name: &str| document.lines().find_map(|line| line.strip_prefix(name));
+        Some(format!("{}={}", setting("name: ")?, setting("initial-advertise-peer-urls: ")?))
+    });
+    members.collect::<Vec<_>>().join(",")
+}
+
+/// A member's configuration as it was when it had no data: it was recorded from an etcd that has, and whose members know
+/// each other.
+fn founding(document: &str, members: &str) -> String {
+    document
+        .replace("initial-cluster-state: existing", "initial-cluster-state: new")
+        .replace("initial-cluster: \"\"", &format!("initial-cluster: {members}"))
 }
 
 /// Without what belongs to one life of it.
@@ -195,10 +215,18 @@ mod tests {
 
     #[test]
     fn the_floors_etcd_begins_without_data() {
+        let member = |number: u8, cluster: &str, state: &str| {
+            format!(
+                "initial-advertise-peer-urls: https://etcd{number}:2380\ninitial-cluster: {cluster}\n\
+                 initial-cluster-state: {state}\nname: etcd-{number}\n"
+            )
+        };
         let settings = json!({"kind": "ConfigMap", "metadata": {"name": "etcd"}, "data": {
-            "0.yaml": "name: 0\ninitial-cluster-state: existing\n",
+            "0.yaml": member(0, "\"\"", "existing"),
+            "1.yaml": member(1, "\"\"", "existing"),
         }});
-        assert_eq!(managed(&settings, "")["data"]["0.yaml"], "name: 0\ninitial-cluster-state: new\n");
+        let both = "etcd-0=https://etcd0:2380,etcd-1=https://etcd1:2380";
+        assert_eq!(managed(&settings, "")["data"]["1.yaml"], member(1, both, "new"));
     }
 
     #[test]
