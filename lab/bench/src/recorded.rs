@@ -17,6 +17,7 @@ use crate::kubectl::Kubectl;
 /// What a hosted control plane consists of.
 const KINDS: &str =
     "secrets,configmaps,services,networkpolicies,poddisruptionbudgets,statefulsets,deployments";
+const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 const ADDRESS_ANNOTATION: &str = "kube-vip.io/loadbalancerIPs";
 
 /// Manifests, each as one text for kubectl.
@@ -93,15 +94,8 @@ pub(crate) fn remove(
 /// An object of the management cluster.
 fn managed(object: &Value, address: &str) -> Value {
     let mut bare = bare(object);
-    if bare["kind"] == "ConfigMap" {
-        let members = members(&bare["data"]);
-        for text in
-            bare.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
-        {
-            if let Some(document) = text.as_str() {
-                *text = json!(founding(document, &members));
-            }
-        }
+    if bare["kind"] == "ConfigMap" && bare["metadata"]["labels"][COMPONENT_LABEL] == "etcd" {
+        found_anew(&mut bare["data"]);
     }
     if bare["kind"] == "Service" {
         let is_headless = bare["spec"]["clusterIP"] == "None";
@@ -125,22 +119,31 @@ fn managed(object: &Value, address: &str) -> Value {
     bare
 }
 
-/// What the first members of an etcd call each other, by their configurations: nothing for other ConfigMaps.
-fn members(data: &Value) -> String {
-    let documents = data.as_object().into_iter().flat_map(|data| data.values().filter_map(Value::as_str));
-    let members = documents.filter_map(|document| {
-        let setting = |name: &str| document.lines().find_map(|line| line.strip_prefix(name));
-        Some(format!("{}={}", setting("name: ")?, setting("initial-advertise-peer-urls: ")?))
-    });
-    members.collect::<Vec<_>>().join(",")
-}
-
-/// A member's configuration as it was when it had no data: it was recorded from an etcd that has, and whose members know
-/// each other.
-fn founding(document: &str, members: &str) -> String {
-    document
-        .replace("initial-cluster-state: existing", "initial-cluster-state: new")
-        .replace("initial-cluster: \"\"", &format!("initial-cluster: {members}"))
+/// The configurations of an etcd's members as they were when none had data: they were recorded from members that have, and
+/// one that loses its data must not find itself in its list.
+fn found_anew(data: &mut Value) {
+    let mut members: Vec<(&mut Value, Value)> = data
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|data| data.values_mut())
+        .filter_map(|text| {
+            let settings: Value = serde_saphyr::from_str(text.as_str()?).ok()?;
+            settings.is_object().then_some((text, settings))
+        })
+        .collect();
+    let all: Vec<String> = members
+        .iter()
+        .filter_map(|(_, settings)| {
+            let url = settings["initial-advertise-peer-urls"].as_str()?;
+            Some(format!("{}={url}", settings["name"].as_str()?))
+        })
+        .collect();
+    for (text, settings) in &mut members {
+        settings["initial-cluster"] = json!(all.join(","));
+        settings["initial-cluster-state"] = json!("new");
+        // JSON is YAML too.
+        **text = json!(settings.to_string());
+    }
 }
 
 /// Without what belongs to one life of it.
@@ -216,17 +219,23 @@ mod tests {
     #[test]
     fn the_floors_etcd_begins_without_data() {
         let member = |number: u8, cluster: &str, state: &str| {
-            format!(
-                "initial-advertise-peer-urls: https://etcd{number}:2380\ninitial-cluster: {cluster}\n\
-                 initial-cluster-state: {state}\nname: etcd-{number}\n"
-            )
+            json!({
+                "name": format!("etcd-{number}"),
+                "initial-advertise-peer-urls": format!("https://etcd{number}:2380"),
+                "initial-cluster": cluster,
+                "initial-cluster-state": state,
+            })
         };
-        let settings = json!({"kind": "ConfigMap", "metadata": {"name": "etcd"}, "data": {
-            "0.yaml": member(0, "\"\"", "existing"),
-            "1.yaml": member(1, "\"\"", "existing"),
-        }});
+        let settings = json!({
+            "kind": "ConfigMap",
+            "metadata": {"name": "etcd", "labels": {COMPONENT_LABEL: "etcd"}},
+            "data": {
+                "0.yaml": member(0, "etcd-1=https://etcd1:2380", "existing").to_string(),
+                "1.yaml": member(1, "etcd-0=https://etcd0:2380", "existing").to_string(),
+            },
+        });
         let both = "etcd-0=https://etcd0:2380,etcd-1=https://etcd1:2380";
-        assert_eq!(managed(&settings, "")["data"]["1.yaml"], member(1, both, "new"));
+        assert_eq!(managed(&settings, "")["data"]["1.yaml"], member(1, both, "new").to_string());
     }
 
     #[test]
