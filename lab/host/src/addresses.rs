@@ -16,11 +16,9 @@ const PREFIX: u8 = 20;
 /// The smallest range with room for everything below.
 const LONGEST_PREFIX: u8 = 22;
 
-/// The pods' addresses, seen in the machine alone.
+/// The pods' addresses, seen in the nodes' machines alone. Each node has a part of them.
 pub const POD_RANGE: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16);
-/// The pods' addresses on the one node there is.
-pub const NODE_POD_RANGE: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 24);
-/// The Services' addresses, seen in the machine alone.
+/// The Services' addresses, seen in the nodes' machines alone.
 pub const SERVICE_RANGE: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 16);
 /// The API server's address as a Service: the first of the range.
 pub const KUBERNETES_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
@@ -39,7 +37,7 @@ pub struct Addresses {
     pub router: Ipv4Addr,
     /// The host's link.
     pub host: Ipv4Addr,
-    /// The management machine; its API server and the resolver.
+    /// The first management machine; its API server and the resolver. Those of the others follow it.
     pub management: Ipv4Addr,
     pub gateway: Ipv4Addr,
     /// The lowest address of load balancers.
@@ -116,6 +114,6 @@ mod tests {
         for fixed in [POD_RANGE, SERVICE_RANGE] {
             assert!(candidates.iter().all(|range| !range.contains(&fixed.network())));
         }
-        assert!(SERVICE_RANGE.contains(&DNS_SERVICE) && POD_RANGE.contains(&NODE_POD_RANGE));
+        assert!(SERVICE_RANGE.contains(&DNS_SERVICE));
     }
 }

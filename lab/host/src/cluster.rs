@@ -92,7 +92,19 @@ async fn ask_whether_ready(client: &Client, path: &str) -> Result<Option<String>
     Ok((answer != "ok").then_some(answer))
 }
 
-/// What keeps the node from being Ready. Before `since` another life of it may have said that it is.
+/// When each node's machine was started. What the API says of a node or of its pods may be of an earlier life.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Starts(pub(crate) BTreeMap<String, Timestamp>);
+
+impl Starts {
+    /// When the machine that this pod runs in was started; the epoch where none is known.
+    fn of(&self, pod: &Pod) -> Timestamp {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.and_then(|node| self.0.get(node)).copied().unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}
+
+/// What keeps a node from being Ready. Before `since` another life of it may have said that it is.
 pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) -> Result<Option<String>> {
     let Some(node) = Api::<Node>::all(client.clone()).get_opt(name).await.trying("read the node")? else {
         return Ok(Some("it has not registered".to_owned()));
@@ -119,19 +131,35 @@ pub(crate) async fn unready_node(client: &Client, name: &str, since: Timestamp) 
 /// Pods that must be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedPods {
-    beginnings: BTreeSet<String>,
+    wanted: BTreeSet<Wanted>,
     /// Static pods, with the seals they must carry.
     seals: BTreeMap<String, String>,
 }
 
+/// A pod of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wanted {
+    /// What its name begins with.
+    pub(crate) beginning: String,
+    /// Where it must run, if it matters.
+    pub(crate) node: Option<String>,
+}
+
+impl Wanted {
+    fn missing(&self) -> String {
+        let place = self.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        format!("{} (no pod{place} yet)", self.beginning)
+    }
+}
+
 impl ExpectedPods {
-    /// Those of workloads, by the beginnings of their names, and those of the control plane.
-    pub(crate) fn new(mut beginnings: BTreeSet<String>, control_plane: &control_plane::Options) -> Self {
+    /// Those of workloads, and those of the control plane.
+    pub(crate) fn new(mut wanted: BTreeSet<Wanted>, control_plane: &control_plane::Options) -> Self {
         let seals = &control_plane.seals;
         let seals: BTreeMap<String, String> =
             seals.iter().map(|(component, seal)| (component.pod(), seal.clone())).collect();
-        beginnings.extend(seals.keys().cloned());
-        Self { beginnings, seals }
+        wanted.extend(seals.keys().map(|name| Wanted { beginning: name.clone(), node: None }));
+        Self { wanted, seals }
     }
 
     /// Whether it is a static pod of before.
@@ -146,14 +174,14 @@ impl ExpectedPods {
 pub(crate) async fn unready_pods(
     client: &Client,
     expected: &ExpectedPods,
-    since: Timestamp,
+    starts: &Starts,
 ) -> Result<Option<String>> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
     let is_own = |pod: &&Pod| {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         namespace == addons::NAMESPACE || namespace == addons::gateway::NAMESPACE
     };
-    let waiting = waited_for(pods.iter().filter(is_own), expected, since);
+    let waiting = waited_for(pods.iter().filter(is_own), expected, starts);
     Ok((!waiting.is_empty()).then(|| waiting.join(", ")))
 }
 
@@ -161,24 +189,28 @@ pub(crate) async fn unready_pods(
 fn waited_for<'a>(
     pods: impl Iterator<Item = &'a Pod>,
     expected: &ExpectedPods,
-    since: Timestamp,
+    starts: &Starts,
 ) -> Vec<String> {
-    let mut missing = expected.beginnings.clone();
+    let mut missing = expected.wanted.clone();
     let mut waiting = Vec::new();
     for pod in pods.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !has_ended(pod)) {
         let name = pod.name_any();
         // The longest: `kube-vip-cloud-provider-…` is not the pod of `kube-vip`.
-        let beginnings = expected.beginnings.iter().filter(|beginning| name.starts_with(beginning.as_str()));
-        if let Some(beginning) = beginnings.max_by_key(|beginning| beginning.len()) {
-            missing.remove(beginning);
-        }
+        let beginnings = expected.wanted.iter().map(|wanted| wanted.beginning.as_str());
+        let beginning =
+            beginnings.filter(|beginning| name.starts_with(beginning)).max_by_key(|text| text.len());
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        missing.retain(|wanted| {
+            let is_here = wanted.node.is_none() || wanted.node.as_ref() == node;
+            Some(wanted.beginning.as_str()) != beginning || !is_here
+        });
         if expected.is_outdated(pod) {
             waiting.push(format!("{name} (not started again yet)"));
-        } else if let Some(reason) = obstacle(pod, since) {
+        } else if let Some(reason) = obstacle(pod, starts) {
             waiting.push(format!("{name} ({reason})"));
         }
     }
-    waiting.extend(missing.iter().map(|name| format!("{name} (no pod yet)")));
+    waiting.extend(missing.iter().map(Wanted::missing));
     waiting
 }
 
@@ -188,8 +220,9 @@ pub(crate) fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether what is said of a pod is no longer true: all containers end with their machine, which was started at `since`.
-pub(crate) fn is_of_before(pod: &Pod, since: Timestamp) -> bool {
+/// Whether what is said of a pod is no longer true: all containers end with their machine.
+pub(crate) fn is_of_before(pod: &Pod, starts: &Starts) -> bool {
+    let since = starts.of(pod);
     let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
     let mut started = containers
         .unwrap_or_default()
@@ -199,13 +232,13 @@ pub(crate) fn is_of_before(pod: &Pod, since: Timestamp) -> bool {
     started.any(|time| time.0.as_second() < since.as_second())
 }
 
-/// Why a pod does not serve, in a machine that was started at `since`.
-pub(crate) fn obstacle(pod: &Pod, since: Timestamp) -> Option<String> {
+/// Why a pod does not serve.
+pub(crate) fn obstacle(pod: &Pod, starts: &Starts) -> Option<String> {
     if has_ended(pod) {
         return None;
     }
     let status = pod.status.as_ref()?;
-    if is_of_before(pod, since) {
+    if is_of_before(pod, starts) {
         return Some("not started again yet".to_owned());
     }
     let conditions = status.conditions.as_deref().unwrap_or_default();
@@ -302,8 +335,8 @@ mod tests {
     }
 
     fn expected(beginnings: &[&str]) -> ExpectedPods {
-        let beginnings = beginnings.iter().map(|text| (*text).to_owned()).collect();
-        ExpectedPods { beginnings, seals: BTreeMap::new() }
+        let wanted = |text: &&str| Wanted { beginning: (*text).to_owned(), node: None };
+        ExpectedPods { wanted: beginnings.iter().map(wanted).collect(), seals: BTreeMap::new() }
     }
 
     #[test]
@@ -311,7 +344,7 @@ mod tests {
         let name = "kube-scheduler-management";
         let seals = BTreeMap::from([(name.to_owned(), "new".to_owned())]);
         let expected = ExpectedPods { seals, ..expected(&[name]) };
-        let look = |pod: Pod| waited_for([pod].iter(), &expected, Timestamp::UNIX_EPOCH);
+        let look = |pod: Pod| waited_for([pod].iter(), &expected, &Starts::default());
         let sealed = |seal: &str| {
             let mut pod = pod(name, "Running", true);
             pod.annotations_mut().insert(startup::SEAL.to_owned(), seal.to_owned());
@@ -326,7 +359,7 @@ mod tests {
     #[test]
     fn a_pod_stands_for_one_expected_name_only() {
         let expected = expected(&["kube-vip-", "kube-vip-cloud-provider-"]);
-        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
+        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, &Starts::default());
         let (speaker, allocator) =
             (pod("kube-vip-x2x9z", "Running", true), pod("kube-vip-cloud-provider-1-2", "Running", true));
         assert_eq!(look(&[speaker.clone(), allocator.clone()]), Vec::<String>::new());
@@ -335,9 +368,41 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_of_every_node_is_waited_for() {
+        let on = |name: &str, node: &str| {
+            let mut pod = pod(name, "Running", true);
+            pod.spec.get_or_insert_default().node_name = Some(node.to_owned());
+            pod
+        };
+        let wanted = |node: &str| Wanted { beginning: "kube-proxy-".to_owned(), node: Some(node.to_owned()) };
+        let expected = ExpectedPods { wanted: [wanted("a"), wanted("b")].into(), seals: BTreeMap::new() };
+        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, &Starts::default());
+        assert_eq!(look(&[on("kube-proxy-1", "a")]), ["kube-proxy- (no pod on b yet)"]);
+        assert_eq!(look(&[on("kube-proxy-1", "a"), on("kube-proxy-2", "b")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pod_is_of_before_only_if_its_own_machine_was_started_later() {
+        let started = |name: &str| (name.to_owned(), "2026-01-01T00:00:10Z".parse().unwrap());
+        let starts = Starts([started("a")].into());
+        let on = |node: &str| -> Pod {
+            let state = json!({"running": {"startedAt": "2026-01-01T00:00:09Z"}});
+            serde_json::from_value(json!({
+                "spec": {"containers": [], "nodeName": node},
+                "status": {"containerStatuses": [
+                    {"name": "x", "image": "x", "imageID": "x", "ready": true, "restartCount": 0, "state": state},
+                ]},
+            }))
+            .unwrap()
+        };
+        assert!(is_of_before(&on("a"), &starts));
+        assert!(!is_of_before(&on("b"), &starts));
+    }
+
+    #[test]
     fn pods_that_ended_neither_count_nor_hinder() {
         let expected = expected(&["coredns-"]);
-        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, Timestamp::UNIX_EPOCH);
+        let look = |pods: &[Pod]| waited_for(pods.iter(), &expected, &Starts::default());
         let evicted = pod("coredns-1-a", "Failed", false);
         assert_eq!(look(std::slice::from_ref(&evicted)), ["coredns- (no pod yet)"]);
         assert_eq!(look(&[evicted, pod("coredns-1-b", "Running", true)]), Vec::<String>::new());

@@ -66,6 +66,25 @@ pub enum Error {
         /// What was asked for.
         asked: Ipv4Net,
     },
+    /// The environment has more nodes.
+    #[error(
+        "environment {environment} has {known} management nodes, which cannot become {asked}: \
+         volumes of clusters lie on them"
+    )]
+    FewerNodes {
+        environment: String,
+        known: u8,
+        /// What was asked for.
+        asked: u8,
+    },
+    /// There is no such node.
+    #[error("environment {environment} has no management node {name:?}; it has {known}")]
+    NoNode {
+        environment: String,
+        name: String,
+        /// The names of those that there are.
+        known: String,
+    },
     /// What was to be put into the cluster.
     #[error("{0}")]
     Payload(#[from] crate::payload::PayloadError),
@@ -168,6 +187,7 @@ impl Error {
             | Self::SmallRange { .. }
             | Self::ReservedRange { .. } => "give another range, such as --range 10.213.0.0/20",
             Self::OtherRange { .. } => "omit --range, or run `hangar down` first",
+            Self::FewerNodes { .. } => "omit --management-nodes, or run `hangar down` first",
             Self::Machine(Machine::NotMergedUsr(_)) => {
                 "use a distribution with a merged /usr, as Debian 12 has"
             }

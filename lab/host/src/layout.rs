@@ -6,12 +6,13 @@
 //!                management/kubernetes/    /etc/kubernetes of the management machine
 //!                           etcd/          /var/lib/etcd
 //!                           volumes/       volumes
-//!                           programs/      our own program, linked
-//!                           kept/          programs of the cache that the machine runs, linked
+//!                           programs/      our own program, linked, for all management machines
+//!                           kept/          programs of the cache that they run, linked
 //!                           machine        hash of what the machine was made from
 //!                           images         the store that its images are from
 //!                           services       seals of what its services were started with
 //!                           asked          options of `up` that stay
+//!                nodes/<node>/             kubernetes/, volumes/, machine, images, services of a further management machine
 //!                cloud/                    of the embedded cloud
 //!                machines/ fabrics/        of the machine crate
 //! ```
@@ -21,6 +22,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{At, Result};
+use crate::management::Node;
 
 /// Paths of one environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +50,16 @@ impl Layout {
         self.directory.join("management")
     }
 
-    /// What the management machine has as /etc/kubernetes.
+    /// The files of a management machine.
+    pub fn node(&self, node: Node) -> NodeLayout {
+        let directory =
+            if node.is_first() { self.management() } else { self.directory.join("nodes").join(node.name()) };
+        NodeLayout { directory }
+    }
+
+    /// What the first management machine has as /etc/kubernetes.
     pub fn kubernetes(&self) -> PathBuf {
-        self.management().join("kubernetes")
+        self.node(Node::FIRST).kubernetes()
     }
 
     /// What it has as /var/lib/etcd.
@@ -58,34 +67,14 @@ impl Layout {
         self.management().join("etcd")
     }
 
-    /// Where its volumes lie.
-    pub fn volumes(&self) -> PathBuf {
-        self.management().join("volumes")
-    }
-
-    /// Our own program as the machine sees it: a directory, so that the file in it can be replaced.
+    /// Our own program as machines see it: a directory, so that the file in it can be replaced.
     pub fn programs(&self) -> PathBuf {
         self.management().join("programs")
     }
 
-    /// A hash of what its machine was made from.
-    pub fn machine_hash(&self) -> PathBuf {
-        self.management().join("machine")
-    }
-
-    /// Programs of the cache that its machine runs.
+    /// Programs of the cache that management machines run.
     pub fn linked_programs(&self) -> PathBuf {
         self.management().join("kept")
-    }
-
-    /// The name of the store that its images are from.
-    pub fn machine_images(&self) -> PathBuf {
-        self.management().join("images")
-    }
-
-    /// What its services were started with.
-    pub fn machine_services(&self) -> PathBuf {
-        self.management().join("services")
     }
 
     /// The options of `up` that stay.
@@ -93,19 +82,57 @@ impl Layout {
         self.management().join("asked")
     }
 
-    /// Makes the directories that machines see.
-    pub(crate) fn create(&self) -> Result<()> {
-        for (path, mode) in [
+    /// Makes the directories that so many management machines see.
+    pub(crate) fn create(&self, nodes: u8) -> Result<()> {
+        let mut directories = vec![
             (self.directory.clone(), 0o755),
             (self.management(), 0o755),
-            (self.kubernetes(), 0o755),
-            (self.kubernetes().join("manifests"), 0o755),
             (self.etcd(), 0o700),
-            (self.volumes(), 0o755),
             (self.programs(), 0o755),
-        ] {
+        ];
+        for node in Node::some(nodes).map(|node| self.node(node)) {
+            directories.extend([
+                (node.kubernetes(), 0o755),
+                (node.kubernetes().join("manifests"), 0o755),
+                (node.volumes(), 0o755),
+            ]);
+        }
+        for (path, mode) in directories {
             fs::DirBuilder::new().recursive(true).mode(mode).create(&path).at("create", &path)?;
         }
         Ok(())
+    }
+}
+
+/// Paths of one management machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeLayout {
+    directory: PathBuf,
+}
+
+impl NodeLayout {
+    /// What the machine has as /etc/kubernetes.
+    pub fn kubernetes(&self) -> PathBuf {
+        self.directory.join("kubernetes")
+    }
+
+    /// Where its volumes lie.
+    pub fn volumes(&self) -> PathBuf {
+        self.directory.join("volumes")
+    }
+
+    /// A hash of what it was made from.
+    pub fn hash(&self) -> PathBuf {
+        self.directory.join("machine")
+    }
+
+    /// The name of the store that its images are from.
+    pub fn images(&self) -> PathBuf {
+        self.directory.join("images")
+    }
+
+    /// What its services were started with.
+    pub fn services(&self) -> PathBuf {
+        self.directory.join("services")
     }
 }

@@ -1,9 +1,9 @@
 //! A real management cluster on one Linux host, without Docker, virtual machines or a cloud.
 //!
 //! [`OneHost`] is an environment by name: [`OneHost::up`] brings it up or repairs it, [`OneHost::down`] removes it,
-//! [`OneHost::status`] and [`OneHost::collect_logs`] inspect it. The cluster runs in one namespaced machine (see
-//! `hangar_machine`) from programs that `hangar_parts` built: the control plane as static pods, [`addons`] beside it,
-//! the [`provisioner`] and the [`resolver`] as services of the machine.
+//! [`OneHost::status`] and [`OneHost::collect_logs`] inspect it. The cluster runs in namespaced machines (see
+//! `hangar_machine`), one for each node, from programs that `hangar_parts` built: the control plane as static pods of
+//! the first, [`addons`] beside it, the [`provisioner`] and the [`resolver`] as services of machines.
 //!
 //! Invariants:
 //! - Phases ([`Phase`]) are idempotent: `up` ends in the same cluster, with its data, whatever happened before.
@@ -24,6 +24,7 @@ pub mod linked_programs;
 mod lock;
 mod logs;
 pub mod management;
+mod nodes;
 mod one_host;
 mod payload;
 mod phases;
@@ -44,5 +45,5 @@ pub use error::{Error, PhaseError, Result};
 pub use one_host::{OneHost, OwnProgram, STATE_DIRECTORY, UpOptions};
 pub use payload::{Cluster, Installed, Installing, Payload, PayloadError};
 pub use progress::{Phase, Progress, Silent};
-pub use status::{MachineReport, PodReport, Status};
+pub use status::{MachineReport, NodeReport, PodReport, Status};
 pub use up::Up;

@@ -10,9 +10,10 @@ use hangar_parts::{Parts, Set};
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
+use crate::cluster::Starts;
 use crate::error::{At, Result};
 use crate::layout::Layout;
-use crate::management;
+use crate::management::{self, Node};
 
 /// Where environments live.
 pub const STATE_DIRECTORY: &str = "/var/lib/hangar";
@@ -27,8 +28,8 @@ pub struct OwnProgram {
     pub program: PathBuf,
     /// The (hidden) subcommand that calls [`hangar_machine::supervise_main`].
     pub supervisor: OsString,
-    /// The (hidden) subcommand that calls [`crate::provisioner::run`]; it is given `--kubeconfig`, `--node` and
-    /// `--directory`.
+    /// The (hidden) subcommand that calls [`crate::provisioner::run`]; it is given `--kubeconfig`, `--node`,
+    /// `--directory` and on the first node `--unassigned`.
     pub provisioner: Vec<String>,
 }
 
@@ -39,6 +40,8 @@ pub struct UpOptions {
     pub range: Option<Ipv4Net>,
     /// With a Gateway and the wildcard name that leads to it.
     pub gateway: bool,
+    /// How many nodes the management cluster has; otherwise as many as it has already, or one.
+    pub nodes: Option<u8>,
     /// Of the management cluster, and of the first Cluster.
     pub kubernetes: Set,
     pub etcd: Set,
@@ -47,7 +50,7 @@ pub struct UpOptions {
     /// Images beside those that the cluster itself needs. They are shared by all machines as well, so only such that
     /// rarely change belong here.
     pub images: Vec<Upstream>,
-    /// Images that are imported into the one machine, such as one of our own program.
+    /// Images that only management machines have, such as one of our own program.
     pub own_images: Vec<Image>,
     /// The name of a first Cluster that is made and followed until its worker is Ready. Needs a payload that acts on it.
     pub cluster: Option<String>,
@@ -58,6 +61,7 @@ impl Default for UpOptions {
         Self {
             range: None,
             gateway: false,
+            nodes: None,
             kubernetes: Set::Kubernetes134,
             etcd: Set::Etcd36,
             offered: Vec::new(),
@@ -94,6 +98,11 @@ impl UpOptions {
         images.sort();
         images.dedup();
         images
+    }
+
+    /// How many nodes the management cluster has.
+    pub fn node_count(&self) -> u8 {
+        self.nodes.unwrap_or(1).clamp(1, Node::MOST)
     }
 
     /// The Kubernetes versions that Clusters can have.
@@ -139,20 +148,21 @@ impl OneHost {
         supervisor(&self.own)
     }
 
-    /// When the management machine was started: its record of the first process is written then.
-    pub(crate) fn started(&self) -> Result<Timestamp> {
-        started(&self.management()?)
+    /// When the machines that run were started, by name: their records of the first process are written then.
+    pub(crate) fn starts(&self) -> Result<Starts> {
+        let mut starts = Starts::default();
+        for status in self.environment.machines()? {
+            if matches!(status.state, MachineState::Running(_)) {
+                let time = started(&self.environment.machine(&status.name))?;
+                starts.0.insert(status.name.to_string(), time);
+            }
+        }
+        Ok(starts)
     }
 
     /// When the last of the machines that run was started.
     pub(crate) fn last_start(&self) -> Result<Timestamp> {
-        let mut last = self.started()?;
-        for status in self.environment.machines()? {
-            if matches!(status.state, MachineState::Running(_)) {
-                last = last.max(started(&self.environment.machine(&status.name))?);
-            }
-        }
-        Ok(last)
+        Ok(self.starts()?.0.into_values().max().unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
     pub fn name(&self) -> &Name {
@@ -183,9 +193,14 @@ impl OneHost {
         Ok(self.parts.program(UpOptions::default().kubernetes, name)?)
     }
 
-    /// The management machine, whether it exists or not.
+    /// The first management machine, whether it exists or not.
     pub fn management(&self) -> Result<Machine> {
-        Ok(self.environment.machine(&management::machine::name()?))
+        self.node_machine(Node::FIRST)
+    }
+
+    /// The machine of a node, whether it exists or not.
+    pub(crate) fn node_machine(&self, node: Node) -> Result<Machine> {
+        Ok(self.environment.machine(&management::machine::name(node)?))
     }
 }
 

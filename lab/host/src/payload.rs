@@ -21,6 +21,9 @@ pub struct Cluster {
     pub kubeconfig: PathBuf,
     /// Addresses on the private network.
     pub addresses: Addresses,
+    /// How many nodes it has. If there are several, all are Ready before something is put into it: pods that are spread
+    /// need a choice.
+    pub nodes: u8,
 }
 
 impl Cluster {

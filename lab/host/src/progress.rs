@@ -21,6 +21,8 @@ pub enum Phase {
     Credentials,
     /// The machine with containerd.
     Machine,
+    /// The machines of further nodes.
+    Machines,
     /// The embedded cloud answers.
     Cloud,
     /// etcd and the API server answer.
@@ -29,7 +31,7 @@ pub enum Phase {
     Addons,
     /// The API server is ready, and controller-manager and scheduler may start.
     Controllers,
-    /// The node is Ready.
+    /// The nodes are Ready.
     Node,
     Pods,
     /// What the cluster is there for runs in it.
@@ -64,6 +66,7 @@ impl Phase {
             Self::Network => "private network",
             Self::Credentials => "certificates",
             Self::Machine => "machine",
+            Self::Machines => "further machines",
             Self::Cloud => "cloud",
             Self::ControlPlane => "control plane",
             Self::Node => "node",

@@ -4,12 +4,11 @@
 //! without a controller is left to its owner. A pod that ended runs nothing, and a pod whose machine was started after
 //! it starts with the newer image anyway.
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, Client, ResourceExt};
 
-use crate::cluster::{has_ended, is_of_before};
+use crate::cluster::{Starts, has_ended, is_of_before};
 use crate::error::{Result, Trying};
 use crate::images::Listing;
 
@@ -22,11 +21,11 @@ pub(crate) struct Evicted {
     pub(crate) refused: usize,
 }
 
-/// Evicts them, in a machine that was started at `since`.
-pub(crate) async fn evict(client: &Client, images: &Listing, since: Timestamp) -> Result<Evicted> {
+/// Evicts them.
+pub(crate) async fn evict(client: &Client, images: &Listing, starts: &Starts) -> Result<Evicted> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.trying("list the pods")?;
     let mut evicted = Evicted::default();
-    for pod in pods.iter().filter(|pod| is_stale(pod, images, since)) {
+    for pod in pods.iter().filter(|pod| is_stale(pod, images, starts)) {
         let api = Api::<Pod>::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         match api.evict(&pod.name_any(), &EvictParams::default()).await {
             Ok(_) => evicted.gone += 1,
@@ -39,11 +38,11 @@ pub(crate) async fn evict(client: &Client, images: &Listing, since: Timestamp) -
     Ok(evicted)
 }
 
-fn is_stale(pod: &Pod, images: &Listing, since: Timestamp) -> bool {
+fn is_stale(pod: &Pod, images: &Listing, starts: &Starts) -> bool {
     // The node is the owner of what kubelet reports of static pods.
     let is_made_anew =
         pod.owner_references().iter().any(|owner| owner.controller == Some(true) && owner.kind != "Node");
-    let runs = pod.metadata.deletion_timestamp.is_none() && !has_ended(pod) && !is_of_before(pod, since);
+    let runs = pod.metadata.deletion_timestamp.is_none() && !has_ended(pod) && !is_of_before(pod, starts);
     is_made_anew && runs && images.is_replaced(pod)
 }
 
@@ -64,7 +63,7 @@ mod tests {
     #[test]
     fn only_pods_that_come_back_are_stale() {
         let (images, older, current) = (listing(), "sha256:0123", "sha256:4567");
-        let is_stale = |pod: &Pod| is_stale(pod, &images, Timestamp::UNIX_EPOCH);
+        let is_stale = |pod: &Pod| is_stale(pod, &images, &Starts::default());
         assert!(is_stale(&owned("DaemonSet", older)));
         assert!(is_stale(&owned("ReplicaSet", older)));
         assert!(!is_stale(&owned("ReplicaSet", current)));
@@ -78,9 +77,10 @@ mod tests {
     #[test]
     fn what_does_not_run_is_not_stale() {
         let images = listing();
-        let since: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
+        let since = &Starts([("m".to_owned(), "2026-01-01T00:00:10Z".parse().unwrap())].into());
         let started = |time: &str| {
             let mut pod = owned("ReplicaSet", "sha256:0123");
+            pod.spec.as_mut().unwrap().node_name = Some("m".to_owned());
             let state = json!({"running": {"startedAt": time}});
             let status = pod.status.as_mut().unwrap();
             status.container_statuses.as_mut().unwrap()[0].state = serde_json::from_value(state).unwrap();

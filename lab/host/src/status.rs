@@ -1,15 +1,14 @@
 //! The state of an environment: machines, services, pods.
 
 use hangar_machine::{MachineState, MachineStatus, ServiceStatus};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::cloud::CloudReport;
-use crate::cluster;
+use crate::cluster::{self, Starts};
 use crate::error::{Result, Trying};
-use crate::management::NAME;
+use crate::management::{NAME, Node, ZONE_LABEL};
 use crate::one_host::OneHost;
 use crate::phases::blocking;
 
@@ -19,6 +18,17 @@ pub struct MachineReport {
     pub machine: MachineStatus,
     /// What its supervisor runs; none when it does not run.
     pub services: Vec<ServiceStatus>,
+}
+
+/// A node of the management cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeReport {
+    pub name: String,
+    /// Its kubelet's version, once it registered.
+    pub version: Option<String>,
+    pub zone: Option<String>,
+    /// Why it is not Ready, if it is not.
+    pub obstacle: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +51,8 @@ pub struct Status {
     pub cloud: Option<CloudReport>,
     /// Why the cluster does not answer, if it does not.
     pub cluster_obstacle: Option<String>,
-    /// The kubelet's version on the node, once it registered.
-    pub node_version: Option<String>,
-    /// Why the node is not Ready, if it is not.
-    pub node_obstacle: Option<String>,
+    /// The nodes of the cluster, while it answers.
+    pub nodes: Vec<NodeReport>,
     pub pods: Vec<PodReport>,
 }
 
@@ -61,7 +69,7 @@ impl Status {
             && self.machines.iter().all(is_running)
             && self.cloud.as_ref().is_none_or(|cloud| cloud.obstacle.is_none())
             && self.cluster_obstacle.is_none()
-            && self.node_obstacle.is_none()
+            && self.nodes.iter().all(|node| node.obstacle.is_none())
             && self.pods.iter().all(|pod| pod.obstacle.is_none())
     }
 }
@@ -83,8 +91,7 @@ impl OneHost {
             machines,
             cloud: self.cloud_report().await,
             cluster_obstacle: None,
-            node_version: None,
-            node_obstacle: None,
+            nodes: Vec::new(),
             pods: Vec::new(),
         };
         let is_running = |report: &MachineReport| {
@@ -100,23 +107,35 @@ impl OneHost {
     }
 
     async fn look_into(&self, status: &mut Status) -> Result<()> {
-        let since = self.started()?;
+        let starts = self.starts()?;
         let client = cluster::connect(&self.kubeconfig()).await?;
-        let node = Api::<Node>::all(client.clone()).get_opt(NAME).await.trying("read the node")?;
-        status.node_version = node.and_then(|node| Some(node.status?.node_info?.kubelet_version));
-        status.node_obstacle = cluster::unready_node(&client, NAME, since).await?;
+        let api = Api::<NodeObject>::all(client.clone());
+        for machine in status.machines.iter().map(|report| &report.machine) {
+            let name = machine.name.to_string();
+            if Node::named(&name).is_none() {
+                continue;
+            }
+            let mut node = api.get_opt(&name).await.trying("read the node")?;
+            let zone = node.as_mut().and_then(|node| node.labels_mut().remove(ZONE_LABEL));
+            let version = node.and_then(|node| Some(node.status?.node_info?.kubelet_version));
+            let obstacle = match starts.0.get(&name) {
+                Some(since) => cluster::unready_node(&client, &name, *since).await?,
+                None => Some("its machine does not run".to_owned()),
+            };
+            status.nodes.push(NodeReport { name, version, zone, obstacle });
+        }
         let pods = Api::<Pod>::all(client).list(&ListParams::default()).await.trying("list the pods")?;
-        status.pods = pods.iter().map(|pod| report(pod, since)).collect();
+        status.pods = pods.iter().map(|pod| report(pod, &starts)).collect();
         Ok(())
     }
 }
 
-fn report(pod: &Pod, since: Timestamp) -> PodReport {
+fn report(pod: &Pod, starts: &Starts) -> PodReport {
     let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
     PodReport {
         namespace: pod.namespace().unwrap_or_default(),
         name: pod.name_any(),
-        obstacle: cluster::obstacle(pod, since),
+        obstacle: cluster::obstacle(pod, starts),
         restarts: containers.unwrap_or_default().iter().map(|container| container.restart_count).sum(),
     }
 }

@@ -8,6 +8,7 @@ mod down;
 pub(crate) mod environment;
 mod install;
 mod manager;
+mod node;
 mod plan;
 mod provision;
 mod status;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Down(down::Down),
     /// Show the state of the environment on this host
     Status(status::Status),
+    /// Stop or start a node of the management cluster on this host, to try what happens then
+    Node(node::Node),
     /// Collect logs and objects for a bug report
     Logs(status::Logs),
     /// Show a cluster: what is ready, what is waited for, since when, and who must act
@@ -59,6 +62,7 @@ impl Command {
             Self::Up(up) => runtime()?.block_on(up.run()),
             Self::Down(down) => runtime()?.block_on(down.run()),
             Self::Status(status) => runtime()?.block_on(status.run()),
+            Self::Node(node) => runtime()?.block_on(node.run()),
             Self::Logs(logs) => runtime()?.block_on(logs.run()),
             Self::Cloud(cloud) => runtime()?.block_on(cloud.run()),
             Self::AuditProxy(proxy) => runtime()?.block_on(proxy.run()),

@@ -14,12 +14,16 @@ pub(crate) struct Provision {
     node: String,
     #[arg(long)]
     directory: PathBuf,
+    /// Serve claims too that no node was chosen for
+    #[arg(long)]
+    unassigned: bool,
 }
 
 impl Provision {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let config = cluster::config(&self.kubeconfig).await?;
-        let options = provisioner::Options { node: self.node, directory: self.directory };
+        let options =
+            provisioner::Options { node: self.node, directory: self.directory, unassigned: self.unassigned };
         let stop = hangar_operator::stop_on_signal()?;
         provisioner::run(config, options, stop).await?;
         Ok(())

@@ -60,12 +60,14 @@ fn show(report: &Report) {
             cloud.obstacle.as_ref().map_or("answers".to_owned(), |why| format!("does not answer: {why}"));
         println!("cloud       {}: {state}", cloud.url);
     }
-    match (&report.cluster_obstacle, &report.node_obstacle, &report.node_version) {
-        (Some(obstacle), ..) => println!("cluster     does not answer: {obstacle}"),
-        (None, Some(obstacle), _) => println!("node        not ready: {obstacle}"),
-        (None, None, version) => {
-            println!("node        Ready, {}", version.as_deref().unwrap_or("unknown version"));
-        }
+    if let Some(obstacle) = &report.cluster_obstacle {
+        println!("cluster     does not answer: {obstacle}");
+    }
+    for node in &report.nodes {
+        let state = node.obstacle.as_ref().map_or("Ready".to_owned(), |why| format!("not ready: {why}"));
+        let facts = [node.version.as_deref(), node.zone.as_deref()].into_iter().flatten();
+        let facts: String = facts.map(|fact| format!(", {fact}")).collect();
+        println!("node        {}: {state}{facts}", node.name);
     }
     for pod in &report.pods {
         let state = pod.obstacle.as_deref().unwrap_or("running");

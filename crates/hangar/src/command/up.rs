@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use hangar_host::management::Node;
 use hangar_host::{Cluster, Image, Installed, Installing, Payload, PayloadError, Set, UpOptions, ipnet};
 use hangar_operator::install::{self, Options, Target};
 use hangar_operator::{DEFAULT_NAMESPACE, Namespaces, Selection};
@@ -21,6 +22,10 @@ pub(crate) struct Up {
     /// Install a Gateway (Traefik) with the name *.clusters.hangar.test
     #[arg(long)]
     gateway: bool,
+    /// Nodes of the management cluster, in three zones: each a machine of its own. They can be added later, not removed
+    /// [default: as many as there are, or 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
+    management_nodes: Option<u8>,
     /// Minor of Kubernetes that clusters can have too, such as 1.33; may be given several times
     #[arg(long, value_name = "MINOR", value_parser = kubernetes)]
     kubernetes: Vec<Set>,
@@ -43,6 +48,7 @@ impl Up {
         let options = UpOptions {
             range: self.range,
             gateway: self.gateway,
+            nodes: self.management_nodes,
             offered: self.kubernetes,
             own_images: vec![image],
             cluster: (!self.no_cluster).then(|| CLUSTER.to_owned()),
@@ -86,6 +92,8 @@ fn kubernetes(minor: &str) -> Result<Set, String> {
     found.ok_or_else(|| format!("known are {}", known()))
 }
 
+const MOST_NODES: u8 = Node::MOST;
+
 /// The first cluster's name.
 const CLUSTER: &str = "demo";
 
@@ -107,7 +115,8 @@ impl Manager {
         let options = Options {
             namespace: DEFAULT_NAMESPACE.to_owned(),
             image: self.image.clone(),
-            replicas: 1,
+            // On different nodes, where there are some.
+            replicas: u16::from(cluster.nodes.min(2)),
             controllers: Selection::all(),
             target: Target::Service { namespace: DEFAULT_NAMESPACE.to_owned() },
             api_server: Some(cluster.api_server()),

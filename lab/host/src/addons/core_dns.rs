@@ -2,7 +2,7 @@
 //! of the Gateway and asks the host's resolvers for the rest.
 
 use hangar_plan::hosted_control_plane::addons::CoreDns;
-use hangar_plan::pieces::{plain_container, toleration};
+use hangar_plan::pieces::plain_container;
 use serde_json::Value;
 
 use super::{AddonOptions, pod};
@@ -18,9 +18,9 @@ pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
         ttl_seconds: 5,
         addresses: vec![options.dns_address.into()],
         api_server: &options.api_server.endpoint(),
-        replicas: 1,
+        replicas: pod::replicas(options),
         priority_class: "system-cluster-critical",
-        tolerations: vec![toleration(None, None)],
+        tolerations: pod::tolerations(options),
         container: plain_container("coredns", &options.images.core_dns, ("10m", "64Mi")),
         flags: Vec::new(),
     };

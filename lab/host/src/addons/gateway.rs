@@ -6,7 +6,7 @@
 
 use std::net::Ipv4Addr;
 
-use hangar_plan::pieces::{self, USER, container_port, pairs, probe, rolling, rule, service_port};
+use hangar_plan::pieces::{self, USER, container_port, pairs, probe, rolling, rule, service_port, spread};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     Container, Namespace, PodSecurityContext, PodSpec, Service, ServiceSpec, Sysctl,
@@ -114,6 +114,7 @@ fn deployment(options: &AddonOptions) -> Deployment {
     };
     // Of the pod's own network: lets an ordinary user listen on the listener's port.
     let first_port = Sysctl { name: "net.ipv4.ip_unprivileged_port_start".to_owned(), value: "0".to_owned() };
+    let selector = pairs([(pod::NAME_LABEL, TRAEFIK)]);
     let spec = PodSpec {
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
@@ -122,12 +123,13 @@ fn deployment(options: &AddonOptions) -> Deployment {
             sysctls: Some(vec![first_port]),
             ..PodSecurityContext::default()
         }),
+        topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", selector.clone())]),
         containers: vec![container],
         ..PodSpec::default()
     };
-    let selector = pairs([(pod::NAME_LABEL, TRAEFIK)]);
-    let template = pod::template(TRAEFIK, spec);
-    pieces::deployment(pod::metadata(NAMESPACE, TRAEFIK), 1, rolling(1, 0), selector, template)
+    let template = pod::template(TRAEFIK, spec, pod::tolerations(options));
+    let replicas = pod::replicas(options);
+    pieces::deployment(pod::metadata(NAMESPACE, TRAEFIK), replicas, rolling(1, 0), selector, template)
 }
 
 fn arguments() -> Vec<String> {

@@ -2,7 +2,9 @@
 //! assigns the addresses. The host and every machine on that network reach them.
 
 use hangar_plan::hosted_control_plane::addons::config_map;
-use hangar_plan::pieces::{daemon_set, deployment, field_variable, pairs, restricted, rule, texts};
+use hangar_plan::pieces::{
+    daemon_set, deployment, field_variable, pairs, restricted, rule, texts, toleration,
+};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentStrategy};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -77,7 +79,8 @@ fn speaker(options: &AddonOptions) -> DaemonSet {
         ..PodSpec::default()
     };
     let selector = pairs([(pod::NAME_LABEL, NAME)]);
-    daemon_set(pod::metadata(NAMESPACE, NAME), selector, pod::template(NAME, spec))
+    let everywhere = vec![toleration(None, None)];
+    daemon_set(pod::metadata(NAMESPACE, NAME), selector, pod::template(NAME, spec, everywhere))
 }
 
 /// Chooses the addresses. One at a time and without an election: after a crash the next one works at once.
@@ -94,5 +97,6 @@ fn allocator(options: &AddonOptions) -> Deployment {
     };
     let strategy = DeploymentStrategy { type_: Some("Recreate".to_owned()), rolling_update: None };
     let selector = pairs([(pod::NAME_LABEL, ALLOCATOR)]);
-    deployment(pod::metadata(NAMESPACE, ALLOCATOR), 1, strategy, selector, pod::template(ALLOCATOR, spec))
+    let template = pod::template(ALLOCATOR, spec, pod::tolerations(options));
+    deployment(pod::metadata(NAMESPACE, ALLOCATOR), 1, strategy, selector, template)
 }

@@ -10,7 +10,8 @@
 //! * Nothing on the way up needs a Service: clients of the API server get its address in the environment,
 //!   so that everything starts at once instead of after kube-proxy.
 //! * Images are named as upstream names them and are never pulled: they are in the machine already.
-//! * Every workload tolerates every taint: there is one node, and these are what makes it Ready.
+//! * On one node every workload tolerates every taint: these are what makes it Ready. With several, a pod that can run
+//!   elsewhere leaves a node that is lost, and what others depend on runs twice.
 
 pub mod core_dns;
 mod custom_resources;
@@ -50,6 +51,8 @@ pub struct AddonOptions {
     /// The addresses that Services of type LoadBalancer get.
     pub load_balancer: LoadBalancerOptions,
     pub images: Images,
+    /// How many nodes there are.
+    pub nodes: u8,
     /// The Gateway, if one is wanted. Its custom resources ([`gateway_api`]) are applied before the objects.
     pub gateway: Option<GatewayOptions>,
 }
@@ -105,7 +108,7 @@ impl Default for Images {
 pub fn objects(options: &AddonOptions) -> Vec<Value> {
     let mut objects = kube_proxy::objects(options);
     objects.extend(core_dns::objects(options));
-    objects.extend(storage::objects());
+    objects.extend(storage::objects(options));
     objects.extend(load_balancer::objects(options));
     if let Some(gateway) = &options.gateway {
         objects.extend(gateway::objects(options, gateway));

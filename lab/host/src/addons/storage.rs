@@ -1,8 +1,9 @@
 //! The storage classes of our own [`crate::provisioner`], and the rights it has.
 //!
-//! The default class binds at once. With one node there is nothing to wait for, and a class that waits for the first
-//! pod costs that pod a second, because the scheduler checks its volumes once per second while they are being made.
-//! There is also a class that waits, for manifests that need that behaviour.
+//! There is a class that binds at once and one that waits for the first pod. With one node there is nothing to wait for,
+//! and waiting costs the pod a second, because the scheduler checks its volumes once per second while they are being
+//! made: so the first is the default. With several nodes its volumes would all be on the first, and the second is the
+//! default.
 
 use hangar_plan::hosted_control_plane::addons::{cluster_role, cluster_role_binding, subject_user};
 use hangar_plan::pieces::{pairs, rule};
@@ -10,19 +11,20 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
+use super::AddonOptions;
 use super::pod::value;
 use crate::provisioner::PROVISIONER;
 
-/// The default class: volumes are made when they are claimed.
-pub const DEFAULT_CLASS: &str = "directory";
+/// Volumes are made when they are claimed. The default class of one node.
+pub const IMMEDIATE_CLASS: &str = "directory";
 
-/// Volumes are made when a pod that uses them was given a node.
+/// Volumes are made when a pod that uses them was given a node. The default class of several nodes.
 pub const WAITING_CLASS: &str = "directory-first-consumer";
 
 /// The user that the provisioner's certificate names.
 pub const PROVISIONER_USER: &str = "hangar:directory-provisioner";
 
-pub(super) fn objects() -> Vec<Value> {
+pub(super) fn objects(options: &AddonOptions) -> Vec<Value> {
     let rules = vec![
         rule(&[""], &["persistentvolumeclaims"], &["list", "watch"]),
         rule(&[""], &["persistentvolumes"], &["list", "watch", "create", "patch", "delete"]),
@@ -31,8 +33,8 @@ pub(super) fn objects() -> Vec<Value> {
     ];
     let user = PROVISIONER_USER;
     vec![
-        value(&class(DEFAULT_CLASS, "Immediate", true)),
-        value(&class(WAITING_CLASS, "WaitForFirstConsumer", false)),
+        value(&class(IMMEDIATE_CLASS, "Immediate", options.nodes == 1)),
+        value(&class(WAITING_CLASS, "WaitForFirstConsumer", options.nodes > 1)),
         value(&cluster_role(user, rules)),
         value(&cluster_role_binding(user, user, subject_user(user))),
     ]

@@ -14,6 +14,7 @@ fn options(gateway: bool) -> AddonOptions {
             last: Ipv4Addr::new(100, 72, 0, 250),
         },
         images: Images::default(),
+        nodes: 1,
         gateway: gateway.then(|| GatewayOptions {
             address: Ipv4Addr::new(100, 72, 0, 200),
             domain: gateway::DOMAIN.to_owned(),

@@ -1,7 +1,7 @@
 //! The control plane as static pods on the host network of the machine, the way kubeadm would make them.
 //!
-//! Values that differ from kubeadm's have a reason: probes every second and no leader election, because one node
-//! needs no election and a user is waiting; `GOGC=50`, which saves a third of the API server's memory and costs
+//! Values that differ from kubeadm's have a reason: probes every second and no leader election, because one control
+//! plane needs no election and a user is waiting; `GOGC=50`, which saves a third of the API server's memory and costs
 //! nothing measurable.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::startup::SEAL;
 use super::{API_SERVER_PORT, NAME};
-use crate::addresses::{POD_RANGE, SERVICE_RANGE};
+use crate::addresses::SERVICE_RANGE;
 
 /// Where certificates lie in the machine.
 pub const PKI: &str = "/etc/kubernetes/pki";
@@ -196,8 +196,8 @@ fn controller_manager(options: &Options) -> Value {
         format!("--cluster-signing-key-file={}", pki("ca.key")),
         "--use-service-account-credentials=true".to_owned(),
         "--controllers=*,bootstrapsigner,tokencleaner".to_owned(),
-        "--allocate-node-cidrs=true".to_owned(),
-        format!("--cluster-cidr={POD_RANGE}"),
+        // Each node knows its own: see [`super::Node::pod_range`].
+        "--allocate-node-cidrs=false".to_owned(),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--cluster-name=management".to_owned(),
         // Each of its thirty controllers first asks for an account and a token; at the default rate that takes seconds.

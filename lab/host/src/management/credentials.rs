@@ -1,5 +1,5 @@
-//! Certificates, keys and kubeconfigs of the management cluster, in a directory of the host that the machine sees as
-//! /etc/kubernetes.
+//! Certificates, keys and kubeconfigs of the management cluster, in directories of the host that machines see as
+//! /etc/kubernetes: all in the first's, a kubelet's own in each of the others'.
 //!
 //! Each is kept until it is due for renewal or no longer as wanted; then it is minted again. A crash between
 //! certificate and key leaves a pair that does not match, which counts as missing. Authorities are never replaced.
@@ -17,10 +17,11 @@ use hangar_pki::{
 };
 use jiff::Timestamp;
 
-use super::{API_SERVER_PORT, NAME};
+use super::{API_SERVER_PORT, NAME, Node};
 use crate::addons::storage::PROVISIONER_USER;
 use crate::addresses::KUBERNETES_SERVICE;
 use crate::error::{At, Result};
+use crate::layout::Layout;
 
 const YEAR: Duration = Duration::from_hours(365 * 24);
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
@@ -36,9 +37,10 @@ pub struct Credentials {
     pub administrator: String,
 }
 
-/// Makes what is missing below `directory`.
-pub fn ensure(directory: &Path, address: Ipv4Addr, now: Timestamp) -> Result<Credentials> {
-    let mut store = Store { directory: directory.to_owned(), now, written: 0, renewed: Vec::new() };
+/// Makes what is missing of a cluster with so many nodes. The API server has this address.
+pub fn ensure(layout: &Layout, nodes: u8, address: Ipv4Addr, now: Timestamp) -> Result<Credentials> {
+    let directory = layout.kubernetes();
+    let mut store = Store { directory, now, written: 0, renewed: Vec::new() };
     let kubernetes = store.authority("pki/ca", "kubernetes")?;
     let etcd = store.authority("pki/etcd/ca", "etcd-ca")?;
     let front_proxy = store.authority("pki/front-proxy-ca", "front-proxy-ca")?;
@@ -63,15 +65,26 @@ pub fn ensure(directory: &Path, address: Ipv4Addr, now: Timestamp) -> Result<Cre
     let etcd_client = Intent::new("kube-apiserver-etcd-client", Usage::Client, YEAR);
     store.leaf("pki/apiserver-etcd-client", &etcd, &etcd_client)?;
 
-    let node = format!("system:node:{NAME}");
-    for (file, user, groups) in [
-        ("kubelet.conf", node.as_str(), &["system:nodes"][..]),
-        ("controller-manager.conf", "system:kube-controller-manager", &[]),
-        ("scheduler.conf", "system:kube-scheduler", &[]),
-        ("provisioner.conf", PROVISIONER_USER, &[]),
+    for (file, user) in [
+        ("controller-manager.conf", "system:kube-controller-manager"),
+        ("scheduler.conf", "system:kube-scheduler"),
     ] {
-        let text = store.kubeconfig(&kubernetes, address, user, groups)?;
+        let text = store.kubeconfig(&kubernetes, address, user, &[])?;
         store.write(file, &text)?;
+    }
+    let provisioner = store.kubeconfig(&kubernetes, address, PROVISIONER_USER, &[])?;
+    for node in Node::some(nodes) {
+        let user = format!("system:node:{node}");
+        let kubelet = store.kubeconfig(&kubernetes, address, &user, &["system:nodes"])?;
+        let directory = layout.node(node).kubernetes();
+        // Of keys only its kubelet's and the provisioners'. The first has the authority's certificate already.
+        for (file, text) in [
+            ("pki/ca.crt", &kubernetes.pair().certificate),
+            ("kubelet.conf", &kubelet),
+            ("provisioner.conf", &provisioner),
+        ] {
+            store.write_at(&directory.join(file), text)?;
+        }
     }
     let administrator =
         store.kubeconfig(&kubernetes, address, "hangar-administrator", &["system:masters"])?;
@@ -97,7 +110,11 @@ impl Store {
     }
 
     fn write(&mut self, name: &str, text: &str) -> Result<()> {
-        if write_private(&self.directory.join(name), text.as_bytes())? {
+        self.write_at(&self.directory.join(name), text)
+    }
+
+    fn write_at(&mut self, path: &Path, text: &str) -> Result<()> {
+        if write_private(path, text.as_bytes())? {
             self.written += 1;
         }
         Ok(())

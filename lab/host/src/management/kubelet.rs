@@ -7,12 +7,14 @@ use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
 use crate::addons::core_dns::CLUSTER_DOMAIN;
-use crate::addresses::DNS_SERVICE;
+use crate::addresses::{DNS_SERVICE, POD_RANGE};
 
 /// Where kubelet reads its configuration; it starts once this is there.
 pub const CONFIGURATION_PATH: &str = "/var/lib/kubelet/config.yaml";
 /// Where containerd finds the pods' network.
 pub const NETWORK_PATH: &str = "/etc/cni/net.d/10-hangar.conflist";
+/// Where the rules of [`masquerade`] lie.
+pub const MASQUERADE_PATH: &str = "/etc/hangar/pods.nft";
 /// Where containerd listens.
 pub const RUNTIME_SOCKET: &str = "/run/containerd/containerd.sock";
 
@@ -56,7 +58,8 @@ pub fn configuration() -> Value {
     })
 }
 
-/// The pods' network: a bridge in the machine.
+/// The pods' network: a bridge in the machine. Pods of other nodes are reached by routes of the machine and see the pod's
+/// own address; [`masquerade`] is for the rest.
 pub fn network(range: Ipv4Net) -> Value {
     json!({
         "cniVersion": "1.0.0",
@@ -66,7 +69,6 @@ pub fn network(range: Ipv4Net) -> Value {
                 "type": "bridge",
                 "bridge": "cni0",
                 "isGateway": true,
-                "ipMasq": true,
                 "hairpinMode": true,
                 "ipam": {
                     "type": "host-local",
@@ -77,4 +79,21 @@ pub fn network(range: Ipv4Net) -> Value {
             {"type": "portmap", "capabilities": {"portMappings": true}},
         ],
     })
+}
+
+/// Rules for `nft`: what pods of this node send to anybody but pods comes from the node, which others can answer.
+pub fn masquerade(range: Ipv4Net) -> String {
+    // Named first, so that deleting it succeeds also where it was never made.
+    format!(
+        "\
+table ip hangar-pods
+delete table ip hangar-pods
+table ip hangar-pods {{
+    chain postrouting {{
+        type nat hook postrouting priority srcnat; policy accept;
+        ip saddr {range} ip daddr != {POD_RANGE} masquerade
+    }}
+}}
+"
+    )
 }

@@ -1,4 +1,4 @@
-//! The management machine: what is laid over the host's /usr, what is bound into it, what its supervisor runs.
+//! A management machine: what is laid over the host's /usr, what is bound into it, what its supervisor runs.
 //!
 //! What must outlive the machine (etcd's data, volumes, certificates) is bound from the environment's directory, so a
 //! machine whose description changed can be made anew without losing anything. For the same reason the description does
@@ -7,13 +7,15 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use hangar_machine::{Bind, FileContent, MachineSpec, Name, Service, containerd_config, host, net::Fabric};
+use hangar_machine::net::{Fabric, Route};
+use hangar_machine::{Bind, FileContent, MachineSpec, Name, Restart, Service, containerd_config, host};
 use hangar_parts::images::Upstream;
 use hangar_parts::packages::Packages;
 use hangar_parts::{Parts, Set};
+use ipnet::IpNet;
 
-use super::{NAME, control_plane, kubelet};
-use crate::addresses::{Addresses, NODE_POD_RANGE};
+use super::{Node, ZONE_LABEL, control_plane, kubelet};
+use crate::addresses::Addresses;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::linked_programs::LinkedPrograms;
@@ -35,6 +37,7 @@ pub const PROVISIONER: &str = "provisioner";
 /// What the machine depends on.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
+    pub node: Node,
     /// Where programs come from.
     pub parts: &'a Parts,
     pub linked: &'a LinkedPrograms<'a>,
@@ -49,19 +52,26 @@ pub struct Options<'a> {
     pub own: &'a OwnProgram,
 }
 
-/// The machine's name.
-pub fn name() -> Result<Name> {
-    Ok(Name::new(NAME)?)
+/// The name of a node's machine.
+pub fn name(node: Node) -> Result<Name> {
+    Ok(Name::new(node.name())?)
 }
 
 /// The machine. Directories that are bound must exist.
 pub fn spec(options: &Options<'_>) -> Result<MachineSpec> {
-    let mut spec = MachineSpec::new(name()?);
-    spec.nics.push(options.fabric.nic("eth0", options.addresses.management)?);
+    let mut spec = MachineSpec::new(name(options.node)?);
+    let mut nic = options.fabric.nic("eth0", options.node.address(&options.addresses))?;
+    // To nodes that may never be made, too: a machine does not change when others come.
+    nic.routes.extend(options.node.others().map(|other| Route {
+        destination: IpNet::V4(other.pod_range()),
+        via: Some(IpAddr::V4(other.address(&options.addresses))),
+        link: None,
+    }));
+    spec.nics.push(nic);
     spec.nameservers.push(IpAddr::V4(options.addresses.management));
     spec.layers.usr.push(options.packages.usr());
     spec.binds = binds(options)?;
-    spec.files = files()?;
+    spec.files = files(options.node)?;
     spec.services = services(options)?;
     Ok(spec)
 }
@@ -76,20 +86,24 @@ fn binds(options: &Options<'_>) -> Result<Vec<Bind>> {
     options.linked.keep_all(bridge.parent().unwrap_or(&bridge))?;
     let bridge = options.linked.keep(&bridge)?;
     let plugins = bridge.parent().unwrap_or(&bridge).to_owned();
-    Ok(vec![
+    let layout = options.layout.node(options.node);
+    let mut binds = vec![
         program(options.kubernetes, "kubelet")?,
         program(options.kubernetes, "kubectl")?,
         program(options.kubernetes, "kubeadm")?,
-        program(Set::Coredns, "coredns")?,
         Bind { source: options.layout.programs(), target: PROGRAMS.into(), read_only: true },
         Bind { source: plugins, target: "/opt/cni/bin".into(), read_only: true },
-        directory(options.layout.kubernetes(), "/etc/kubernetes"),
-        directory(options.layout.etcd(), control_plane::ETCD_DATA),
-        directory(options.layout.volumes(), VOLUMES),
-    ])
+        directory(layout.kubernetes(), "/etc/kubernetes"),
+        directory(layout.volumes(), VOLUMES),
+    ];
+    if options.node.is_first() {
+        binds.push(program(Set::Coredns, "coredns")?);
+        binds.push(directory(options.layout.etcd(), control_plane::ETCD_DATA));
+    }
+    Ok(binds)
 }
 
-fn files() -> Result<Vec<FileContent>> {
+fn files(node: Node) -> Result<Vec<FileContent>> {
     let lower_oom_score = host::abilities()?.lower_oom_score;
     let file = |path: &str, content: String| FileContent {
         path: path.into(),
@@ -99,11 +113,15 @@ fn files() -> Result<Vec<FileContent>> {
     };
     Ok(vec![
         file("/etc/containerd/config.toml", containerd_config(&Upstream::Pause.reference(), lower_oom_score)),
-        file(kubelet::NETWORK_PATH, kubelet::network(NODE_POD_RANGE).to_string()),
+        file(kubelet::NETWORK_PATH, kubelet::network(node.pod_range()).to_string()),
+        file(kubelet::MASQUERADE_PATH, kubelet::masquerade(node.pod_range())),
     ])
 }
 
 fn services(options: &Options<'_>) -> Result<Vec<Service>> {
+    let node = options.node;
+    let mut masquerade = Service::new(Name::new("masquerade")?, ["nft", "-f", kubelet::MASQUERADE_PATH]);
+    masquerade.restart = Restart::OnFailure;
     let containerd = Service { when_exists: Some(SEEDED.into()), ..Service::containerd() };
     let mut kubelet = Service::new(
         Name::new("kubelet")?,
@@ -111,24 +129,32 @@ fn services(options: &Options<'_>) -> Result<Vec<Service>> {
             "kubelet".to_owned(),
             "--kubeconfig=/etc/kubernetes/kubelet.conf".to_owned(),
             format!("--config={}", kubelet::CONFIGURATION_PATH),
-            format!("--node-ip={}", options.addresses.management),
-            format!("--hostname-override={NAME}"),
+            format!("--node-ip={}", node.address(&options.addresses)),
+            format!("--hostname-override={node}"),
+            format!("--node-labels={ZONE_LABEL}={}", node.zone()),
         ],
     );
     kubelet.when_exists = Some(kubelet::CONFIGURATION_PATH.into());
-    kubelet.after = vec![containerd.name.clone()];
+    kubelet.after = vec![containerd.name.clone(), masquerade.name.clone()];
     kubelet.restart_delay_milliseconds = 500;
 
     let mut command = vec![format!("{PROGRAMS}/{OWN_PROGRAM}")];
     command.extend(options.own.provisioner.iter().cloned());
     command.extend([
         "--kubeconfig=/etc/kubernetes/provisioner.conf".to_owned(),
-        format!("--node={NAME}"),
+        format!("--node={node}"),
         format!("--directory={VOLUMES}"),
     ]);
+    if node.is_first() {
+        // Claims of classes that bind at once: one must serve them.
+        command.push("--unassigned".to_owned());
+    }
     let mut provisioner = Service::new(Name::new(PROVISIONER)?, command);
     // Once kubelet is told to run there will soon be an API server to talk to.
     provisioner.when_exists = Some(kubelet::CONFIGURATION_PATH.into());
-    let resolver = resolver::service(Path::new("/usr/local/bin/coredns"))?;
-    Ok(vec![containerd, kubelet, provisioner, resolver])
+    let mut services = vec![masquerade, containerd, kubelet, provisioner];
+    if node.is_first() {
+        services.push(resolver::service(Path::new("/usr/local/bin/coredns"))?);
+    }
+    Ok(services)
 }

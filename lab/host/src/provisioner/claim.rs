@@ -77,10 +77,9 @@ pub(super) enum VolumeClaimAction {
 }
 
 /// Whether the claim is ours to serve now, judged without its class.
-pub(super) fn is_ours(claim: &VolumeClaim, node: &str) -> bool {
-    claim.asked.as_deref() == Some(PROVISIONER)
-        && !claim.is_bound
-        && claim.selected_node.as_deref().is_none_or(|selected| selected == node)
+pub(super) fn is_ours(claim: &VolumeClaim, options: &Options) -> bool {
+    let is_here = claim.selected_node.as_ref().map_or(options.unassigned, |node| *node == options.node);
+    claim.asked.as_deref() == Some(PROVISIONER) && !claim.is_bound && is_here
 }
 
 /// Decides about a claim of one of our classes.
@@ -90,7 +89,7 @@ pub(super) fn decide(
     class: &StorageClass,
     options: &Options,
 ) -> VolumeClaimAction {
-    if !is_ours(claim, &options.node) || class.provisioner != PROVISIONER {
+    if !is_ours(claim, options) || class.provisioner != PROVISIONER {
         return VolumeClaimAction::Nothing;
     }
     let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");

@@ -79,7 +79,7 @@ impl Provisioner {
         let Some(kept) = known(&self.claims, key)? else {
             return self.remove_leftovers();
         };
-        if kept.is_terminating || !claim::is_ours(&kept, &self.options.node) {
+        if kept.is_terminating || !claim::is_ours(&kept, &self.options) {
             return Ok(());
         }
         let name = claim::volume_name(&kept.uid);

@@ -1,6 +1,6 @@
 //! Makes directories for volume claims, in milliseconds: no helper pod, no image, no polling.
 //!
-//! It runs in the management machine, beside kubelet, and serves the storage classes that name [`PROVISIONER`]. A claim
+//! It runs in every management machine, beside kubelet, and serves the storage classes that name [`PROVISIONER`]. A claim
 //! gets a directory and a volume of type `local` that is bound to it; when the claim is gone and the class says Delete,
 //! the directory is removed first and then the volume. The type is `local` and not `hostPath` because kubelet then
 //! honours `fsGroup`, so that programs without root can write.
@@ -51,6 +51,8 @@ pub struct Options {
     /// Where the directories are made; it is made too. Must survive a restart of the machine, and kubelet must see
     /// it by the same path.
     pub directory: PathBuf,
+    /// Whether it also serves claims that no node was chosen for, because their class binds at once. On one node only.
+    pub unassigned: bool,
 }
 
 /// Runs until `stop`. The configuration's user needs the rights in [`crate::addons::storage`].

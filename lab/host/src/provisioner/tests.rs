@@ -18,7 +18,7 @@ const IDENTITY: VolumeClaimIdentity<'static> =
     VolumeClaimIdentity { namespace: "default", name: "data", uid: "8a5c7a0e-0000-4000-8000-000000000001" };
 
 fn options() -> Options {
-    Options { node: "m".to_owned(), directory: PathBuf::from("/var/lib/volumes") }
+    Options { node: "m".to_owned(), directory: PathBuf::from("/var/lib/volumes"), unassigned: true }
 }
 
 fn class(mode: &str) -> StorageClass {

@@ -12,6 +12,7 @@ use super::machine::is_seeded;
 use crate::addresses::Addresses;
 use crate::error::{At, Result};
 use crate::images::{ImageStore, Maker};
+use crate::management::Node;
 use crate::one_host::{OneHost, UpOptions};
 use crate::phases::{Done, blocking};
 use crate::progress::{Phase, Progress};
@@ -51,7 +52,7 @@ impl OneHost {
         .await
     }
 
-    /// The images of a machine that is still to be made; for one that has some, only upstream's: the rest is imported.
+    /// The images of machines that are still to be made; if all have some, only upstream's: the rest is imported.
     pub(super) async fn images(
         &self,
         options: &UpOptions,
@@ -60,9 +61,10 @@ impl OneHost {
     ) -> Result<Done<ImageStore>> {
         let maker =
             Maker { parts: self.parts.clone(), packages: packages.clone(), supervisor: self.supervisor() };
-        let is_seeded = is_seeded(&self.management()?);
+        let nodes = Node::some(options.node_count()).map(|node| self.node_machine(node));
+        let are_seeded = nodes.collect::<Result<Vec<_>>>()?.iter().all(is_seeded);
         let (upstream, progress) = (options.upstream_images(), Arc::clone(progress));
-        let own = if is_seeded { Vec::new() } else { options.own_images.clone() };
+        let own = if are_seeded { Vec::new() } else { options.own_images.clone() };
         blocking(move || {
             let mut announced = false;
             let store = maker.ensure(&upstream, &own, &mut |text| {

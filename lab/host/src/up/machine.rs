@@ -1,4 +1,4 @@
-//! The phases of the management machine: certificates first, then the machine with its images, then kubelet and what it
+//! The phases of management machines: certificates first, then each machine with its images, then kubelet and what it
 //! starts.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::link;
 use crate::linked_programs::LinkedPrograms;
 use crate::management::control_plane::Component;
 use crate::management::credentials::{self, write_private};
-use crate::management::{control_plane, kubelet, machine as description, startup};
+use crate::management::{Node, control_plane, kubelet, machine as description, startup};
 use crate::one_host::{OneHost, UpOptions};
 use crate::phases::{Done, blocking};
 use crate::resolver::{self, ResolverOptions, Wildcard};
@@ -29,6 +29,7 @@ use crate::resolver::{self, ResolverOptions, Wildcard};
 const KUBELET: &str = "kubelet";
 
 /// What the phases before have made.
+#[derive(Clone)]
 pub(super) struct Prepared {
     pub(super) packages: Packages,
     /// What a machine's container runtime starts with.
@@ -39,21 +40,38 @@ pub(super) struct Prepared {
 
 /// What the machine's phase found, for the phases after it.
 pub(super) struct Started {
-    /// The images that containerd has.
+    /// The images that containerd has; those of other nodes are the same.
     pub(super) images: Listing,
     /// What the control plane's manifests depend on.
     pub(super) manifests: control_plane::Options,
-    /// When kubelet was started again, if it was.
-    pub(super) kubelet: Option<Timestamp>,
+    pub(super) kubelets: Kubelets,
+    /// Host files that machines see.
+    sources: Vec<PathBuf>,
+}
+
+/// When kubelets were started again, by node, if they were.
+pub(super) type Kubelets = BTreeMap<String, Timestamp>;
+
+/// A machine that runs, with images and kubelet's configuration.
+struct Raised {
+    machine: Machine,
+    images: Listing,
+    sources: Vec<PathBuf>,
+    /// What had to be done.
+    changes: Vec<String>,
+    has_just_started: bool,
+    /// The seals of what services would be started with now.
+    services: BTreeMap<String, String>,
+    /// Services that were started with something else.
+    outdated: Vec<String>,
 }
 
 impl OneHost {
-    pub(super) async fn credentials(&self, addresses: Addresses) -> Result<Done<()>> {
-        let host = self.clone();
+    pub(super) async fn credentials(&self, options: &UpOptions, addresses: Addresses) -> Result<Done<()>> {
+        let (host, nodes) = (self.clone(), options.node_count());
         blocking(move || {
-            host.layout.create()?;
-            let minted =
-                credentials::ensure(&host.layout.kubernetes(), addresses.management, Timestamp::now())?;
+            host.layout.create(nodes)?;
+            let minted = credentials::ensure(&host.layout, nodes, addresses.management, Timestamp::now())?;
             let mut written = minted.written;
             written +=
                 usize::from(write_private(&host.layout.kubeconfig(), minted.administrator.as_bytes())?);
@@ -67,17 +85,66 @@ impl OneHost {
         .await
     }
 
-    pub(super) async fn machine(&self, options: &UpOptions, prepared: Prepared) -> Result<Done<Started>> {
-        let host = self.clone();
-        let options = options.clone();
+    pub(super) async fn machine(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Started>> {
+        let (host, options, prepared) = (self.clone(), options.clone(), prepared.clone());
         blocking(move || host.machine_now(&options, &prepared)).await
     }
 
     fn machine_now(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Started>> {
         self.remember_asked(options)?;
-        let directory = self.layout.linked_programs();
-        let linked = LinkedPrograms::new(self.parts.cache(), directory);
+        self.place_program()?;
+        let mut raised = self.raise(options, prepared, Node::FIRST)?;
+        let resolver = resolver::file(&resolver_options(options, prepared));
+        write_if_changed(&raised.machine, &resolver.path, resolver.content.as_bytes())?;
+        let manifests = self.manifest_options(options, prepared.addresses, &raised.images)?;
+        let pods = if raised.has_just_started { Vec::new() } else { self.outdated_pods(&manifests)? };
+        let mut again = Vec::new();
+        if !pods.is_empty() {
+            raised.machine.stop_service(&Name::new(KUBELET)?)?;
+            again.extend(self.end_pods(&raised.machine, &pods)?.into_iter().map(str::to_owned));
+            // It is stopped now, and starts below.
+            raised.outdated.retain(|name| name != KUBELET);
+        }
+        self.write_manifests(&Component::FIRST, &manifests)?;
+        let mut kubelets = Kubelets::new();
+        self.start_again(Node::FIRST, &mut raised, again, &mut kubelets)?;
+        let Raised { images, sources, changes, .. } = raised;
+        let changed = !changes.is_empty();
+        let text = if changed { changes.join(", ") } else { "running".to_owned() };
+        Ok(Done::new(Started { images, manifests, kubelets, sources }, text, changed))
+    }
+
+    /// The machines of all nodes but the first.
+    pub(super) async fn machines(&self, options: &UpOptions, prepared: &Prepared) -> Result<Done<Kubelets>> {
+        let (host, options, prepared) = (self.clone(), options.clone(), prepared.clone());
+        blocking(move || {
+            let (mut texts, mut kubelets) = (Vec::new(), Kubelets::new());
+            for node in Node::some(options.node_count()).filter(|node| !node.is_first()) {
+                let mut raised = host.raise(&options, &prepared, node)?;
+                host.start_again(node, &mut raised, Vec::new(), &mut kubelets)?;
+                if !raised.changes.is_empty() {
+                    texts.push(format!("{node} {}", raised.changes.join(", ")));
+                }
+            }
+            let changed = !texts.is_empty();
+            let text = if changed { texts.join("; ") } else { "running".to_owned() };
+            Ok(Done::new(kubelets, text, changed))
+        })
+        .await
+    }
+
+    /// Once all machines run: drops programs of older pins, which none of them was made from.
+    pub(super) fn forget_programs(&self, started: &Started) -> Result<()> {
+        let linked = LinkedPrograms::new(self.parts.cache(), self.layout.linked_programs());
+        // The first has all that the others have.
+        linked.forget_others(started.sources.iter().map(PathBuf::as_path))
+    }
+
+    /// The machine of a node with all that kubelet needs to start.
+    fn raise(&self, options: &UpOptions, prepared: &Prepared, node: Node) -> Result<Raised> {
+        let linked = LinkedPrograms::new(self.parts.cache(), self.layout.linked_programs());
         let spec = description::spec(&description::Options {
+            node,
             parts: &self.parts,
             linked: &linked,
             packages: &prepared.packages,
@@ -87,19 +154,16 @@ impl OneHost {
             addresses: prepared.addresses,
             own: &self.own,
         })?;
-        let used: Vec<PathBuf> = spec.binds.iter().map(|bind| bind.source.clone()).collect();
-        self.place_program()?;
-        let (machine, mut changes) = self.running(spec)?;
-        linked.forget_others(used.iter().map(PathBuf::as_path))?;
+        let sources: Vec<PathBuf> = spec.binds.iter().map(|bind| bind.source.clone()).collect();
+        let (machine, mut changes) = self.running(spec, node)?;
         let has_just_started = !changes.is_empty();
         let is_filled = seed(&machine, &prepared.images)?;
         if is_filled {
             changes.push("images linked".to_owned());
         }
         images::wait_for_runtime(&machine)?;
-        let images = self.settle_images(options, prepared, &machine, is_filled, &mut changes)?;
-        let resolver = resolver::file(&resolver_options(options, prepared));
-        write_if_changed(&machine, &resolver.path, resolver.content.as_bytes())?;
+        let record = self.layout.node(node).images();
+        let images = self.settle_images(options, prepared, &machine, &record, is_filled, &mut changes)?;
         let configuration = yaml(&kubelet::configuration())?;
         let path = Path::new(kubelet::CONFIGURATION_PATH);
         let had_configuration = machine.read_file(path).is_ok();
@@ -107,68 +171,29 @@ impl OneHost {
         if is_configured {
             changes.push("kubelet configured".to_owned());
         }
-        let manifests = self.manifest_options(options, prepared.addresses, &images)?;
-        let services = self.services(&configuration)?;
-        let mut started = if has_just_started { services.clone() } else { self.started_with() };
+        let services = self.services(node, &configuration)?;
+        let mut started = if has_just_started { services.clone() } else { self.started_with(node) };
         if had_configuration && is_configured {
             // Also in a machine that has just started: it had the older one, and kubelet did not wait.
             started.remove(KUBELET);
         }
-        let outdated = startup::outdated(&started, &services);
-        let again = self.start_again(&machine, &outdated, &manifests, has_just_started)?;
-        // Last: what a killed run did not come to is done by the next.
-        write_private(&self.layout.machine_services(), json!(services).to_string().as_bytes())?;
-        let kubelet = again.iter().any(|name| name == KUBELET).then(Timestamp::now);
-        if !again.is_empty() {
-            changes.push(format!("started again: {}", again.join(", ")));
-        }
-        let changed = !changes.is_empty();
-        let text = if changed { changes.join(", ") } else { "running".to_owned() };
-        Ok(Done::new(Started { images, manifests, kubelet }, text, changed))
+        let outdated = startup::outdated(&started, &services).into_iter().map(str::to_owned).collect();
+        Ok(Raised { machine, images, sources, changes, has_just_started, services, outdated })
     }
 
-    /// The seals of what services would be started with now.
-    fn services(&self, configuration: &str) -> Result<BTreeMap<String, String>> {
-        let program = self.layout.programs().join(description::OWN_PROGRAM);
-        let found = fs::metadata(&program).at("read", &program)?;
-        let program = format!("{} {:?}", found.len(), found.modified().ok());
-        let kubelet = self.seal(startup::KUBELET_FILES, ("configuration", configuration))?;
-        let provisioner = self.seal(startup::PROVISIONER_FILES, ("program", &program))?;
-        Ok(BTreeMap::from([
-            (KUBELET.to_owned(), kubelet),
-            (description::PROVISIONER.to_owned(), provisioner),
-        ]))
-    }
-
-    /// The seals of what services were started with, as far as it is known.
-    fn started_with(&self) -> BTreeMap<String, String> {
-        let record = fs::read(self.layout.machine_services()).ok();
-        record.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
-    }
-
-    /// Starts these services and outdated static pods again, and what is stopped, and lets kubelet start etcd and the API
-    /// server. The names of what was started again. In a machine that has just started no static pod runs.
+    /// Starts outdated services again, and what is stopped. `again` is what was ended before.
     fn start_again(
         &self,
-        machine: &Machine,
-        services: &[&str],
-        manifests: &control_plane::Options,
-        has_just_started: bool,
-    ) -> Result<Vec<String>> {
-        let mut again = Vec::new();
-        let pods = if has_just_started { Vec::new() } else { self.outdated_pods(manifests)? };
-        if !pods.is_empty() {
-            machine.stop_service(&Name::new(KUBELET)?)?;
-            again.extend(self.end_pods(machine, &pods)?.into_iter().map(str::to_owned));
+        node: Node,
+        raised: &mut Raised,
+        mut again: Vec<String>,
+        kubelets: &mut Kubelets,
+    ) -> Result<()> {
+        let machine = &raised.machine;
+        for name in &raised.outdated {
+            machine.restart_service(&Name::new(name.clone())?)?;
+            again.push(name.clone());
         }
-        for name in services {
-            // Kubelet starts again below.
-            if *name != KUBELET || pods.is_empty() {
-                machine.restart_service(&Name::new(*name)?)?;
-                again.push((*name).to_owned());
-            }
-        }
-        self.write_manifests(&Component::FIRST, manifests)?;
         for service in machine.services()? {
             // By this run, or by one that was killed before it came here.
             if matches!(service.state, ServiceState::Stopped | ServiceState::Stopping) {
@@ -178,10 +203,38 @@ impl OneHost {
         }
         again.sort();
         again.dedup();
-        Ok(again)
+        // Last: what a killed run did not come to is done by the next.
+        let record = json!(raised.services).to_string();
+        write_private(&self.layout.node(node).services(), record.as_bytes())?;
+        if again.iter().any(|name| name == KUBELET) {
+            kubelets.insert(node.name(), Timestamp::now());
+        }
+        if !again.is_empty() {
+            raised.changes.push(format!("started again: {}", again.join(", ")));
+        }
+        Ok(())
     }
 
-    /// Puts our own program where the machine sees it.
+    /// The seals of what services would be started with now.
+    fn services(&self, node: Node, configuration: &str) -> Result<BTreeMap<String, String>> {
+        let program = self.layout.programs().join(description::OWN_PROGRAM);
+        let found = fs::metadata(&program).at("read", &program)?;
+        let program = format!("{} {:?}", found.len(), found.modified().ok());
+        let kubelet = self.seal(node, startup::KUBELET_FILES, ("configuration", configuration))?;
+        let provisioner = self.seal(node, startup::PROVISIONER_FILES, ("program", &program))?;
+        Ok(BTreeMap::from([
+            (KUBELET.to_owned(), kubelet),
+            (description::PROVISIONER.to_owned(), provisioner),
+        ]))
+    }
+
+    /// The seals of what services were started with, as far as it is known.
+    fn started_with(&self, node: Node) -> BTreeMap<String, String> {
+        let record = fs::read(self.layout.node(node).services()).ok();
+        record.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Puts our own program where machines see it.
     fn place_program(&self) -> Result<()> {
         let (source, target) = (&self.own.program, self.layout.programs().join(description::OWN_PROGRAM));
         let found = fs::metadata(source).at("read", source)?;
@@ -195,10 +248,11 @@ impl OneHost {
     }
 
     /// The machine, running, made from this description. What had to be done.
-    fn running(&self, spec: MachineSpec) -> Result<(Machine, Vec<String>)> {
+    fn running(&self, spec: MachineSpec, node: Node) -> Result<(Machine, Vec<String>)> {
         let machine = self.environment.machine(&spec.name);
         let state = machine.state()?;
-        let hash_path = self.layout.machine_hash();
+        let layout = self.layout.node(node);
+        let hash_path = layout.hash();
         let hash = hash(&spec)?;
         let is_same = fs::read_to_string(&hash_path).is_ok_and(|known| known == hash);
         let stays = match state {
@@ -215,7 +269,9 @@ impl OneHost {
             }
             None => false,
         };
-        self.withhold_manifests()?;
+        if node.is_first() {
+            self.withhold_manifests()?;
+        }
         if stays {
             machine.start()?;
             return Ok((machine, vec!["started".to_owned()]));
@@ -223,7 +279,7 @@ impl OneHost {
         let was_there = state.is_some();
         // First: a machine without a hash is made again, one with a wrong hash would not be. The same with its images.
         let _ = fs::remove_file(&hash_path);
-        let _ = fs::remove_file(self.layout.machine_images());
+        let _ = fs::remove_file(layout.images());
         let machine = self.environment.create_machine(spec)?;
         write_private(&hash_path, hash.as_bytes())?;
         Ok((machine, vec![if was_there { "made again" } else { "made" }.to_owned()]))
@@ -235,13 +291,13 @@ impl OneHost {
         options: &UpOptions,
         prepared: &Prepared,
         machine: &Machine,
+        record: &Path,
         is_filled: bool,
         changes: &mut Vec<String>,
     ) -> Result<Listing> {
         let present = images::present(machine)?;
         let store = prepared.images.base_name();
-        let record = self.layout.machine_images();
-        let is_current = is_filled || fs::read_to_string(&record).is_ok_and(|known| known == store);
+        let is_current = is_filled || fs::read_to_string(record).is_ok_and(|known| known == store);
         let is_missing = |reference: &str| present.digest(reference).is_none();
         let (mut wanted, mut replaced) = (Vec::new(), Vec::new());
         for upstream in options.upstream_images() {
@@ -260,10 +316,10 @@ impl OneHost {
         wanted.extend(options.own_images.iter().filter(|image| is_missing(image.reference())).cloned());
         if !wanted.is_empty() {
             // What is not finished is compared again.
-            let _ = fs::remove_file(&record);
+            let _ = fs::remove_file(record);
             images::import(machine, &wanted)?;
         }
-        write_private(&record, store.as_bytes())?;
+        write_private(record, store.as_bytes())?;
         if wanted.is_empty() {
             return Ok(present);
         }

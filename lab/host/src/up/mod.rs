@@ -6,7 +6,8 @@
 //!
 //! Phases run one after the other until the add-ons are applied, which takes a moment and which pods wait for. From
 //! there three chains run side by side: controllers, node and pods; the embedded cloud; and the [`Payload`], which at
-//! first keeps the API server busy, even before it is ready for others, and needs a Ready node only at the end.
+//! first keeps the API server busy, even before it is ready for others, and needs a Ready node only at the end. With
+//! several nodes their machines start beside the control plane, and the payload waits until all are Ready.
 //!
 //! A further phase is a variant of `Phase` with a name, a function here that returns `Done`, and a line in the chain it
 //! belongs to, after the phases it needs.
@@ -22,6 +23,8 @@ mod workloads;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use crate::addresses::Addresses;
 use crate::cloud::{Access, CloudOptions};
@@ -73,8 +76,7 @@ impl OneHost {
             _ => None,
         };
         let runner = Runner::new(Arc::clone(&progress), log_of);
-        let options = &self.with_asked(options);
-        runner.run(Phase::Preflight, self.preflight(options)).await?;
+        let options = &runner.run(Phase::Preflight, self.preflight(options)).await?;
         let lock = runner.run(Phase::Lock, self.lock()).await?;
         let done = self.up_locked(options, payload, &runner, &progress).await;
         if done.is_err() {
@@ -96,22 +98,41 @@ impl OneHost {
         let images = runner.run(Phase::Images, self.images(options, &packages, progress)).await?;
         let fabric = runner.run(Phase::Network, self.network(options, &packages)).await?;
         let addresses = Addresses::of(fabric.range())?;
-        runner.run(Phase::Credentials, self.credentials(addresses)).await?;
+        runner.run(Phase::Credentials, self.credentials(options, addresses)).await?;
         let cloud =
             CloudOptions { packages: packages.clone(), addresses, kubernetes: options.all_kubernetes() };
         let prepared = machine::Prepared { packages, images, fabric: fabric.clone(), addresses };
-        let started = runner.run(Phase::Machine, self.machine(options, prepared)).await?;
-        let client = runner.run(Phase::ControlPlane, self.control_plane(progress)).await?;
-        let expected = runner.run(Phase::Addons, self.addons(options, &client, addresses)).await?;
+        let mut started = runner.run(Phase::Machine, self.machine(options, &prepared)).await?;
+        let has_several = options.node_count() > 1;
+        let machines = async {
+            if has_several {
+                runner.run(Phase::Machines, self.machines(options, &prepared)).await
+            } else {
+                Ok(machine::Kubelets::new())
+            }
+        };
+        let control_plane = async {
+            let client = runner.run(Phase::ControlPlane, self.control_plane(progress)).await?;
+            let expected = runner.run(Phase::Addons, self.addons(options, &client, addresses)).await?;
+            Ok((client, expected))
+        };
+        let (kubelets, (client, expected)) = tokio::try_join!(machines, control_plane)?;
+        started.kubelets.extend(kubelets);
+        self.forget_programs(&started)?;
+        let are_ready = Notify::new();
         let pods = async {
             runner.run(Phase::Controllers, self.controllers(&started.manifests, &client, progress)).await?;
-            runner.run(Phase::Node, self.node(&client, started.kubelet, progress)).await?;
+            runner.run(Phase::Node, self.nodes(options, &client, &started.kubelets, progress)).await?;
+            are_ready.notify_one();
             let expected = ExpectedPods::new(expected, &started.manifests);
             runner.run(Phase::Pods, self.pods(&client, &expected, &started.images, progress)).await
         };
         let payload = async {
+            if has_several {
+                are_ready.notified().await;
+            }
             match payload {
-                Some(payload) => runner.run(Phase::Hangar, self.payload(payload, addresses)).await,
+                Some(payload) => runner.run(Phase::Hangar, self.payload(options, payload, addresses)).await,
                 None => Ok(()),
             }
         };
@@ -133,8 +154,13 @@ impl OneHost {
         })
     }
 
-    async fn payload(&self, payload: &dyn Payload, addresses: Addresses) -> Result<Done<()>> {
-        let cluster = Cluster { kubeconfig: self.kubeconfig(), addresses };
+    async fn payload(
+        &self,
+        options: &UpOptions,
+        payload: &dyn Payload,
+        addresses: Addresses,
+    ) -> Result<Done<()>> {
+        let cluster = Cluster { kubeconfig: self.kubeconfig(), addresses, nodes: options.node_count() };
         let installed = payload.install(&cluster).await?;
         Ok(Done::new((), installed.outcome, installed.changed))
     }

@@ -16,9 +16,11 @@ use crate::phases::{Done, blocking};
 const NEEDED_MEBIBYTES: u64 = 2048;
 
 impl OneHost {
-    pub(super) async fn preflight(&self, options: &UpOptions) -> Result<Done<()>> {
+    /// The options, with what earlier runs were asked for.
+    pub(super) async fn preflight(&self, options: &UpOptions) -> Result<Done<UpOptions>> {
         let (host, options) = (self.clone(), options.clone());
         blocking(move || {
+            let options = host.with_asked(&options)?;
             let state = host.environment.state();
             hangar_machine::host::check(state)?;
             let free = host.check_disk()?;
@@ -29,7 +31,7 @@ impl OneHost {
             }
             let abilities = hangar_machine::host::abilities()?;
             let version = if abilities.cgroup_v2 { "v2" } else { "v1" };
-            Ok(Done::new((), format!("cgroup {version}, {} GiB free", free >> 10), false))
+            Ok(Done::new(options, format!("cgroup {version}, {} GiB free", free >> 10), false))
         })
         .await
     }

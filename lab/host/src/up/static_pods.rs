@@ -22,7 +22,7 @@ use crate::error::{At, Result};
 use crate::images::Listing;
 use crate::management::control_plane::{self, Component};
 use crate::management::credentials::write_private;
-use crate::management::startup;
+use crate::management::{Node, startup};
 use crate::one_host::{OneHost, UpOptions};
 
 /// Requests take less, and an API server would wait a minute for watches that do not end: the longer it takes, the more
@@ -44,16 +44,17 @@ impl OneHost {
         let seal = |component: Component| {
             let image = component.image(kubernetes, etcd).reference();
             let image = images.digest(&image).unwrap_or_default();
-            Ok((component, self.seal(component.files(), ("image", image))?))
+            Ok((component, self.seal(Node::FIRST, component.files(), ("image", image))?))
         };
         let seals = all().map(seal).collect::<Result<_>>()?;
         Ok(control_plane::Options { address: addresses.management, kubernetes, etcd, seals })
     }
 
-    /// The seal of files below /etc/kubernetes of the machine, and of something else.
-    pub(super) fn seal(&self, files: &[&str], other: (&str, &str)) -> Result<String> {
+    /// The seal of files below /etc/kubernetes of a node's machine, and of something else.
+    pub(super) fn seal(&self, node: Node, files: &[&str], other: (&str, &str)) -> Result<String> {
+        let directory = self.layout.node(node).kubernetes();
         let read = |name: &&str| {
-            let path = self.layout.kubernetes().join(name);
+            let path = directory.join(name);
             fs::read(&path).at("read", &path)
         };
         let contents = files.iter().map(read).collect::<Result<Vec<_>>>()?;

@@ -5,17 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hangar_parts::Set;
-use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
+use super::machine::Kubelets;
 use crate::addons::{self, AddonOptions, ApiServer, GatewayOptions, Images, LoadBalancerOptions, gateway};
 use crate::addresses::{Addresses, DNS_SERVICE, POD_RANGE};
-use crate::cluster::{self, ExpectedPods};
+use crate::cluster::{self, ExpectedPods, Starts, Wanted};
 use crate::error::{Error, Result};
 use crate::images::Listing;
 use crate::management::control_plane::{self, Component};
-use crate::management::{API_SERVER_PORT, NAME};
+use crate::management::{API_SERVER_PORT, Node};
 use crate::one_host::{OneHost, UpOptions};
 use crate::phases::Done;
 use crate::progress::{Phase, Progress};
@@ -49,13 +49,13 @@ impl OneHost {
         Ok(Done::new((), text, written > 0))
     }
 
-    /// Applies the add-ons and returns what their pods' names begin with.
+    /// Applies the add-ons and returns what pods they have.
     pub(super) async fn addons(
         &self,
         options: &UpOptions,
         client: &Client,
         addresses: Addresses,
-    ) -> Result<Done<BTreeSet<String>>> {
+    ) -> Result<Done<BTreeSet<Wanted>>> {
         let mut changed = 0;
         if options.gateway {
             let definitions = addons::gateway_api(&self.parts.files(Set::GatewayApi)?)?;
@@ -65,23 +65,31 @@ impl OneHost {
         objects.extend(addons::objects(&addon_options(options, addresses)));
         changed += cluster::apply(client, &objects).await?;
         let text = if changed == 0 { "complete".to_owned() } else { format!("{changed} objects applied") };
-        Ok(Done::new(expected_pods(&objects), text, changed > 0))
+        Ok(Done::new(expected_pods(&objects, options.node_count()), text, changed > 0))
     }
 
-    /// `kubelet`: when it was started again after the machine.
-    pub(super) async fn node(
+    /// `kubelets`: when they were started again after their machines.
+    pub(super) async fn nodes(
         &self,
+        options: &UpOptions,
         client: &Client,
-        kubelet: Option<Timestamp>,
+        kubelets: &Kubelets,
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
-        let since = self.started()?.max(kubelet.unwrap_or(Timestamp::UNIX_EPOCH));
+        let Starts(starts) = self.starts()?;
         let tell = |state: &str| progress.detail(Phase::Node, state);
-        cluster::wait("the node's readiness", NODE_PATIENCE, tell, || {
-            cluster::unready_node(client, NAME, since)
-        })
-        .await?;
-        Ok(Done::new((), "Ready", false))
+        for name in Node::some(options.node_count()).map(Node::name) {
+            let since = starts.get(&name).max(kubelets.get(&name)).copied().unwrap_or_default();
+            cluster::wait(&format!("the readiness of the node {name}"), NODE_PATIENCE, tell, || {
+                cluster::unready_node(client, &name, since)
+            })
+            .await?;
+        }
+        let text = match options.node_count() {
+            1 => "Ready".to_owned(),
+            several => format!("{several} Ready"),
+        };
+        Ok(Done::new((), text, false))
     }
 
     pub(super) async fn pods(
@@ -91,17 +99,17 @@ impl OneHost {
         images: &Listing,
         progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
-        let since = self.started()?;
+        let starts = &self.starts()?;
         let tell = |state: &str| progress.detail(Phase::Pods, state);
         let evicted = OnceLock::new();
         let evict = || async {
-            let _ = evicted.set(stale::evict(client, images, since).await?);
+            let _ = evicted.set(stale::evict(client, images, starts).await?);
             Ok::<_, Error>(None)
         };
         cluster::wait("the eviction of pods with older images", PODS_PATIENCE, tell, evict).await?;
         let evicted = evicted.into_inner().unwrap_or_default();
         cluster::wait("the pods' readiness", PODS_PATIENCE, tell, || {
-            cluster::unready_pods(client, expected, since)
+            cluster::unready_pods(client, expected, starts)
         })
         .await?;
         Ok(Done::new((), running(evicted), evicted.gone > 0))
@@ -152,21 +160,28 @@ fn addon_options(options: &UpOptions, addresses: Addresses) -> AddonOptions {
             last: addresses.last_load_balancer,
         },
         images: Images::default(),
+        nodes: options.node_count(),
         gateway: options
             .gateway
             .then(|| GatewayOptions { address: addresses.gateway, domain: gateway::DOMAIN.to_owned() }),
     }
 }
 
-/// One pod of each workload.
-fn expected_pods(objects: &[Value]) -> BTreeSet<String> {
-    let is_workload = |object: &&Value| {
-        object["kind"].as_str().is_some_and(|kind| matches!(kind, "DaemonSet" | "Deployment" | "StatefulSet"))
-    };
-    objects
-        .iter()
-        .filter(is_workload)
-        .filter_map(|object| object["metadata"]["name"].as_str())
-        .map(|name| format!("{name}-"))
-        .collect()
+/// One pod of each workload; of those that run everywhere, one on each node.
+fn expected_pods(objects: &[Value], nodes: u8) -> BTreeSet<Wanted> {
+    let mut wanted = BTreeSet::new();
+    for object in objects {
+        let beginning = format!("{}-", object["metadata"]["name"].as_str().unwrap_or_default());
+        match object["kind"].as_str() {
+            Some("DaemonSet") => wanted.extend(
+                Node::some(nodes)
+                    .map(|node| Wanted { beginning: beginning.clone(), node: Some(node.name()) }),
+            ),
+            Some("Deployment" | "StatefulSet") => {
+                wanted.insert(Wanted { beginning, node: None });
+            }
+            _ => {}
+        }
+    }
+    wanted
 }

@@ -33,6 +33,7 @@ pub(crate) fn options() -> AddonOptions {
             last: Ipv4Addr::new(100, 72, 0, 250),
         },
         images: Images::default(),
+        nodes: 1,
         gateway: Some(GatewayOptions {
             address: Ipv4Addr::new(100, 72, 0, 200),
             domain: gateway::DOMAIN.to_owned(),

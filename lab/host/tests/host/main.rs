@@ -89,7 +89,7 @@ async fn up_use_repair_down() {
     assert!(up.changed);
     let status = host.status().await.unwrap();
     assert!(status.is_healthy(), "{status:#?}");
-    assert_eq!(status.node_version.as_deref(), Some(options.kubernetes.version()));
+    assert_eq!(status.nodes[0].version.as_deref(), Some(options.kubernetes.version()));
     assert_eq!(status.pods.len(), 9, "{:#?}", status.pods);
 
     let client = hangar_host::cluster::connect(&up.kubeconfig).await.unwrap();

@@ -38,6 +38,7 @@ async fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             let options = provisioner::Options {
                 node: value("--node").to_owned(),
                 directory: PathBuf::from(value("--directory")),
+                unassigned: arguments.iter().any(|word| word == "--unassigned"),
             };
             let config = hangar_host::cluster::config(&PathBuf::from(value("--kubeconfig"))).await?;
             Ok(provisioner::run(config, options, CancellationToken::new()).await?)

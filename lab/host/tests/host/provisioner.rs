@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hangar_host::addons::storage::{DEFAULT_CLASS, PROVISIONER_USER, WAITING_CLASS};
+use hangar_host::addons::storage::{IMMEDIATE_CLASS, PROVISIONER_USER, WAITING_CLASS};
 use hangar_host::provisioner::{Options, PROVISIONER, run_with_client};
 use hangar_kit::call::fault::{CallPoint, Faults, STRIKES, Strike};
 use hangar_kit::client::{ClientOptions, client};
@@ -81,7 +81,7 @@ impl World {
     fn start_as(&self, user: &str, faults: Faults) -> Running {
         let config = testbed().config_for(user, &[]);
         let client = client(config, &ClientOptions::default().gate(faults)).unwrap();
-        let options = Options { node: self.node.clone(), directory: self.directory() };
+        let options = Options { node: self.node.clone(), directory: self.directory(), unassigned: true };
         let stop = CancellationToken::new();
         let token = stop.clone();
         let task = tokio::spawn(async move { run_with_client(client, options, token).await.unwrap() });
@@ -172,7 +172,7 @@ fn name_of(volume: &PersistentVolume) -> String {
 async fn a_claim_gets_a_directory_and_gives_it_back() {
     let world = World::new("directory").await;
     let provisioner = world.start();
-    let claim = world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    let claim = world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
     let volume = world.bound("data").await;
     assert_eq!(name_of(&volume), format!("pvc-{}", claim.metadata.uid.unwrap()));
     let path = world.directory().join(name_of(&volume));
@@ -198,7 +198,7 @@ async fn a_class_that_waits_makes_nothing_before_a_pod_has_a_node() {
     let claim = serde_json::from_value(claim).unwrap();
     world.claims().create(&PostParams::default(), &claim).await.unwrap();
     // A claim that came later and does not wait shows that the first one was looked at.
-    world.claim("other", DEFAULT_CLASS, &json!({})).await;
+    world.claim("other", IMMEDIATE_CLASS, &json!({})).await;
     let other = world.bound("other").await;
     assert_eq!(world.phase("data").await, "Pending");
     assert_eq!(entries(&world.directory()), [name_of(&other)]);
@@ -251,7 +251,7 @@ async fn retained_data_stays() {
     provisioner.drop_dead().await;
     // Nor does the next one take it for a leftover.
     let provisioner = world.start();
-    world.claim("other", DEFAULT_CLASS, &json!({})).await;
+    world.claim("other", IMMEDIATE_CLASS, &json!({})).await;
     world.bound("other").await;
     assert!(world.directory().join(&volume).join("content").exists());
     provisioner.drop_dead().await;
@@ -261,10 +261,10 @@ async fn retained_data_stays() {
 async fn a_volume_that_is_deleted_by_hand_keeps_its_data_while_it_is_claimed() {
     let world = World::new("by-hand").await;
     let provisioner = world.start();
-    world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
     let volume = name_of(&world.bound("data").await);
     world.volumes().delete(&volume, &DeleteParams::default()).await.unwrap();
-    world.claim("other", DEFAULT_CLASS, &json!({})).await;
+    world.claim("other", IMMEDIATE_CLASS, &json!({})).await;
     world.bound("other").await;
     assert!(world.directory().join(&volume).is_dir());
     world.delete_claim("other").await;
@@ -277,7 +277,7 @@ async fn a_volume_that_is_deleted_by_hand_keeps_its_data_while_it_is_claimed() {
 async fn what_cannot_be_given_is_refused_with_an_event() {
     let world = World::new("refused").await;
     let provisioner = world.start();
-    world.claim("raw", DEFAULT_CLASS, &json!({"volumeMode": "Block"})).await;
+    world.claim("raw", IMMEDIATE_CLASS, &json!({"volumeMode": "Block"})).await;
     let events: Api<Event> = Api::namespaced(world.client.clone(), &world.namespace);
     eventually("an event says why", async || {
         let all = events.list(&ListParams::default()).await.unwrap();
@@ -309,7 +309,7 @@ async fn a_crash_after_any_call_doubles_and_leaks_nothing() {
         let world = World::new("crash").await;
         let faults = Faults::recording([]);
         let provisioner = world.start_with(faults.clone());
-        world.claim("data", DEFAULT_CLASS, &json!({})).await;
+        world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
         world.bound("data").await;
         world.delete_claim("data").await;
         world.nothing_is_left().await;
@@ -329,7 +329,7 @@ async fn crash(recorded: &CallPoint, strike: Strike) {
     let world = World::new("crash").await;
     let what = format!("{strike:?} at {recorded}");
     // The claim is made first: its uid names the volume in the calls to come.
-    let claim = world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    let claim = world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
     let volume = format!("pvc-{}", claim.metadata.uid.unwrap());
     let mut point = recorded.clone();
     if point.call.name.is_some() {
@@ -360,7 +360,7 @@ async fn crash(recorded: &CallPoint, strike: Strike) {
 async fn a_claim_that_goes_while_the_provisioner_is_dead_leaves_nothing() {
     let world = World::new("gone").await;
     let first = world.start();
-    world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
     let volume = name_of(&world.bound("data").await);
     first.drop_dead().await;
     world.delete_claim("data").await;
@@ -393,7 +393,7 @@ async fn a_claim_that_goes_before_its_volume_was_recorded_leaves_no_directory() 
     apply(&world.client, &role).await;
     apply(&world.client, &binding).await;
     let provisioner = world.start_as(READER, Faults::recording([]));
-    let claim = world.claim("data", DEFAULT_CLASS, &json!({})).await;
+    let claim = world.claim("data", IMMEDIATE_CLASS, &json!({})).await;
     let name = format!("pvc-{}", claim.metadata.uid.unwrap());
     eventually("the directory is made", async || entries(&world.directory()) == [name.clone()]).await;
     world.delete_claim("data").await;

@@ -9,6 +9,7 @@ use crate::{
     host,
     lock::Lock,
     name::{FABRIC_NETNS, MACHINE_NETNS, Name},
+    record::Record,
 };
 
 /// Killed processes are gone in milliseconds; only a hanging kernel takes longer.
@@ -67,6 +68,24 @@ impl Machine {
         self.group()?.kill()
     }
 
+    /// Ends every process at once, and removes the network namespace with all that programs put there: a machine whose
+    /// power failed answers nobody. Its data stays, and [`Machine::start`] brings it back.
+    pub fn cut_off(&self) -> Result<()> {
+        let (lock, record) = self.lock(PATIENCE)?;
+        let cut = self.end_processes().and_then(|()| self.disconnect(&record));
+        drop(lock);
+        cut.map(drop)
+    }
+
+    /// Removes its links and its network namespace. `true` when there was one.
+    fn disconnect(&self, record: &Record) -> Result<bool> {
+        // By hand: the kernel removes a dead namespace's links only some time later.
+        for nic in &record.spec.nics {
+            nic.remove(self.environment.identity(), &self.name)?;
+        }
+        self.netns().delete()
+    }
+
     /// Ends every process and removes the control groups. The lock is held.
     pub(super) fn end_processes(&self) -> Result<()> {
         let group = self.group()?;
@@ -86,13 +105,10 @@ impl Machine {
     pub(super) fn remove_all(&self) -> Result<bool> {
         let had_group = self.group()?.exists();
         self.end_processes()?;
-        if let Ok(Some(record)) = self.files.read_record() {
-            // By hand: the kernel removes a dead namespace's links only some time later.
-            for nic in &record.spec.nics {
-                nic.remove(self.environment.identity(), &self.name)?;
-            }
-        }
-        let had_netns = self.netns().delete()?;
+        let had_netns = match self.files.read_record() {
+            Ok(Some(record)) => self.disconnect(&record)?,
+            _ => self.netns().delete()?,
+        };
         // Before its data: without a record nobody starts what is left, should we be killed half way.
         remove_file(&self.files.record())?;
         Lock::remove_directory(&self.files.directory)?;
