@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hangar_machine::{Environment, Machine, MachineState, Name, SupervisorCommand};
 use hangar_parts::images::{Image, Upstream};
 use hangar_parts::{Parts, Set};
+use hangar_plan::hosted_control_plane::{Epoch, KubernetesVersion};
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
@@ -42,9 +43,11 @@ pub struct UpOptions {
     pub gateway: bool,
     /// How many nodes the management cluster has; otherwise as many as it has already, or one.
     pub nodes: Option<u8>,
-    /// Of the management cluster, and of the first Cluster.
+    /// Of the management cluster.
     pub kubernetes: Set,
     pub etcd: Set,
+    /// Of the first Cluster; otherwise what it has already, or [`Self::kubernetes`].
+    pub cluster_kubernetes: Option<Set>,
     /// Kubernetes versions that Clusters can have beside [`Self::kubernetes`].
     pub offered: Vec<Set>,
     /// Images beside those that the cluster itself needs. They are shared by all machines as well, so only such that
@@ -64,6 +67,7 @@ impl Default for UpOptions {
             nodes: None,
             kubernetes: Set::Kubernetes134,
             etcd: Set::Etcd36,
+            cluster_kubernetes: None,
             offered: Vec::new(),
             images: vec![Upstream::KonnectivityServer, Upstream::KonnectivityAgent, Upstream::Flannel],
             own_images: Vec::new(),
@@ -84,12 +88,12 @@ impl UpOptions {
         ];
         for kubernetes in self.all_kubernetes() {
             images.extend([
-                Upstream::Etcd(etcd_of(kubernetes)),
                 Upstream::KubeApiserver(kubernetes),
                 Upstream::KubeControllerManager(kubernetes),
                 Upstream::KubeScheduler(kubernetes),
                 Upstream::KubeProxy(kubernetes),
             ]);
+            images.extend(etcd_of(kubernetes));
         }
         if self.gateway {
             images.push(Upstream::Traefik);
@@ -100,6 +104,11 @@ impl UpOptions {
         images
     }
 
+    /// The Kubernetes version of the first Cluster.
+    pub fn first_kubernetes(&self) -> Set {
+        self.cluster_kubernetes.unwrap_or(self.kubernetes)
+    }
+
     /// How many nodes the management cluster has.
     pub fn node_count(&self) -> u8 {
         self.nodes.unwrap_or(1).clamp(1, Node::MOST)
@@ -107,7 +116,7 @@ impl UpOptions {
 
     /// The Kubernetes versions that Clusters can have.
     pub fn all_kubernetes(&self) -> Vec<Set> {
-        let mut all = vec![self.kubernetes];
+        let mut all = vec![self.kubernetes, self.first_kubernetes()];
         all.extend(self.offered.iter().copied());
         all.sort();
         all.dedup();
@@ -204,9 +213,11 @@ impl OneHost {
     }
 }
 
-/// The etcd that control planes of this version get.
-fn etcd_of(kubernetes: Set) -> Set {
-    if kubernetes == Set::Kubernetes137 { Set::Etcd37 } else { Set::Etcd36 }
+/// The image of etcd that control planes of this version get.
+fn etcd_of(kubernetes: Set) -> Option<Upstream> {
+    let version = KubernetesVersion::parse(kubernetes.version())?;
+    let tag = format!(":{}", version.etcd_tag(Epoch::CURRENT));
+    [Set::Etcd36, Set::Etcd37].map(Upstream::Etcd).into_iter().find(|etcd| etcd.reference().ends_with(&tag))
 }
 
 fn started(machine: &Machine) -> Result<Timestamp> {
@@ -222,6 +233,17 @@ fn supervisor(own: &OwnProgram) -> SupervisorCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_version_has_the_etcd_that_its_control_planes_ask_for() {
+        let versions = Set::ALL.iter().copied().filter(|set| set.name().starts_with("kubernetes-"));
+        let found: Vec<(Set, Option<Upstream>)> = versions.map(|set| (set, etcd_of(set))).collect();
+        assert_eq!(found.len(), 5);
+        for (set, etcd) in found {
+            let wanted = if set == Set::Kubernetes137 { Set::Etcd37 } else { Set::Etcd36 };
+            assert_eq!(etcd, Some(Upstream::Etcd(wanted)), "{set}");
+        }
+    }
 
     #[test]
     fn what_clusters_can_have_is_there_and_nothing_twice() {

@@ -26,9 +26,10 @@ pub(crate) struct Up {
     /// [default: as many as there are, or 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
     management_nodes: Option<u8>,
-    /// Minor of Kubernetes that clusters can have too, such as 1.33; may be given several times
-    #[arg(long, value_name = "MINOR", value_parser = kubernetes)]
-    kubernetes: Vec<Set>,
+    /// Kubernetes version that clusters can have, such as v1.33.0; may be given several times. The first cluster has the
+    /// first of them [default: v1.34.10, which clusters can always have]
+    #[arg(long, alias = "kubernetes", value_name = "VERSION", value_parser = kubernetes_version)]
+    kubernetes_version: Vec<Set>,
     /// File with what HostedControlPlanes may ask for beyond their namespace, as of `hangar install`
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
@@ -49,7 +50,8 @@ impl Up {
             range: self.range,
             gateway: self.gateway,
             nodes: self.management_nodes,
-            offered: self.kubernetes,
+            cluster_kubernetes: self.kubernetes_version.first().copied(),
+            offered: self.kubernetes_version,
             own_images: vec![image],
             cluster: (!self.no_cluster).then(|| CLUSTER.to_owned()),
             ..UpOptions::default()
@@ -84,12 +86,17 @@ impl Up {
     }
 }
 
-/// The set of a minor.
-fn kubernetes(minor: &str) -> Result<Set, String> {
-    let minor_of = |set: &Set| set.name().strip_prefix("kubernetes-");
-    let known = || Set::ALL.iter().filter_map(minor_of).collect::<Vec<_>>().join(", ");
-    let found = Set::ALL.iter().copied().find(|set| minor_of(set) == Some(minor));
-    found.ok_or_else(|| format!("known are {}", known()))
+/// The set of a version, or of a minor.
+fn kubernetes_version(text: &str) -> Result<Set, String> {
+    let number = text.strip_prefix('v').unwrap_or(text);
+    let minor = |set: Set| set.name().strip_prefix("kubernetes-");
+    let mut known: Vec<Set> = Set::ALL.iter().copied().filter(|set| minor(*set).is_some()).collect();
+    known.sort();
+    let is_it = |set: &Set| minor(*set) == Some(number) || set.version().strip_prefix('v') == Some(number);
+    known.iter().copied().find(is_it).ok_or_else(|| {
+        let versions: Vec<&str> = known.iter().map(|set| set.version()).collect();
+        format!("known are {}", versions.join(", "))
+    })
 }
 
 const MOST_NODES: u8 = Node::MOST;

@@ -63,11 +63,21 @@ fn bad_environment_is_named_by_variable() {
 }
 
 #[test]
-fn a_minor_that_is_not_known_is_refused_with_those_that_are() {
-    let output = hangar(&["up", "--kubernetes=v1.33.0"]);
+fn a_version_that_is_not_known_is_refused_with_those_that_are() {
+    let output = hangar(&["up", "--kubernetes-version=v1.33.1"]);
     let errors = text(&output.stderr);
     assert!(!output.status.success());
-    assert!(errors.contains("--kubernetes <MINOR>") && errors.contains("known are 1.34, 1.33, "), "{errors}");
+    let known = "known are v1.33.0, v1.34.10, v1.35.8, v1.36.4, v1.37.1";
+    assert!(errors.contains("--kubernetes-version <VERSION>") && errors.contains(known), "{errors}");
+}
+
+#[test]
+fn a_management_cluster_has_one_to_nine_nodes() {
+    for count in ["0", "10"] {
+        let output = hangar(&["up", &format!("--management-nodes={count}")]);
+        let errors = text(&output.stderr);
+        assert!(!output.status.success() && errors.contains("1..=9"), "{errors}");
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl OneHost {
 }
 
 fn sample(options: &UpOptions, name: &str, cloud: &Access) -> Result<Sample> {
-    let version = options.kubernetes.version();
+    let version = options.first_kubernetes().version();
     let image = cloud.images.get(version).ok_or_else(|| Error::Rendering {
         what: "the sample",
         message: format!("the cloud has no image with Kubernetes {version}"),
