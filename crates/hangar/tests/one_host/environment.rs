@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use hangar_host::sample::Sample;
 use hangar_machine::net::Netns;
 use hangar_parts::{Parts, Set};
+use serde_json::Value;
 
 use crate::kubectl::Kubectl;
 
@@ -54,17 +56,22 @@ impl Environment {
     }
 
     pub(crate) fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.program);
-        command
-            .arg(verb)
-            .arg(format!("--name={}", self.name))
-            .arg(format!("--state={}", self.state.display()));
+        let mut command = self.words(&[verb]);
         if verb == "up" && !self.has_cluster {
             command.arg("--no-cluster");
         }
         if verb == "up" {
             command.args(&self.arguments);
         }
+        command
+    }
+
+    fn words(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(words)
+            .arg(format!("--name={}", self.name))
+            .arg(format!("--state={}", self.state.display()));
         command
     }
 
@@ -79,6 +86,13 @@ impl Environment {
             format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
         assert!(output.status.success(), "{verb}: {text}\n{}", log_named_in(&text));
         text
+    }
+
+    /// `hangar node stop` or `start`.
+    #[track_caller]
+    pub(crate) fn node(&self, action: &str, node: &str) {
+        let output = self.words(&["node", action, node]).output().unwrap();
+        assert!(output.status.success(), "{action} {node}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -104,6 +118,26 @@ impl Environment {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What a cluster in this environment is made from.
+    pub(crate) fn sample(&self, name: &str, version: &str) -> Sample {
+        let path = self.state.join(&self.name).join("cloud/config.json");
+        let settings: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let text = |pointer: &str| settings["cloud"].pointer(pointer).unwrap().as_str().unwrap().to_owned();
+        Sample {
+            name: name.to_owned(),
+            namespace: "default".to_owned(),
+            version: version.to_owned(),
+            auth_url: format!("{}/identity/v3", text("/public_url")),
+            username: text("/users/0/name"),
+            password: text("/users/0/password"),
+            project: text("/users/0/projects/0"),
+            region: text("/region"),
+            external_network: text("/external_network/name"),
+            flavor: text("/flavors/0/name"),
+            image: format!("node-{version}"),
+        }
     }
 
     /// Kills the manager's process.
@@ -139,10 +173,8 @@ impl Environment {
             let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
             let is_named =
                 |path: &PathBuf| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name));
-            entries
-                .into_iter()
-                .find(is_named)
-                .unwrap_or_else(|| panic!("no {name} in {}", directory.display()))
+            // The least: where there is one of this very name, it.
+            entries.filter(is_named).min().unwrap_or_else(|| panic!("no {name} in {}", directory.display()))
         };
         let directory = begins(Path::new("/run/hangar"), &format!("{}-", self.name));
         Netns::at(begins(&directory.join("netns"), name))

@@ -9,6 +9,7 @@ mod egress;
 mod environment;
 mod killed;
 mod kubectl;
+mod management_nodes;
 mod refused;
 mod renewal;
 mod server;

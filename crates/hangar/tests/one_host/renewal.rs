@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use hangar_host::layout::Layout;
 use hangar_host::management::credentials;
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,9 +45,10 @@ pub(crate) fn nothing_starts_again(environment: &Environment) {
 /// by who watches over them with what is on disk.
 pub(crate) fn ended_certificates_are_renewed(environment: &Environment) {
     let before = processes(environment);
-    let kubernetes = environment.state.join(&environment.name).join("management/kubernetes");
+    let layout = Layout::new(environment.state.join(&environment.name));
+    let kubernetes = layout.kubernetes();
     let address = environment.address();
-    let ended = credentials::ensure(&kubernetes, address, Timestamp::now() - AGE).unwrap();
+    let ended = credentials::ensure(&layout, 1, address, Timestamp::now() - AGE).unwrap();
     assert_eq!(ended.renewed.len(), 11, "{:?}", ended.renewed);
     fs::write(environment.kubeconfig(), &ended.administrator).unwrap();
     for name in ["kube-controller-manager", "kube-scheduler", "kubelet"] {

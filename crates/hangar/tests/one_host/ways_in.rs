@@ -17,7 +17,7 @@ use hangar_host::addons::gateway;
 use hangar_host::addresses::{POD_RANGE, SERVICE_RANGE};
 use hangar_host::resolver::SPELLED;
 use hangar_host::sample::flannel::{self, ApiServer};
-use hangar_host::sample::{Sample, manifests};
+use hangar_host::sample::manifests;
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
@@ -103,7 +103,7 @@ fn a_tenant_works_whatever_the_way_in() {
 impl Ground {
     fn new() -> Self {
         let limits = concat!("--limits=", env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/by-name.yaml");
-        let arguments = ["--gateway", "--kubernetes=1.33", limits];
+        let arguments = ["--gateway", "--kubernetes-version=v1.33.0", limits];
         let environment = Environment::new("ways").with_arguments(&arguments);
         let start = Instant::now();
         environment.succeed("up");
@@ -189,7 +189,7 @@ impl Ground {
 
     /// From apply to a tenant in which everything works.
     fn follow(&self, way: &Way) {
-        let mut objects = manifests(&self.sample(way.name)).unwrap();
+        let mut objects = manifests(&self.environment.sample(way.name, VERSION)).unwrap();
         for object in &mut objects {
             match object["kind"].as_str() {
                 Some("HostedControlPlane") => {
@@ -235,25 +235,6 @@ impl Ground {
             fs::write(&path, STANDARD.decode(said).unwrap()).map_err(|error| error.to_string())
         });
         path
-    }
-
-    fn sample(&self, name: &str) -> Sample {
-        let path = self.environment.state.join(&self.environment.name).join("cloud/config.json");
-        let settings: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        let text = |pointer: &str| settings["cloud"].pointer(pointer).unwrap().as_str().unwrap().to_owned();
-        Sample {
-            name: name.to_owned(),
-            namespace: "default".to_owned(),
-            version: VERSION.to_owned(),
-            auth_url: format!("{}/identity/v3", text("/public_url")),
-            username: text("/users/0/name"),
-            password: text("/users/0/password"),
-            project: text("/users/0/projects/0"),
-            region: text("/region"),
-            external_network: text("/external_network/name"),
-            flavor: text("/flavors/0/name"),
-            image: format!("node-{VERSION}"),
-        }
     }
 
     /// The address of the load balancer that is known by its name: the one after the Gateway's.

@@ -104,6 +104,29 @@ fn nothing_waits_for_a_taint_a_registry_or_kube_proxy() {
 }
 
 #[test]
+fn with_several_nodes_a_lost_one_is_left_and_volumes_are_where_pods_are() {
+    let objects = objects(&AddonOptions { nodes: 3, ..options(true) });
+    for object in &objects {
+        let spec = object.pointer("/spec/template/spec");
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        let stays =
+            spec.is_some_and(|spec| spec["tolerations"] == serde_json::json!([{"operator": "Exists"}]));
+        assert_eq!(stays, kind == "DaemonSet", "{name}");
+        if let ("Deployment", Some(replicas)) = (kind, object.pointer("/spec/replicas")) {
+            // One chooses addresses, and need not be there all the time.
+            let expected = if name == "kube-vip-cloud-provider" { 1 } else { 2 };
+            assert_eq!(replicas, expected, "{name}");
+        }
+        if kind == "StorageClass" {
+            let is_default =
+                text(object, "/metadata/annotations/storageclass.kubernetes.io~1is-default-class");
+            let waits = text(object, "/volumeBindingMode") == "WaitForFirstConsumer";
+            assert_eq!(is_default, waits.to_string(), "{name}");
+        }
+    }
+}
+
+#[test]
 fn nobody_is_granted_everything() {
     for object in objects(&options(true)) {
         for rule in object["rules"].as_array().into_iter().flatten() {

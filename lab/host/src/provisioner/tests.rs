@@ -66,6 +66,10 @@ fn a_claim_is_served_only_when_asked_and_here() {
     }
     assert_eq!(decide(&wanting(), "WaitForFirstConsumer"), VolumeClaimAction::Nothing);
     assert!(matches!(decide(&selected("m"), "WaitForFirstConsumer"), VolumeClaimAction::Provision(_)));
+    let elsewhere = Options { unassigned: false, ..options() };
+    let decide_there = |claim: &VolumeClaim| claim::decide(claim, IDENTITY, &class("Immediate"), &elsewhere);
+    assert_eq!(decide_there(&wanting()), VolumeClaimAction::Nothing, "another node serves it");
+    assert!(matches!(decide_there(&selected("m")), VolumeClaimAction::Provision(_)));
     let foreign = StorageClass { provisioner: "other".to_owned(), ..class("Immediate") };
     assert_eq!(claim::decide(&wanting(), IDENTITY, &foreign, &options()), VolumeClaimAction::Nothing);
 }
