@@ -45,6 +45,28 @@ fn stop_and_start_keep_the_data() {
     bench.finish();
 }
 
+/// Addresses that programs added answer to ARP as long as the namespace is there, whatever became of the programs.
+#[test]
+fn a_machine_that_is_cut_off_answers_nobody_and_comes_back() {
+    let bench = bench();
+    let environment = bench.environment("cut");
+    let fabric = fabric(&environment, 29);
+    let machine = machine(&environment, "w1", &fabric, 10);
+    sh(&machine, "echo kept > /var/lib/x; ip address add 100.120.29.99/32 dev eth0");
+    let netns = machine.netns();
+    machine.cut_off().unwrap();
+    assert_eq!(machine.status().unwrap().state, MachineState::Stopped);
+    assert!(!netns.exists(), "the kernel would answer for it");
+    machine.cut_off().unwrap();
+    machine.start().unwrap();
+    assert_eq!(sh(&machine, "cat /var/lib/x"), "kept");
+    let addresses = sh(&machine, "ip -o -4 address show eth0");
+    assert!(addresses.contains("100.120.29.10/24") && !addresses.contains("100.120.29.99"), "{addresses}");
+    machine.delete().unwrap();
+    environment.delete_fabric(&name("private")).unwrap();
+    bench.finish();
+}
+
 #[test]
 fn services_start_restart_and_wait() {
     let bench = bench();
