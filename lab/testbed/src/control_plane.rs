@@ -172,6 +172,8 @@ impl Layout {
                 format!("--cluster-signing-key-file={}", file("ca.key")),
                 "--use-service-account-credentials=true".to_owned(),
                 "--controllers=*,bootstrap-signer-controller,token-cleaner-controller".to_owned(),
+                // A quarter of a minute otherwise, and a test of an autoscaler waits for several looks.
+                "--horizontal-pod-autoscaler-sync-period=1s".to_owned(),
                 "--leader-elect=false".to_owned(),
             ])
             .start()?;

@@ -5,6 +5,7 @@ mod access;
 pub(crate) mod actor;
 pub(crate) mod addons;
 mod alarms;
+mod autoscaler;
 mod crash;
 mod files;
 mod gateway;
