@@ -1,5 +1,6 @@
 //! Developer commands: `cargo xtask <command>`.
 
+mod beside;
 mod book;
 mod edges;
 mod fuzz;
@@ -37,6 +38,8 @@ enum Command {
     Edges(edges::Edges),
     Fuzz(fuzz::Fuzz),
     Sweep(sweep::Sweep),
+    /// A control plane beside Cluster API's own core, each pinned release of which is built with Go first
+    Beside,
     Bench(hangar_bench::Bench),
 }
 
@@ -62,6 +65,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Edges(edges::Edges {}) => edges::Edges::run(),
         Command::Fuzz(fuzz) => fuzz.run(),
         Command::Sweep(sweep) => sweep.run(),
+        Command::Beside => beside::run(),
         Command::Bench(bench) => bench.run(),
     }
 }

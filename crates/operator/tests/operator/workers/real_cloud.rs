@@ -1,6 +1,6 @@
 //! A cluster with three machines in an OpenStack that nobody here wrote, under a manager that dies again and again.
 //!
-//! Runs only where `HANGAR_OPENSTACK` names a `clouds.yaml`; `OS_CLOUD`, `HANGAR_OPENSTACK_FLAVOR` and
+//! `HANGAR_OPENSTACK` names a `clouds.yaml`; `OS_CLOUD`, `HANGAR_OPENSTACK_FLAVOR` and
 //! `HANGAR_OPENSTACK_IMAGE` say what to use of it. The project must be one where nothing else changes meanwhile: what
 //! it holds before and after is compared. `HANGAR_OPENSTACK_DEATHS` is the number of deaths, 20 unless told.
 
@@ -33,20 +33,20 @@ struct Real {
 }
 
 impl Real {
-    fn given() -> Option<Self> {
-        let file = std::env::var("HANGAR_OPENSTACK").ok()?;
+    fn given() -> Self {
+        let file = std::env::var("HANGAR_OPENSTACK").expect("HANGAR_OPENSTACK names a clouds.yaml");
         let text = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
         let clouds_yaml = std::fs::read_to_string(file).unwrap();
         let cloud_name = text("OS_CLOUD", "openstack");
         let config = CloudConfig::from_yaml(clouds_yaml.as_bytes(), &cloud_name).unwrap();
-        Some(Self {
+        Self {
             clouds_yaml,
             cloud_name,
             flavor: text("HANGAR_OPENSTACK_FLAVOR", "m1.small"),
             image: text("HANGAR_OPENSTACK_IMAGE", "debian"),
             deaths: text("HANGAR_OPENSTACK_DEATHS", "20").parse().unwrap(),
             session: Session::new(config, SessionOptions::default()).unwrap(),
-        })
+        }
     }
 
     fn network(&self) -> Value {
@@ -129,8 +129,9 @@ async fn deleted(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs an OpenStack of which nobody else changes the project: docs/contributing.md"]
 async fn a_real_cloud_keeps_nothing_twice_and_nothing_behind_though_the_manager_dies() {
-    let Some(real) = Real::given() else { return };
+    let real = Real::given();
     let world = World::new("real").await;
     world.secret("cloud", json!({"clouds.yaml": real.clouds_yaml})).await;
     let data = json!({"value": "#cloud-config\nruncmd: [hello]\n", "format": "cloud-config"});
