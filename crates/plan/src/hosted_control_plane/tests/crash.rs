@@ -31,6 +31,8 @@ struct Clusters {
     is_reachable: bool,
     /// Whether whoever gives addresses and accepts routes does so.
     is_exposed: bool,
+    /// Whether load balancers get names, which are looked up, and no addresses.
+    is_named: bool,
     plans: Rc<RefCell<BTreeMap<String, Frontier<Action>>>>,
     control_plane: HostedControlPlane,
     infrastructure: Endpoint,
@@ -84,6 +86,7 @@ impl Clusters {
         Self {
             is_reachable: false,
             is_exposed: true,
+            is_named: false,
             plans: Rc::default(),
             control_plane: control_plane(&json!({"etcd": {"replicas": 3}, "replicas": 2})),
             infrastructure: Endpoint::default(),
@@ -144,10 +147,16 @@ impl Clusters {
         Read::One(ServiceFacts {
             uid: format!("uid of {name}"),
             is_deleting: self.deleting.contains(&service),
-            ingress_ips: is("LoadBalancer").then(|| address.to_owned()).into_iter().collect(),
+            ingress_ips: (is("LoadBalancer") && !self.is_named)
+                .then(|| address.to_owned())
+                .into_iter()
+                .collect(),
+            ingress_hostnames: (is("LoadBalancer") && self.is_named)
+                .then(|| format!("{name}.example.net"))
+                .into_iter()
+                .collect(),
             cluster_ip: is("ClusterIP").then(|| "10.0.0.7".to_owned()),
             node_ports: is("NodePort").then_some((port, 31000)).into_iter().collect(),
-            ..ServiceFacts::default()
         })
     }
 
@@ -173,6 +182,9 @@ impl Clusters {
         if self.is_exposed {
             let internal = vec!["10.0.0.5".parse().unwrap()];
             observed.ways.nodes = Read::One(NodeFacts { is_ready: true, internal, external: Vec::new() });
+            if super::super::exposure::needs(observed).name.is_some() {
+                observed.ways.resolved = Read::One(ADDRESS.parse().unwrap());
+            }
         } else {
             observed.ways.gateway = Read::Absent;
         }
@@ -196,7 +208,7 @@ impl Clusters {
             .collect();
         let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
         format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
             metadata.finalizers,
             metadata.annotations,
             metadata.deletion_timestamp,
@@ -204,6 +216,7 @@ impl Clusters {
             self.control_plane.spec.settings.exposure,
             self.control_plane.spec.settings.gateway,
             self.is_exposed,
+            self.is_named,
             self.infrastructure,
             self.running.len(),
             self.claims,
@@ -570,17 +583,19 @@ fn deleting_survives_every_crash() {
 #[test]
 fn every_way_in_survives_every_crash() {
     let name = json!({"host": "api.team.clusters.example.com", "port": 443});
-    for (more, endpoint) in [
-        (json!({}), "192.0.2.10:6443"),
-        (json!({"exposure": {"type": "ClusterIP"}}), "10.0.0.7:6443"),
-        (json!({"exposure": {"type": "NodePort"}}), "10.0.0.5:31000"),
-        (through_gateway(), "demo.team.clusters.example.com:443"),
+    for (more, is_named, endpoint) in [
+        (json!({}), false, "192.0.2.10:6443"),
+        (json!({}), true, "api-demo.example.net:6443"),
+        (json!({"exposure": {"type": "ClusterIP"}}), false, "10.0.0.7:6443"),
+        (json!({"exposure": {"type": "NodePort"}}), false, "10.0.0.5:31000"),
+        (through_gateway(), true, "demo.team.clusters.example.com:443"),
         (
             json!({"gateway": through_gateway()["gateway"], "controlPlaneEndpoint": name}),
+            false,
             "api.team.clusters.example.com:443",
         ),
     ] {
-        let mut world = Clusters::reached_by(&more);
+        let mut world = Clusters { is_named, ..Clusters::reached_by(&more) };
         converge(&mut world);
         assert!(!world.end_state().1.contains(&"EndpointReady=True".to_owned()), "{more}");
         world.is_exposed = true;
@@ -605,10 +620,15 @@ fn every_change_of_the_way_in_survives_every_crash() {
         json!({"exposure": {"type": "ClusterIP"}}),
     ];
     let pairs = ways.iter().flat_map(|before| ways.iter().map(move |after| (before, after)));
-    for (before, after) in pairs.filter(|(before, after)| before != after) {
+    let pairs = pairs.filter(|(before, after)| before != after).map(|(before, after)| (before, after, false));
+    // And from and to a load balancer that has a name.
+    let named = [(&ways[0], &ways[1], true), (&ways[1], &ways[2], true)];
+    // The states before a change are the same for several.
+    let plans = Rc::default();
+    for (before, after, is_named) in pairs.chain(named) {
         let mut spec = before.clone();
         spec["controlPlaneEndpoint"] = json!({"host": "api.team.clusters.example.com", "port": 443});
-        let mut world = Clusters::reached_by(&spec);
+        let mut world = Clusters { plans: Rc::clone(&plans), is_named, ..Clusters::reached_by(&spec) };
         world.is_exposed = true;
         converge(&mut world);
         let wanted = control_plane(after).spec.settings;
