@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) async fn create(world: &World, allowed: Value) -> Self {
-        let namespace = tokio::task::block_in_place(|| BED.namespace("gateways"));
+        let namespace = tokio::task::block_in_place(|| world.bed.namespace("gateways"));
         let shared = Self { namespace, world: world.clone() };
         let class: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": CLASS},

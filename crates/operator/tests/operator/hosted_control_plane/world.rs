@@ -28,12 +28,18 @@ pub(crate) const CONTROLLER: &str = "hosted-control-plane";
 /// The address that load balancers get. Nobody connects to it.
 pub(crate) const BALANCER: &str = "203.0.113.10";
 
-/// One management cluster for all tests here. Its controller-manager makes pods and collects garbage.
-pub(crate) static BED: LazyLock<Arc<Testbed>> = LazyLock::new(|| {
+/// One management cluster for all tests here but crash sweeps.
+pub(crate) static BED: LazyLock<Arc<Testbed>> = LazyLock::new(management_cluster);
+
+/// One for crash sweeps, which take as long as all others together.
+pub(crate) static SWEPT: LazyLock<Arc<Testbed>> = LazyLock::new(management_cluster);
+
+/// A management cluster whose controller-manager makes pods and collects garbage.
+fn management_cluster() -> Arc<Testbed> {
     let bed = Testbed::start(Options { controller_manager: true, scheduler: false }).unwrap();
     bed.install(hangar_api::crd::all());
     Arc::new(bed)
-});
+}
 
 /// Waits until a claim holds. The limit is only for a test that fails.
 pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool) {
@@ -48,6 +54,12 @@ pub(crate) async fn eventually(what: &str, mut claim: impl AsyncFnMut() -> bool)
 
 /// One test at a time: a manager looks after every namespace, so two would look after each other's objects.
 pub(crate) async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
+
+/// One sweep at a time, for the same reason.
+pub(crate) async fn turn_to_sweep() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await
 }
@@ -81,11 +93,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new(prefix: &str) -> Self {
+        Self::new_in(&BED, prefix).await
+    }
+
+    pub(crate) async fn new_in(bed: &LazyLock<Arc<Testbed>>, prefix: &str) -> Self {
         // Starting the testbed blocks, and what is blocked must not be a worker of this runtime.
-        let namespace = tokio::task::block_in_place(|| BED.namespace(prefix));
-        let client = BED.client();
+        let namespace = tokio::task::block_in_place(|| bed.namespace(prefix));
+        let client = bed.client();
         clear(&client).await;
-        Self { bed: Arc::clone(&BED), namespace, cluster: "demo", client }
+        Self { bed: Arc::clone(bed), namespace, cluster: "demo", client }
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>

@@ -18,7 +18,7 @@ use super::choice::{by_chance, cases, chain};
 use super::manager::Manager;
 use super::stage::{Ground, Half, Stage, clear};
 use super::strikes::{Case, Point, Strikes};
-use crate::hosted_control_plane::world::{BED, turn};
+use crate::hosted_control_plane::world::{SWEPT, turn_to_sweep};
 use crate::rights::none_is_too_many;
 
 /// No story begins after this long, recording included.
@@ -183,7 +183,7 @@ async fn stories(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manager_that_dies_after_any_write_leaves_nothing_twice_and_nothing_behind() {
-    let _turn = turn().await;
+    let _turn = turn_to_sweep().await;
     let started = Instant::now();
     let ground = Ground::new();
     let recorded = story(&ground, (&[], &[]), None).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_manager_that_dies_after_any_write_leaves_nothing_twice_and_nothing_be
     let is_whole = std::env::var("HANGAR_SWEEP").is_ok_and(|value| value == "all");
     let (kills, until) = if is_whole { (1, None) } else { (KILLS, Some(started + BUDGET)) };
     let struck = stories(&ground, &recorded, kills, until).await;
-    clear(&BED.client()).await;
+    clear(&SWEPT.client()).await;
     let struck = struck.unwrap_or_else(|failures| panic!("{failures}"));
     eprintln!("{:?}: {struck} cases", started.elapsed());
     assert!(struck > 0);

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::strikes::Strikes;
-use crate::hosted_control_plane::world::BED;
+use crate::hosted_control_plane::world::SWEPT;
 use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 /// Tasks of a killed manager end at their next await.
@@ -32,7 +32,7 @@ impl Manager {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let metrics = Metrics::new();
-        let config = rights::config(&BED, "all", &Namespaces::All);
+        let config = rights::config(&SWEPT, "all", &Namespaces::All);
         let (kept, gates, calls) = (metrics.clone(), strikes.clone(), calls.clone());
         runtime.spawn(async move {
             let options = ClientOptions::default().gate(calls).gate(Refusals).gate(gates.gate("management"));

@@ -25,7 +25,7 @@ use super::strikes::stable;
 use crate::hosted_control_plane::actor::Actor;
 use crate::hosted_control_plane::addons;
 use crate::hosted_control_plane::tenant::{MATERIAL, Tenant};
-use crate::hosted_control_plane::world::World;
+use crate::hosted_control_plane::world::{SWEPT, World};
 use crate::workers::cloud::{clouds_yaml, inventory, start};
 
 /// Which half of a life.
@@ -63,7 +63,7 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// A world in which somebody has applied a Cluster.
     pub(super) async fn new(ground: &'a Ground) -> Self {
-        let world = World::new("whole").await;
+        let world = World::new_in(&SWEPT, "whole").await;
         clear(&world.client).await;
         let actor = Actor::start(&world);
         actor.run("etcd");
