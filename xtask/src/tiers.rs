@@ -46,8 +46,9 @@ const TARGETS: [(&str, Tier); 17] = [
     ("one_host", Tier::EndToEnd),
 ];
 
-/// Its tests wait more than they work: for clouds that are slow, and for their turn with one of several API servers.
-const WAITING: &str = "operator";
+/// Tests that wait more than they work, so that more of them run at a time than there are processors: for programs that
+/// start, for clouds that are slow, for their turn with one of several API servers.
+const WAITING: [(&str, &str); 2] = [("hangar", "--test-threads=4"), ("operator", "--test-threads=64")];
 
 impl Tier {
     pub(crate) const ALL: [Self; 3] = [Self::Check, Self::Test, Self::EndToEnd];
@@ -81,13 +82,16 @@ impl Tier {
         if self == Self::Check {
             arguments.extend(["--lib", "--bins"]);
         }
-        for (target, _) in TARGETS.iter().filter(|(target, tier)| *tier == self && *target != WAITING) {
+        let is_waiting = |target: &str| WAITING.iter().any(|(waiting, _)| *waiting == target);
+        for (target, _) in TARGETS.iter().filter(|(target, tier)| *tier == self && !is_waiting(target)) {
             arguments.extend(["--test", target]);
         }
         cargo("tests", &arguments, &[])?;
         if self == Self::Test {
-            let arguments = ["test", "--workspace", "--locked", "--test", WAITING, "--", "--test-threads=64"];
-            cargo("tests of controllers", &arguments, &[])?;
+            for (target, threads) in WAITING {
+                let arguments = ["test", "--workspace", "--locked", "--test", target, "--", threads];
+                cargo(&format!("tests of {target}"), &arguments, &[])?;
+            }
         }
         if self == Self::Check {
             cargo("examples in the documentation", &["test", "--workspace", "--locked", "--doc"], &[])?;
