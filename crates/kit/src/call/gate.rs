@@ -92,6 +92,9 @@ pub trait CallGate: Send + Sync + 'static {
         let _ = time;
     }
 
+    /// Something came on a watch that is open.
+    fn heard(&self) {}
+
     /// True when open watches of this client must end too.
     fn is_severed(&self) -> bool {
         false

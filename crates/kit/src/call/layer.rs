@@ -22,7 +22,7 @@ use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use hyper::body::Bytes;
 use jiff::Timestamp;
 use kube::client::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
 use super::room::{self, Reason, Room, Weighed};
@@ -30,6 +30,9 @@ use super::{Answer, Call, CallGate, Delivery, Stopped, Verb, clock};
 
 /// Bytes of an answer that is no success: a message, of some kilobytes at most.
 const REFUSAL_LIMIT: usize = 1 << 20;
+
+/// A watch on which nothing came for this long is dead. API servers send a bookmark every minute.
+const SILENCE_LIMIT: Duration = Duration::from_mins(5);
 
 /// A call whose time was over. Reaches callers as `kube::Error::Service`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -238,7 +241,9 @@ impl CallLayer {
         let whose = call.clone();
         let body = body.map_err(move |error| named(error, &whose)).boxed_unsync();
         let too_large = TooLarge { call: call.to_string(), limit: self.answer_limit };
-        Severable { body, too_large, line: 0, gates: Arc::clone(&self.gates) }.boxed_unsync()
+        // Logs may be silent for as long as their pod is.
+        let silence = (call.verb == Verb::Watch).then(|| Box::pin(tokio::time::sleep(SILENCE_LIMIT)));
+        Severable { body, too_large, line: 0, silence, gates: Arc::clone(&self.gates) }.boxed_unsync()
     }
 }
 
@@ -273,13 +278,15 @@ fn served_at<B>(response: &Response<B>) -> Option<Timestamp> {
     clock::date(response.headers().get(DATE)?.to_str().ok()?)
 }
 
-/// A stream that ends with an error once a gate is severed, or a line is too long.
+/// A stream that ends with an error once a gate is severed, a line is too long, or nothing came for too long.
 struct Severable {
     body: UnsyncBoxBody<Bytes, BoxError>,
     /// Says which call, and the limit.
     too_large: TooLarge,
     /// Bytes since the last end of a line.
     line: usize,
+    /// Ends when nothing came for too long.
+    silence: Option<Pin<Box<Sleep>>>,
     gates: Arc<[Arc<dyn CallGate>]>,
 }
 
@@ -296,6 +303,17 @@ impl HttpBody for Severable {
             return Poll::Ready(Some(Err(Stopped { call, why, was_sent: true }.into())));
         }
         let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Some(silence) = &mut self.silence {
+            if polled.is_ready() {
+                silence.as_mut().reset(Instant::now() + SILENCE_LIMIT);
+            } else if silence.as_mut().poll(context).is_ready() {
+                let (call, limit) = (self.too_large.call.clone(), SILENCE_LIMIT);
+                return Poll::Ready(Some(Err(TimedOut { call, limit }.into())));
+            }
+        }
+        if let Poll::Ready(Some(Ok(_))) = &polled {
+            self.gates.iter().for_each(|gate| gate.heard());
+        }
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
@@ -308,5 +326,49 @@ impl HttpBody for Severable {
             }
         }
         polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures::stream;
+    use http_body_util::StreamBody;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// A watch on which something comes every minute, so many times, and then nothing.
+    async fn watch(times: u32) -> UnsyncBoxBody<Bytes, BoxError> {
+        let lines = stream::unfold(0, move |sent| async move {
+            if sent == times {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(MINUTE).await;
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"{}\n"))), sent + 1))
+        });
+        let mut body = Some(StreamBody::new(Box::pin(lines)));
+        let server = tower::service_fn(move |_: Request<Body>| {
+            std::future::ready(body.take().map(Response::new).ok_or("asked once"))
+        });
+        let request = Request::get("/api/v1/nodes?watch=true").body(Body::empty()).unwrap();
+        let service = CallLayer::new(Duration::from_secs(5), []).layer(server);
+        service.oneshot(request).await.unwrap().into_body()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_lives_as_long_as_something_comes_and_not_much_longer() {
+        let started = Instant::now();
+        let mut body = watch(90).await;
+        for _ in 0..90 {
+            body.frame().await.unwrap().unwrap();
+        }
+        assert_eq!(started.elapsed(), MINUTE * 90);
+        let error = body.frame().await.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "watch nodes: no answer within 300s");
+        assert_eq!(started.elapsed(), MINUTE * 90 + SILENCE_LIMIT);
     }
 }

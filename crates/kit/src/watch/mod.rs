@@ -120,7 +120,9 @@ where
         Self {
             name: name.into(),
             apis: apis.into_iter().collect(),
-            config: watcher::Config::default(),
+            // The server decides when it ends: after half an hour or more. A connection that died shows earlier, because the
+            // server says something every minute (`call::layer`).
+            config: watcher::Config::default().timeout(0),
             indexed_labels: Vec::new(),
             named: None,
             stale_after: STALE_AFTER,
