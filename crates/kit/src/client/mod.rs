@@ -8,6 +8,7 @@ mod breaker;
 mod kubeconfig;
 mod list;
 mod plain;
+mod spare;
 mod tenant;
 
 use std::{sync::Arc, time::Duration};
@@ -44,6 +45,8 @@ pub struct ClientOptions {
     pub answer_limit: usize,
     /// Room for the answers, where the server is not trusted.
     pub room: Option<Room>,
+    /// Whether it is one of a thousand clients, most of which rest: see `spare`.
+    pub is_spare: bool,
     /// Who is asked about each call, in order.
     pub gates: Vec<Arc<dyn CallGate>>,
 }
@@ -56,6 +59,7 @@ impl Default for ClientOptions {
             connect_limit: Duration::from_secs(5),
             answer_limit: MANAGEMENT_ANSWER_LIMIT,
             room: None,
+            is_spare: false,
             gates: Vec::new(),
         }
     }
@@ -90,10 +94,14 @@ pub fn client(mut config: Config, options: &ClientOptions) -> Result<Client> {
     config.connect_timeout = Some(options.connect_limit);
     // The layer limits whole calls; this would only cut watches that are quiet.
     config.read_timeout = None;
-    let builder = ClientBuilder::try_from(config).map_err(|source| Error::api("build a client", source))?;
+    let failed = |source| Error::api("build a client", source);
     let layer = CallLayer::new(options.call_limit, options.gates.iter().cloned())
         .write_limit(options.write_limit)
         .answer_limit(options.answer_limit)
         .room(options.room.clone());
-    Ok(builder.with_layer(&layer).build())
+    // Only kube's own builder knows proxies.
+    if options.is_spare && config.proxy_url.is_none() {
+        return Ok(spare::builder(&config).map_err(failed)?.with_layer(&layer).build());
+    }
+    Ok(ClientBuilder::try_from(config).map_err(failed)?.with_layer(&layer).build())
 }

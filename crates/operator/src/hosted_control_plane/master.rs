@@ -36,9 +36,14 @@ impl Masters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Drops clients that are no longer used, with their connections.
+    pub(super) fn drop_old(&self) {
+        self.all().retain(|_, (made, _, _)| made.elapsed() < USED_FOR);
+    }
+
     fn get(&self, cluster: &ObjectKey, revision: &str) -> Option<Client> {
-        let mut all = self.all();
-        all.retain(|_, (made, _, _)| made.elapsed() < USED_FOR);
+        self.drop_old();
+        let all = self.all();
         all.get(cluster).filter(|(_, known, _)| known == revision).map(|(_, _, client)| client.clone())
     }
 
