@@ -97,6 +97,11 @@ impl Referred {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
+    /// Its resourceVersion.
+    pub fn version(&self) -> &str {
+        self.metadata.resource_version.as_deref().unwrap_or_default()
+    }
+
     /// True while it waits for its finalizers.
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()

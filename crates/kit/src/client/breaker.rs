@@ -51,6 +51,8 @@ pub enum Health {
 pub(super) struct Breaker {
     reads: Mutex<Side>,
     writes: Mutex<Side>,
+    /// The last sign of life: an answer that was no refusal, or something on a watch.
+    heard: Mutex<Option<Instant>>,
     failures: u32,
     backoff: Backoff,
     /// A call that is not answered within this time was dropped by its caller.
@@ -69,7 +71,15 @@ struct Side {
 impl Breaker {
     pub(super) fn new(failures: u32, backoff: Backoff, call_limit: Duration) -> Self {
         let probe_limit = call_limit.saturating_mul(2);
-        Self { reads: Mutex::default(), writes: Mutex::default(), failures, backoff, probe_limit }
+        let (reads, writes, heard) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { reads, writes, heard, failures, backoff, probe_limit }
+    }
+
+    /// How long ago there was a sign of life, if no call has failed since.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        let is_answering = side(&self.reads).health == Health::Answering;
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.filter(|_| is_answering).map(|at| at.elapsed())
     }
 
     /// The worse of both sides.
@@ -197,7 +207,15 @@ impl CallGate for Breaker {
             Some(why) => side.failed(started, why, self),
             None => side.answered(started),
         }
+        drop(side);
+        if answer.is_success() {
+            CallGate::heard(self);
+        }
         Delivery::Deliver
+    }
+
+    fn heard(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     fn told_to_wait(&self, call: &Call, length: Duration) {
@@ -342,5 +360,22 @@ mod tests {
             assert!(sends(&breaker, Verb::Patch, broken, 3).await);
         }
         assert!(breaker.closed(true).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_and_watches_are_signs_of_life_until_a_read_fails() {
+        let breaker = breaker();
+        assert_eq!(breaker.silent_for(), None);
+        assert!(sends(&breaker, Verb::Get, FINE, 0).await);
+        pass(60).await;
+        assert_eq!(breaker.silent_for(), Some(Duration::from_secs(60)));
+        breaker.heard();
+        assert_eq!(breaker.silent_for(), Some(Duration::ZERO));
+        pass(10).await;
+        let denied = Answer::Status(StatusCode::UNAUTHORIZED);
+        assert!(sends(&breaker, Verb::Get, denied, 0).await);
+        assert_eq!(breaker.silent_for(), Some(Duration::from_secs(10)), "a refusal is no sign");
+        assert!(sends(&breaker, Verb::Get, Answer::Disconnected, 0).await);
+        assert_eq!(breaker.silent_for(), None);
     }
 }

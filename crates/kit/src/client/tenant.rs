@@ -93,6 +93,7 @@ impl TenantOptions {
             connect_limit: self.connect_limit,
             answer_limit: self.answer_limit,
             room: Some(self.room.of_another()),
+            is_spare: true,
             gates: self.gates.iter().cloned().chain(last).collect(),
         }
     }
@@ -183,6 +184,11 @@ impl<S: KubeconfigSource> Tenants<S> {
     /// What is known about a tenant: the worse of its reads and writes.
     pub fn health(&self, tenant: &ObjectKey) -> Health {
         self.slots().get(tenant).map_or(Health::Unknown, |slot| slot.record().health())
+    }
+
+    /// How long ago the tenant gave a sign of life, if no read has failed since: an answer, or something on a watch.
+    pub fn silent_for(&self, tenant: &ObjectKey) -> Option<Duration> {
+        self.slots().get(tenant)?.record().silent_for()
     }
 
     /// Forgets a tenant that is gone.

@@ -3,9 +3,9 @@
 //! It owns the Cluster's finalizer, endpoint and status, and, on the two objects that the Cluster refers to, an owner
 //! reference and a label.
 //!
-//! It calls a tenant for one purpose: to learn whether its API server answers. That happens once a minute, and the
-//! answer is remembered for a few seconds, so that a Cluster that changes often does not cause a call with every
-//! change.
+//! It calls a tenant for one purpose: to learn whether its API server answers. That happens every two minutes, and not at
+//! all while other calls or watches through the same kubeconfig show it. A control plane that changes is asked again
+//! after a few seconds, so that one that changes often does not cause a call with every change.
 
 mod observe;
 mod watch;
@@ -66,7 +66,7 @@ impl Edge for Clusters {
     }
 
     async fn read(&self, case: &Case<'_, Self>, observed: &mut Observed, Probe: Probe) {
-        observed.connection = self.probe(case.context, case.key()).await;
+        observed.connection = self.probe(case.context, case.key(), observed).await;
     }
 
     fn forget(&self, context: &Context, key: &ObjectKey) {

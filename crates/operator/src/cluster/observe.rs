@@ -19,8 +19,13 @@ use super::Clusters;
 use crate::context::Context;
 use crate::referring::{self, Member};
 
-/// Changes come in bursts; the answer does not change with them.
-const BELIEVED_FOR: Duration = Duration::from_secs(20);
+/// An answer is believed this long: not quite two minutes, so that every second pass at rest asks again.
+const BELIEVED_FOR: Duration = Duration::from_secs(110);
+/// The same where the control plane has changed since, or a call of others failed: it may be the end. Changes come in
+/// bursts.
+const BELIEVED_AFTER_CHANGE: Duration = Duration::from_secs(20);
+/// On an open watch API servers say something every minute, give or take a quarter.
+const SILENCE: Duration = Duration::from_secs(90);
 /// A failure is looked at again with the next change.
 const DOUBTED_AFTER: Duration = Duration::from_secs(5);
 
@@ -28,6 +33,8 @@ const DOUBTED_AFTER: Duration = Duration::from_secs(5);
 pub(super) struct Probed {
     at: Instant,
     connection: Connection,
+    /// The version of the control plane's object at that time.
+    control_plane: String,
 }
 
 /// What the stores show now.
@@ -48,9 +55,15 @@ pub(super) fn observe(context: &Context, root: &Kept<Cluster>) -> Observed {
 }
 
 impl Clusters {
-    /// Whether the tenant's API server answers, or did a moment ago.
-    pub(super) async fn probe(&self, context: &Context, key: &ObjectKey) -> Connection {
-        if let Some(known) = self.remembered(key) {
+    /// Whether the tenant's API server answers, or did a moment ago. What others heard from it through the same kubeconfig
+    /// is as good as an answer.
+    pub(super) async fn probe(&self, context: &Context, key: &ObjectKey, observed: &Observed) -> Connection {
+        let control_plane = match &observed.control_plane {
+            Some(Read::One(object)) => object.version(),
+            _ => "",
+        };
+        let is_failing = matches!(context.tenants.health(key), Health::Failing { .. });
+        if let Some(known) = self.remembered(key, control_plane, is_failing) {
             return known;
         }
         let answer = async {
@@ -58,25 +71,37 @@ impl Clusters {
             let client = context.tenants.client(key).await;
             let client =
                 client.map_err(|error| (error.to_string(), matches!(error, Error::Malformed { .. })))?;
-            client.apiserver_version().await.map_err(|error| (error.to_string(), false))
+            if context.tenants.silent_for(key).is_some_and(|length| length < SILENCE) {
+                return Ok(false);
+            }
+            client.apiserver_version().await.map(|_| true).map_err(|error| (error.to_string(), false))
         };
         let connection = match answer.await {
-            Ok(_) => Connection::Answering,
+            Ok(true) => Connection::Answering,
+            // Not remembered: it may have been a while ago.
+            Ok(false) => return Connection::Answering,
             Err((why, is_unusable)) => {
                 let health = context.tenants.health(key);
                 let is_lasting = is_unusable || matches!(health, Health::Failing { retry_at: Some(_), .. });
                 Connection::Failing { why, is_lasting }
             }
         };
-        let probed = Probed { at: Instant::now(), connection: connection.clone() };
+        let (at, control_plane) = (Instant::now(), control_plane.to_owned());
+        let probed = Probed { at, connection: connection.clone(), control_plane };
         self.probes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed);
         connection
     }
 
-    fn remembered(&self, key: &ObjectKey) -> Option<Connection> {
+    fn remembered(&self, key: &ObjectKey, control_plane: &str, is_failing: bool) -> Option<Connection> {
         let probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         let probed = probes.get(key)?;
-        let limit = if probed.connection == Connection::Answering { BELIEVED_FOR } else { DOUBTED_AFTER };
+        let limit = match probed.connection {
+            Connection::Answering if is_failing || probed.control_plane != control_plane => {
+                BELIEVED_AFTER_CHANGE
+            }
+            Connection::Answering => BELIEVED_FOR,
+            _ => DOUBTED_AFTER,
+        };
         (probed.at.elapsed() < limit).then(|| probed.connection.clone())
     }
 
