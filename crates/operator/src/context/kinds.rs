@@ -105,6 +105,80 @@ where
     }
 }
 
+/// What is kept of an object that plans apply: what they decide from, and all but its status as text, to tell whether it is
+/// still as it was applied. A parsed object takes several times as much memory, and there are dozens of each control plane.
+pub(crate) struct Text<F> {
+    pub(super) object: Box<str>,
+    pub(crate) facts: F,
+}
+
+impl<F> Text<F> {
+    pub(super) fn new(object: &impl Serialize, facts: F) -> Self {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        Self { object: object.to_string().into(), facts }
+    }
+}
+
+impl<K, F> Store for Watch<K, Text<F>>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    F: Send + Sync + 'static,
+{
+    fn version(&self, key: &ObjectKey) -> Option<(String, String)> {
+        version(&self.get(key))
+    }
+
+    fn object(&self, key: &ObjectKey) -> Read<DynamicObject> {
+        match self.get(key) {
+            Read::One(kept) => serde_json::from_str(&kept.object)
+                .map_or_else(|error: serde_json::Error| Read::unknown(error.to_string()), Read::One),
+            Read::Unknown(unknown) => Read::Unknown(unknown),
+            Read::Absent | Read::Many(_) => Read::Absent,
+        }
+    }
+
+    fn written(&self, object: &DynamicObject) {
+        // What our types cannot read, the watch will not show either.
+        if let Ok(object) = serde_json::to_value(object).and_then(serde_json::from_value::<K>) {
+            Self::written(self, object);
+        }
+    }
+
+    fn removed(&self, key: &ObjectKey, uid: &str) {
+        Self::removed(self, key, uid);
+    }
+}
+
+/// What is kept of an object that others make: what plans decide from.
+pub(crate) struct Facts<F>(pub(crate) F);
+
+impl<K, F> Store for Watch<K, Facts<F>>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    F: Send + Sync + 'static,
+{
+    fn version(&self, key: &ObjectKey) -> Option<(String, String)> {
+        version(&self.get(key))
+    }
+
+    fn object(&self, _: &ObjectKey) -> Read<DynamicObject> {
+        Read::unknown("only facts of these objects are kept")
+    }
+
+    fn written(&self, object: &DynamicObject) {
+        if let Ok(object) = serde_json::to_value(object).and_then(serde_json::from_value::<K>) {
+            Self::written(self, object);
+        }
+    }
+
+    fn removed(&self, key: &ObjectKey, uid: &str) {
+        Self::removed(self, key, uid);
+    }
+}
+
 /// A store of a kind that references name, which keeps a part of each object.
 pub(super) struct Partial(pub(super) Watch<DynamicObject>);
 

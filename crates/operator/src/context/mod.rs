@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use ambient::Ambient;
 pub(crate) use foreign::Foreign;
-pub(crate) use kinds::Kind;
+pub(crate) use kinds::{Facts, Kind, Text};
 pub(crate) use kubeconfigs::{KubeconfigSecrets, facts as kubeconfig_facts, read as read_kubeconfig};
 pub(crate) use neighbours::Neighbours;
 pub(crate) use reach::Reach;

@@ -17,19 +17,14 @@ use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::kinds::Store;
+use super::kinds::Text;
 use super::{Kind, Reach};
 use crate::contracts::Contracts;
 
-/// What is kept of an object.
-pub(crate) struct Text {
-    /// All of it.
-    object: String,
-    /// What is wrong with it in the words of whoever enforces it: its condition `Valid` is False.
-    pub(crate) problem: Option<String>,
-}
+/// What is wrong with an object in the words of whoever enforces it: its condition `Valid` is False.
+type Problem = Option<String>;
 
-type Mapper = Arc<dyn Fn(&Change<Text>) -> Vec<ObjectKey> + Send + Sync>;
+type Mapper = Arc<dyn Fn(&Change<Text<Problem>>) -> Vec<ObjectKey> + Send + Sync>;
 
 /// Stores of the kinds that are there.
 pub(crate) struct Neighbours {
@@ -42,7 +37,7 @@ pub(crate) struct Neighbours {
 
 #[derive(Default)]
 struct State {
-    kinds: BTreeMap<Neighbour, (Watch<DynamicObject, Text>, DropGuard)>,
+    kinds: BTreeMap<Neighbour, (Watch<DynamicObject, Text<Problem>>, DropGuard)>,
     subscribers: Vec<(WorkQueue<ObjectKey>, Mapper)>,
 }
 
@@ -60,7 +55,7 @@ impl Neighbours {
     pub(crate) fn feed(
         &self,
         queue: &WorkQueue<ObjectKey>,
-        mapper: impl Fn(&Change<Text>) -> Vec<ObjectKey> + Send + Sync + 'static,
+        mapper: impl Fn(&Change<Text<Problem>>) -> Vec<ObjectKey> + Send + Sync + 'static,
         all: impl Fn() -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
     ) {
         let mapper: Mapper = Arc::new(mapper);
@@ -74,7 +69,11 @@ impl Neighbours {
     }
 
     /// The objects of a Cluster. Absent: there is no such kind.
-    pub(crate) fn of_cluster(&self, kind: Neighbour, cluster: &ObjectKey) -> Read<Vec<Arc<Kept<Text>>>> {
+    pub(crate) fn of_cluster(
+        &self,
+        kind: Neighbour,
+        cluster: &ObjectKey,
+    ) -> Read<Vec<Arc<Kept<Text<Problem>>>>> {
         let watch = match self.watch(kind) {
             Read::One(watch) => watch,
             Read::Unknown(unknown) => return Read::Unknown(unknown),
@@ -86,7 +85,7 @@ impl Neighbours {
     /// True while a kind that is there, or whether it is, is being listed for the first time.
     pub(crate) fn is_starting(&self) -> bool {
         let is_starting =
-            |watch: &Watch<DynamicObject, Text>| !watch.is_synced() && watch.stats().errors == 0;
+            |watch: &Watch<DynamicObject, Text<Problem>>| !watch.is_synced() && watch.stats().errors == 0;
         self.contracts.is_starting()
             || Neighbour::ALL.into_iter().any(|kind| self.watch(kind).iter().any(is_starting))
     }
@@ -108,7 +107,7 @@ impl Neighbours {
     }
 
     /// The store of a kind, which is started or ended as its CRD is there or not.
-    fn watch(&self, kind: Neighbour) -> Read<Watch<DynamicObject, Text>> {
+    fn watch(&self, kind: Neighbour) -> Read<Watch<DynamicObject, Text<Problem>>> {
         let mut state = self.state();
         match self.contracts.has(kind) {
             Read::Unknown(unknown) => return Read::Unknown(unknown),
@@ -139,7 +138,7 @@ impl Neighbours {
     }
 }
 
-fn subscribe(watch: &Watch<DynamicObject, Text>, queue: &WorkQueue<ObjectKey>, mapper: &Mapper) {
+fn subscribe(watch: &Watch<DynamicObject, Text<Problem>>, queue: &WorkQueue<ObjectKey>, mapper: &Mapper) {
     let mapper = Arc::clone(mapper);
     watch.feed(queue, move |change| mapper(change));
 }
@@ -154,38 +153,12 @@ fn resource(kind: Neighbour) -> ApiResource {
     }
 }
 
-/// Without what others report of it, apart from a problem.
-fn text(mut object: DynamicObject) -> Text {
-    let status = object.data.as_object_mut().and_then(|fields| fields.remove("status"));
-    let conditions = status.as_ref().and_then(|status| status.get("conditions")).and_then(Value::as_array);
+fn text(object: DynamicObject) -> Text<Problem> {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let is_invalid = |condition: &&Value| condition["type"] == "Valid" && condition["status"] == "False";
     let problem = conditions.into_iter().flatten().find(is_invalid);
     let problem = problem.map(|found| found["message"].as_str().unwrap_or("it is not valid").to_owned());
-    // What was read as JSON can be written as JSON.
-    Text { object: serde_json::to_string(&object).unwrap_or_default(), problem }
-}
-
-impl Store for Watch<DynamicObject, Text> {
-    fn version(&self, key: &ObjectKey) -> Option<(String, String)> {
-        self.get(key).iter().next().map(|kept| (kept.uid.clone(), kept.resource_version.clone()))
-    }
-
-    fn object(&self, key: &ObjectKey) -> Read<DynamicObject> {
-        match self.get(key) {
-            Read::One(kept) => serde_json::from_str(&kept.object)
-                .map_or_else(|error: serde_json::Error| Read::unknown(error.to_string()), Read::One),
-            Read::Unknown(unknown) => Read::Unknown(unknown),
-            Read::Absent | Read::Many(_) => Read::Absent,
-        }
-    }
-
-    fn written(&self, object: &DynamicObject) {
-        Self::written(self, object.clone());
-    }
-
-    fn removed(&self, key: &ObjectKey, uid: &str) {
-        Self::removed(self, key, uid);
-    }
+    Text::new(&object, problem)
 }
 
 #[cfg(test)]
@@ -205,10 +178,10 @@ mod tests {
         };
         let valid =
             |status: &str| json!({"conditions": [{"type": "Valid", "status": status, "message": "no"}]});
-        assert_eq!(text(object(valid("True"))).problem, None);
-        assert_eq!(text(object(json!(null))).problem, None);
+        assert_eq!(text(object(valid("True"))).facts, None);
+        assert_eq!(text(object(json!(null))).facts, None);
         let kept = text(object(valid("False")));
-        assert_eq!(kept.problem.as_deref(), Some("no"));
+        assert_eq!(kept.facts.as_deref(), Some("no"));
         assert!(!kept.object.contains("status") && kept.object.contains("endpointSelector"));
     }
 }

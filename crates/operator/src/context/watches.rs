@@ -13,6 +13,7 @@ use hangar_kit::Error;
 use hangar_kit::metrics::WatchMetrics;
 use hangar_kit::watch::{Watch, WatchBuilder};
 use hangar_plan::hosted_control_plane::names::{COMPONENT_LABEL, Component, INSTANCE_LABEL};
+use hangar_plan::hosted_control_plane::{ClaimFacts, ServiceFacts, WorkloadFacts};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
@@ -23,8 +24,9 @@ use kube::core::{ApiResource, PartialObjectMeta};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kind, Reach};
-use crate::referring::Member;
+use super::{Facts, Kind, Reach, Text};
+use crate::hosted_control_plane::workload::{self, OwnPod};
+use crate::referring;
 
 /// What is kept of a Secret: never its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,18 +51,18 @@ pub(crate) struct Watches {
     openstack_clusters: OnceLock<Watch<OpenStackCluster>>,
     openstack_machines: OnceLock<Watch<OpenStackMachine>>,
     secrets: OnceLock<Watch<PartialObjectMeta<Secret>, SecretFacts>>,
-    config_maps: OnceLock<Watch<ConfigMap>>,
-    services: OnceLock<Watch<Service>>,
-    pods: OnceLock<Watch<Pod>>,
-    etcd_claims: OnceLock<Watch<PersistentVolumeClaim>>,
-    stateful_sets: OnceLock<Watch<StatefulSet>>,
-    deployments: OnceLock<Watch<Deployment>>,
-    pod_disruption_budgets: OnceLock<Watch<PodDisruptionBudget>>,
-    network_policies: OnceLock<Watch<NetworkPolicy>>,
+    config_maps: OnceLock<Watch<ConfigMap, Text<()>>>,
+    services: OnceLock<Watch<Service, Text<ServiceFacts>>>,
+    pods: OnceLock<Watch<Pod, Facts<OwnPod>>>,
+    etcd_claims: OnceLock<Watch<PersistentVolumeClaim, Facts<ClaimFacts>>>,
+    stateful_sets: OnceLock<Watch<StatefulSet, Text<WorkloadFacts>>>,
+    deployments: OnceLock<Watch<Deployment, Text<WorkloadFacts>>>,
+    pod_disruption_budgets: OnceLock<Watch<PodDisruptionBudget, Text<()>>>,
+    network_policies: OnceLock<Watch<NetworkPolicy, Text<()>>>,
 }
 
 macro_rules! stores {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty, $how:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty => $kept:ty, $how:ident, $project:expr;)*) => {
         impl Watches {
             pub(super) fn new(reach: Reach, metrics: WatchMetrics, stop: CancellationToken) -> Self {
                 Self { reach, metrics, stop, secrets: OnceLock::new(), $($name: OnceLock::new()),* }
@@ -94,8 +96,8 @@ macro_rules! stores {
             }
 
             $($(#[$doc])*
-            pub(crate) fn $name(&self) -> &Watch<$kind> {
-                self.$name.get_or_init(|| self.start(self.$how(stringify!($name))))
+            pub(crate) fn $name(&self) -> &Watch<$kind, $kept> {
+                self.$name.get_or_init(|| self.start(self.$how(stringify!($name)), $project))
             })*
         }
     };
@@ -106,30 +108,32 @@ fn is<K: Resource<DynamicType = ()>>(group: &str, kind: &str) -> bool {
 }
 
 stores! {
-    clusters: Cluster, every;
+    clusters: Cluster => Cluster, every, |object| object;
     /// Every Machine, by cluster.
-    machines: Machine, of_members;
+    machines: Machine => Machine, of_members, |object| object;
     /// Every MachineSet, by cluster.
-    machine_sets: MachineSet, of_members;
+    machine_sets: MachineSet => MachineSet, of_members, |object| object;
     /// Every MachineDeployment, by cluster.
-    machine_deployments: MachineDeployment, of_members;
+    machine_deployments: MachineDeployment => MachineDeployment, of_members, |object| object;
     /// Every HostedControlPlane, by cluster.
-    control_planes: HostedControlPlane, by_cluster;
+    control_planes: HostedControlPlane => HostedControlPlane, by_cluster, |object| object;
     /// Every KubeadmConfig, by cluster.
-    kubeadm_configs: KubeadmConfig, by_cluster;
+    kubeadm_configs: KubeadmConfig => KubeadmConfig, by_cluster, |object| object;
     /// Every OpenStackCluster, by cluster.
-    openstack_clusters: OpenStackCluster, by_cluster;
+    openstack_clusters: OpenStackCluster => OpenStackCluster, by_cluster, |object| object;
     /// Every OpenStackMachine, by cluster.
-    openstack_machines: OpenStackMachine, by_cluster;
-    config_maps: ConfigMap, of_clusters;
-    services: Service, of_clusters;
-    pods: Pod, of_clusters;
+    openstack_machines: OpenStackMachine => OpenStackMachine, by_cluster, |object| object;
+    config_maps: ConfigMap => Text<()>, of_clusters, |object| Text::new(&object, ());
+    services: Service => Text<ServiceFacts>, of_clusters, |object| Text::new(&object, workload::service(&object));
+    pods: Pod => Facts<OwnPod>, of_clusters, |object| Facts(workload::own_pod(&object));
     /// Claims of etcd's volumes, which carry no label of a cluster: a StatefulSet cannot give them another one later.
-    etcd_claims: PersistentVolumeClaim, of_etcd;
-    stateful_sets: StatefulSet, of_clusters;
-    deployments: Deployment, of_clusters;
-    pod_disruption_budgets: PodDisruptionBudget, of_clusters;
-    network_policies: NetworkPolicy, of_clusters;
+    etcd_claims: PersistentVolumeClaim => Facts<ClaimFacts>, of_etcd, |object| Facts(workload::claim(&object));
+    stateful_sets: StatefulSet => Text<WorkloadFacts>, of_clusters,
+        |object| Text::new(&object, workload::stateful_set(&object));
+    deployments: Deployment => Text<WorkloadFacts>, of_clusters,
+        |object| Text::new(&object, workload::deployment(&object));
+    pod_disruption_budgets: PodDisruptionBudget => Text<()>, of_clusters, |object| Text::new(&object, ());
+    network_policies: NetworkPolicy => Text<()>, of_clusters, |object| Text::new(&object, ());
 }
 
 impl Watches {
@@ -163,7 +167,7 @@ impl Watches {
     /// By what their spec says: the label is put back when somebody removes it, and they belong together meanwhile.
     fn of_members<K>(&self, name: &str) -> WatchBuilder<K>
     where
-        K: Member
+        K: referring::Member
             + Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + Clone
             + DeserializeOwned
@@ -172,7 +176,7 @@ impl Watches {
             + Sync
             + 'static,
     {
-        self.by_cluster(name).named(Member::cluster_name)
+        self.by_cluster(name).named(referring::Member::cluster_name)
     }
 
     fn by_cluster<K>(&self, name: &str) -> WatchBuilder<K>
@@ -215,11 +219,16 @@ impl Watches {
         self.every(name).index_label(INSTANCE_LABEL).labels(&etcd)
     }
 
-    fn start<K>(&self, builder: WatchBuilder<K>) -> Watch<K>
+    fn start<K, F>(
+        &self,
+        builder: WatchBuilder<K>,
+        project: impl Fn(K) -> F + Send + Sync + 'static,
+    ) -> Watch<K, F>
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        F: Send + Sync + 'static,
     {
-        let watch = builder.start(&self.stop);
+        let watch = builder.project(&self.stop, project);
         self.count(&watch);
         watch
     }

@@ -19,7 +19,7 @@ use hangar_plan::hosted_control_plane::{
 };
 use hangar_plan::neighbours::Neighbour;
 
-use super::{watch, workload};
+use super::watch;
 use crate::context::Context;
 
 type KeptCluster = Arc<Kept<Cluster>>;
@@ -106,24 +106,24 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
     let watches = &context.watches;
     let key = |name: String| ObjectKey::namespaced(names.namespace(), name);
     let etcd = watches.stateful_sets().get(&key(names.etcd()));
-    observed.etcd = etcd.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::stateful_set(&kept));
+    observed.etcd = etcd.filter(|kept| is_managed_by(kept, uid)).map(|kept| kept.facts.clone());
     let deployment = |name| {
         let found = watches.deployments().get(&key(name));
-        found.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::deployment(&kept))
+        found.filter(|kept| is_managed_by(kept, uid)).map(|kept| kept.facts.clone())
     };
     observed.api_server = deployment(names.api_server());
     observed.controller_manager = deployment(names.controller_manager());
     observed.scheduler = deployment(names.scheduler());
     let service = |name| {
         let found = watches.services().get(&key(name));
-        found.filter(|kept| is_managed_by(kept, uid)).map(|kept| workload::service(&kept))
+        found.filter(|kept| is_managed_by(kept, uid)).map(|kept| kept.facts.clone())
     };
     observed.service = service(names.api_server_service());
     observed.tunnel = service(names.konnectivity_service());
     observed.etcd_pods = pods(context, names, Component::Etcd);
     let claims = watches.etcd_claims().by_label(INSTANCE_LABEL, &key(names.identity().to_owned()));
     let is_member = |name: &String| (0..MOST_MEMBERS).any(|ordinal| names.etcd_claim(ordinal) == *name);
-    observed.etcd_claims = claims.filter(|kept| is_member(&kept.key.name)).map(|kept| workload::claim(&kept));
+    observed.etcd_claims = claims.filter(|kept| is_member(&kept.key.name)).map(|kept| kept.0.clone());
     observed.api_server_pods = pods(context, names, Component::ApiServer);
     let cluster = key(names.cluster().to_owned());
     let policies = watches.network_policies().by_label(CLUSTER_NAME_LABEL, &cluster).known();
@@ -131,7 +131,7 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
         policies.map_or_else(Read::Unknown, |found| Read::One(owned(&found, uid, |_| None)));
     let neighbours = |kind| {
         let found = context.neighbours.of_cluster(kind, &cluster);
-        found.map(|found| owned(&found, uid, |text| text.problem.clone()))
+        found.map(|found| owned(&found, uid, |text| text.facts.clone()))
     };
     observed.cilium_policies = neighbours(Neighbour::CiliumNetworkPolicies);
     observed.pod_monitors = neighbours(Neighbour::PodMonitors);
@@ -155,7 +155,7 @@ fn owned<F>(
 fn pods(context: &Context, names: &Names, component: Component) -> Read<PodFacts> {
     let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
     let pods = context.watches.pods().by_label(CLUSTER_NAME_LABEL, &cluster);
-    pods.filter(|kept| workload::is_of(kept, component)).map(|kept| workload::pod(&kept))
+    pods.filter(|kept| kept.0.is_of(component)).map(|kept| kept.0.facts.clone())
 }
 
 /// Whether an object is managed by the owner with this uid.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hangar_kit::watch::Kept;
 use hangar_plan::hosted_control_plane::names::{
     AUDIT_PROXY, COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
 };
 use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ContainerState, PersistentVolumeClaim, Pod, PodTemplateSpec, Service};
-use kube::Resource;
+use kube::ResourceExt as _;
 
 type Texts = Option<BTreeMap<String, String>>;
 
@@ -21,12 +20,12 @@ fn version(template: Option<&PodTemplateSpec>) -> Option<String> {
     text(&template?.metadata.as_ref()?.labels, VERSION_LABEL)
 }
 
-pub(super) fn stateful_set(kept: &Kept<StatefulSet>) -> WorkloadFacts {
+pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
     let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
     WorkloadFacts {
-        uid: kept.uid.clone(),
-        is_deleting: kept.is_terminating,
-        is_observed: status.observed_generation >= kept.meta().generation,
+        uid: kept.uid().unwrap_or_default(),
+        is_deleting: kept.metadata.deletion_timestamp.is_some(),
+        is_observed: status.observed_generation >= kept.metadata.generation,
         desired: spec.and_then(|spec| spec.replicas).unwrap_or(1),
         existing: status.replicas,
         updated: status.updated_replicas.unwrap_or_default(),
@@ -43,12 +42,12 @@ fn audit_proxy(template: &PodTemplateSpec) -> Option<String> {
     containers.find(|container| container.name == AUDIT_PROXY)?.image.clone()
 }
 
-pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
+pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
     let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
     WorkloadFacts {
-        uid: kept.uid.clone(),
-        is_deleting: kept.is_terminating,
-        is_observed: status.observed_generation >= kept.meta().generation,
+        uid: kept.uid().unwrap_or_default(),
+        is_deleting: kept.metadata.deletion_timestamp.is_some(),
+        is_observed: status.observed_generation >= kept.metadata.generation,
         desired: spec.and_then(|spec| spec.replicas).unwrap_or(1),
         existing: status.replicas.unwrap_or_default(),
         updated: status.updated_replicas.unwrap_or_default(),
@@ -59,21 +58,31 @@ pub(super) fn deployment(kept: &Kept<Deployment>) -> WorkloadFacts {
     }
 }
 
-/// Whether a pod belongs to a part of the control plane.
-pub(super) fn is_of(pod: &Pod, component: Component) -> bool {
-    let label = pod.metadata.labels.as_ref().and_then(|labels| labels.get(COMPONENT_LABEL));
-    label.is_some_and(|label| label == component.as_str())
+/// A pod and which part of the control plane it belongs to.
+pub(crate) struct OwnPod {
+    component: Option<String>,
+    pub(super) facts: PodFacts,
 }
 
-pub(super) fn pod(kept: &Kept<Pod>) -> PodFacts {
+impl OwnPod {
+    pub(super) fn is_of(&self, component: Component) -> bool {
+        self.component.as_deref() == Some(component.as_str())
+    }
+}
+
+pub(crate) fn own_pod(pod: &Pod) -> OwnPod {
+    OwnPod { component: text(&pod.metadata.labels, COMPONENT_LABEL), facts: self::pod(pod) }
+}
+
+fn pod(kept: &Pod) -> PodFacts {
     let conditions = kept.status.as_ref().and_then(|status| status.conditions.as_ref());
     let holds = |name: &str| {
         conditions.into_iter().flatten().any(|found| found.type_ == name && found.status == "True")
     };
     PodFacts {
-        name: kept.key.name.clone(),
-        uid: kept.uid.clone(),
-        is_deleting: kept.is_terminating,
+        name: kept.name_any(),
+        uid: kept.uid().unwrap_or_default(),
+        is_deleting: kept.metadata.deletion_timestamp.is_some(),
         is_ready_to_start: holds("PodReadyToStartContainers"),
         is_ready: holds("Ready"),
         address: kept.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok()),
@@ -120,26 +129,26 @@ fn words(reason: Option<&str>, message: Option<&str>) -> String {
     given.collect::<Vec<_>>().join(": ")
 }
 
-pub(super) fn claim(kept: &Kept<PersistentVolumeClaim>) -> ClaimFacts {
+pub(crate) fn claim(kept: &PersistentVolumeClaim) -> ClaimFacts {
     let status = kept.status.clone().unwrap_or_default();
     ClaimFacts {
-        name: kept.key.name.clone(),
-        uid: kept.uid.clone(),
+        name: kept.name_any(),
+        uid: kept.uid().unwrap_or_default(),
         created_at: kept.metadata.creation_timestamp.as_ref().map(|time| time.0),
-        is_deleting: kept.is_terminating,
+        is_deleting: kept.metadata.deletion_timestamp.is_some(),
         is_lost: status.phase.as_deref() == Some("Lost"),
         size: status.capacity.and_then(|capacity| Some(capacity.get("storage")?.0.clone())),
     }
 }
 
-pub(super) fn service(kept: &Kept<Service>) -> ServiceFacts {
+pub(crate) fn service(kept: &Service) -> ServiceFacts {
     let spec = kept.spec.clone().unwrap_or_default();
     let balancer = kept.status.clone().unwrap_or_default().load_balancer.unwrap_or_default();
     let ingress = balancer.ingress.unwrap_or_default();
     let ports = spec.ports.unwrap_or_default().into_iter();
     ServiceFacts {
-        uid: kept.uid.clone(),
-        is_deleting: kept.is_terminating,
+        uid: kept.uid().unwrap_or_default(),
+        is_deleting: kept.metadata.deletion_timestamp.is_some(),
         cluster_ip: spec.cluster_ip.filter(|address| !address.is_empty() && address != "None"),
         ingress_ips: ingress.iter().filter_map(|ingress| ingress.ip.clone()).collect(),
         ingress_hostnames: ingress.into_iter().filter_map(|ingress| ingress.hostname).collect(),
