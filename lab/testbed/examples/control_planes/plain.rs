@@ -21,12 +21,18 @@ const ETCD_PORT: u16 = 2381;
 /// Where the bench asks.
 const TALLY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 18090);
 
+/// What a member tells of its database, among much else.
+const METRICS: &str = "etcd_mvcc_db_total_size_in_bytes 20971520\netcd_mvcc_db_total_size_in_use_in_bytes 10485760\n\
+    etcd_server_quota_backend_bytes 2147483648\n";
+
 /// All members of all control planes are well.
 pub(crate) async fn serve_etcd(tally: Arc<Tally>) -> std::io::Result<()> {
     let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, ETCD_PORT));
     serve(everywhere, move |request| {
-        tally.count(&format!("etcd: get {}", request.uri().path()));
-        async { r#"{"health":"true","reason":""}"#.to_owned() }
+        let path = request.uri().path();
+        tally.count(&format!("etcd: get {path}"));
+        let page = if path == "/metrics" { METRICS } else { r#"{"health":"true","reason":""}"# };
+        async { page.to_owned() }
     })
     .await
 }

@@ -33,8 +33,10 @@ use crate::tally::Tally;
 use crate::workloads::Addresses;
 
 const PORT: u16 = 6443;
-/// A watch that says nothing else ends after this time.
-const WATCH_LIMIT: Duration = Duration::from_mins(5);
+/// A watch for which no time is given ends after this time: API servers take half an hour to an hour.
+const WATCH_LENGTH: Duration = Duration::from_mins(30);
+/// Between two bookmarks of a watch, as API servers send them.
+const BOOKMARK: Duration = Duration::from_mins(1);
 /// A connection on which nothing is asked for so long is closed, as API servers do.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
 /// Later than any generation: add-ons run as soon as they are applied.
@@ -230,17 +232,27 @@ impl Tenant {
             query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
         };
         let since = given("resourceVersion").unwrap_or_default();
-        let length = given("timeoutSeconds").map_or(WATCH_LIMIT, Duration::from_secs).min(WATCH_LIMIT);
-        let deadline = Instant::now() + length;
+        let length = given("timeoutSeconds").filter(|seconds| *seconds > 0);
+        let deadline = Instant::now() + length.map_or(WATCH_LENGTH, Duration::from_secs);
         let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
         let mut news = self.news();
+        let latest = news.events.iter().map(|event| event.version).max().unwrap_or(since).max(since);
+        let bookmark = bookmark(&collection, latest);
         for event in news.events.iter().filter(|it| it.collection == collection && it.version > since) {
             let _ = sender.send(event.line.clone());
         }
         news.watches.push((collection, sender));
-        let lines = stream::unfold(receiver, move |mut receiver| async move {
-            let line = tokio::time::timeout_at(deadline, receiver.recv()).await.ok()??;
-            Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
+        let lines = stream::unfold(receiver, move |mut receiver| {
+            let bookmark = bookmark.clone();
+            async move {
+                let next = deadline.min(Instant::now() + BOOKMARK);
+                let line = match tokio::time::timeout_at(next, receiver.recv()).await {
+                    Ok(line) => line?,
+                    Err(_) if next < deadline => bookmark,
+                    Err(_) => return None,
+                };
+                Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
+            }
         });
         StreamBody::new(lines).boxed_unsync()
     }
@@ -248,6 +260,18 @@ impl Tenant {
     fn news(&self) -> MutexGuard<'_, News> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A sign of life, with a version to resume from. What came since is sent again then, and changes nothing.
+fn bookmark(collection: &str, version: u64) -> Bytes {
+    let kind = match collection.rsplit('/').next() {
+        Some("nodes") => ("v1", "Node"),
+        Some("deployments") => ("apps/v1", "Deployment"),
+        _ => ("apps/v1", "DaemonSet"),
+    };
+    let metadata = json!({"resourceVersion": version.to_string()});
+    let object = json!({"apiVersion": kind.0, "kind": kind.1, "metadata": metadata});
+    Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
 }
 
 fn failed(error: &dyn std::error::Error) -> Response<Body> {
