@@ -1,6 +1,6 @@
 //! Add-ons of tenants: one watch of Deployments and one of DaemonSets per tenant, while a controller needs them.
 //!
-//! At rest both together cost two calls in five minutes. Only what is labelled as an add-on of ours is watched, in one
+//! At rest both together cost two calls in half an hour. Only what is labelled as an add-on of ours is watched, in one
 //! namespace, and only how many pods it has is kept.
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -27,8 +27,9 @@ use crate::{
 /// Add-ons of one kind: more than we have, since the tenant may use their labels, too.
 const ADDONS_LIMIT: usize = 50;
 
-/// Told of each tenant in which an add-on began or ceased to be ready. Must not block.
-type Wake = Box<dyn Fn(&ObjectKey) + Send + Sync>;
+/// Told of each tenant in which an add-on began or ceased to be ready, and whether somebody edited or deleted it. Must not
+/// block.
+type Wake = Box<dyn Fn(&ObjectKey, bool) + Send + Sync>;
 
 /// The add-ons of all tenants that controllers need.
 pub struct Addons<S> {
@@ -57,8 +58,9 @@ impl<S: KubeconfigSource> Addons<S> {
         Self { watched: PerTenant::new(tenants, stop), wakes: Arc::default(), namespace, selector }
     }
 
-    /// Calls the function when an add-on of a watched tenant appears, begins or ceases to be ready, or is gone.
-    pub fn on_change(&self, wake: impl Fn(&ObjectKey) + Send + Sync + 'static) {
+    /// Calls the function when an add-on of a watched tenant appears, begins or ceases to be ready, is edited, or is gone:
+    /// with true for the latter two.
+    pub fn on_change(&self, wake: impl Fn(&ObjectKey, bool) + Send + Sync + 'static) {
         self.wakes.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(wake));
     }
 
@@ -95,9 +97,10 @@ impl<S: KubeconfigSource> Addons<S> {
             .project(stop, AddonFacts::from);
         let (wakes, tenant) = (Arc::clone(&self.wakes), tenant.clone());
         watch.each(move |change| {
-            if is_news(change) {
+            let is_edited = is_edited(change);
+            if is_edited || is_news(change) {
                 for wake in &*wakes.read().unwrap_or_else(PoisonError::into_inner) {
-                    wake(&tenant);
+                    wake(&tenant, is_edited);
                 }
             }
         });
@@ -110,6 +113,14 @@ fn is_news(change: &Change<AddonFacts>) -> bool {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => before.is_ready() != after.is_ready(),
         _ => true,
+    }
+}
+
+/// Whether somebody edited or deleted an add-on, or made it anew.
+fn is_edited(change: &Change<AddonFacts>) -> bool {
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => (&before.uid, before.generation) != (&after.uid, after.generation),
+        (before, _) => before.is_some(),
     }
 }
 

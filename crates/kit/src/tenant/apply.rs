@@ -5,6 +5,9 @@
 //!   force, so that an object that somebody else creates in between is a conflict.
 //! - An object that was seen is written and deleted only with its uid, never another of the same name.
 //! - An object that cannot be read is an error of its own; the others are still read.
+//!
+//! Where several objects of a kind and namespace are looked for they are listed, by the label that all of ours carry. What
+//! the list does not show may be there without the label, so it is read by its name, and so are all where the list fails.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ use futures::{StreamExt as _, stream};
 use hangar_plan::inventory::{Found, ObjectIdentity};
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy},
     core::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta},
 };
 use serde_json::{Value, json};
@@ -24,6 +27,8 @@ use crate::{
 
 /// Reads of one look that are under way together.
 const READS_AT_ONCE: usize = 8;
+/// Objects of one list, which the tenant can make larger than ours are.
+const LIST_LIMIT: u32 = 50;
 
 /// Applies in the name of one field manager, and knows its objects by one annotation.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +37,8 @@ pub struct TenantApplier {
     pub manager: &'static str,
     /// The annotation with the hash of what is desired ([`hangar_plan::inventory::marked`]); it never changes.
     pub annotation: &'static str,
+    /// Selects all of its objects.
+    pub selector: &'static str,
 }
 
 impl TenantApplier {
@@ -47,11 +54,50 @@ impl TenantApplier {
             asked.push((ObjectIdentity::of(object), serde_json::to_value(object).ok()));
         }
         asked.extend(leftovers.iter().map(|identity| (identity.clone(), None)));
+        let listed = &self.list_all(client, asked.iter().map(|(identity, _)| identity)).await;
         let reads = asked.into_iter().map(|(identity, desired)| async move {
-            let found = self.read(client, &identity, desired.as_ref()).await;
+            let found = match listed.get(&identity) {
+                Some(live) => Ok(self.judge(live, desired.as_ref())),
+                None => self.read(client, &identity, desired.as_ref()).await,
+            };
             (identity, found)
         });
         stream::iter(reads).buffer_unordered(READS_AT_ONCE).collect().await
+    }
+
+    /// Those that lists show.
+    async fn list_all(
+        &self,
+        client: &Client,
+        asked: impl Iterator<Item = &ObjectIdentity>,
+    ) -> BTreeMap<ObjectIdentity, DynamicObject> {
+        let mut kinds: BTreeMap<ObjectIdentity, usize> = BTreeMap::new();
+        for identity in asked {
+            let kind = ObjectIdentity { name: String::new(), ..identity.clone() };
+            *kinds.entry(kind).or_default() += 1;
+        }
+        let several = kinds.into_iter().filter(|(_, count)| *count > 1);
+        let lists = several.map(|(kind, _)| async move { self.list(client, &kind).await });
+        let lists: Vec<_> = stream::iter(lists).buffer_unordered(READS_AT_ONCE).collect().await;
+        lists.into_iter().flatten().flatten().collect()
+    }
+
+    /// Ours of one kind and namespace.
+    async fn list(
+        &self,
+        client: &Client,
+        kind: &ObjectIdentity,
+    ) -> Result<Vec<(ObjectIdentity, DynamicObject)>> {
+        let parameters = ListParams::default().labels(self.selector).limit(LIST_LIMIT);
+        let listed = api(client, kind)?.list(&parameters).await;
+        let listed = listed.map_err(|error| Error::api(format!("list {}", kind.kind), error))?;
+        // Items of a list do not say of which kind they are.
+        let types = TypeMeta { api_version: kind.api_version.clone(), kind: kind.kind.clone() };
+        let named = listed.items.into_iter().map(|mut object| {
+            object.types = Some(types.clone());
+            (ObjectIdentity::of(&object), object)
+        });
+        Ok(named.collect())
     }
 
     async fn read(
@@ -61,18 +107,20 @@ impl TenantApplier {
         desired: Option<&Value>,
     ) -> Result<Found> {
         let live = api(client, identity)?.get_opt(&identity.name).await;
-        let Some(live) = live.map_err(|error| Error::api(format!("read {identity}"), error))? else {
-            return Ok(Found::Absent);
+        let live = live.map_err(|error| Error::api(format!("read {identity}"), error))?;
+        Ok(live.map_or(Found::Absent, |live| self.judge(&live, desired)))
+    }
+
+    fn judge(&self, live: &DynamicObject, desired: Option<&Value>) -> Found {
+        let Some(applied) = self.hash(live) else {
+            return Found::Foreign;
         };
-        let Some(applied) = self.hash(&live) else {
-            return Ok(Found::Foreign);
-        };
-        let is_drifted = match (desired, serde_json::to_value(&live)) {
+        let is_drifted = match (desired, serde_json::to_value(live)) {
             (Some(desired), Ok(live)) => !is_contained(desired, &live),
             _ => false,
         };
-        let uid = live.metadata.uid.unwrap_or_default();
-        Ok(Found::Ours { uid, applied: Some(applied), is_drifted })
+        let uid = live.metadata.uid.clone().unwrap_or_default();
+        Found::Ours { uid, applied: Some(applied), is_drifted }
     }
 
     fn hash(&self, live: &DynamicObject) -> Option<String> {

@@ -94,8 +94,11 @@ async fn nodes_are_seen_by_one_list_and_one_watch_and_again_after_a_restart() {
     stop.cancel();
 }
 
-const APPLIER: TenantApplier =
-    TenantApplier { manager: "hangar-test", annotation: "hangar.cluster.x-k8s.io/test" };
+const APPLIER: TenantApplier = TenantApplier {
+    manager: "hangar-test",
+    annotation: "hangar.cluster.x-k8s.io/test",
+    selector: "example.com/of=test",
+};
 
 fn wanted(namespace: &str, name: &str, value: &str) -> DynamicObject {
     let map = config_map(name, value);
@@ -156,4 +159,40 @@ async fn our_objects_are_created_repaired_and_pruned_and_others_are_left_alone()
     let taken = APPLIER.apply(&client, &theirs, None).await;
     assert!(matches!(taken, Err(Error::Foreign { .. })), "{taken:?}");
     assert_eq!(found(&client, &theirs).await, Found::Foreign);
+}
+
+#[tokio::test]
+async fn several_objects_of_a_kind_are_read_by_one_list() {
+    let (namespace, client, log) = namespace("lists");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let labelled = |name: &str| {
+        let mut object = wanted(&namespace, name, "1");
+        let (label, value) = APPLIER.selector.split_once('=').unwrap();
+        object.metadata.labels.get_or_insert_default().insert(label.to_owned(), value.to_owned());
+        object
+    };
+    let objects = ["one", "two", "three"].map(labelled);
+    for object in &objects {
+        APPLIER.apply(&client, object, None).await.unwrap();
+    }
+    let is_fine = |found: &Found| matches!(found, Found::Ours { is_drifted: false, .. });
+    log.take();
+    let found = APPLIER.look(&client, &objects, &[]).await;
+    assert!(found.len() == 3 && found.values().all(|found| is_fine(found.as_ref().unwrap())), "{found:?}");
+    let counts = |log: &CallLog| -> Vec<(String, usize)> { log.counts().into_iter().collect() };
+    assert_eq!(counts(&log), [("list configmaps".to_owned(), 1)]);
+
+    // Whoever takes the label away hides nothing, and drift shows in a list as well.
+    let unlabelled = json!({"metadata": {"labels": null}});
+    api.patch("one", &PatchParams::default(), &Patch::Merge(unlabelled)).await.unwrap();
+    let change = Patch::Merge(json!({"data": {"value": "2"}}));
+    api.patch("two", &PatchParams::default(), &change).await.unwrap();
+    log.take();
+    let found = APPLIER.look(&client, &objects, &[]).await;
+    let drifted: Vec<bool> = objects
+        .iter()
+        .map(|object| matches!(&found[&ObjectIdentity::of(object)], Ok(Found::Ours { is_drifted: true, .. })))
+        .collect();
+    assert_eq!(drifted, [true, true, false]);
+    assert_eq!(counts(&log), [("get configmaps".to_owned(), 1), ("list configmaps".to_owned(), 1)]);
 }

@@ -1,12 +1,13 @@
 //! Reads what is in a tenant, and remembers it until the next read is due. Our own writes update what is remembered.
 //!
 //! The number of Nodes comes from a watch, which is kept for every tenant with a ready API server, also for an idle
-//! one: at rest it costs one call in five minutes, and it shows the first Node of an idle tenant. The watch ends some
+//! one: at rest it costs one call in half an hour, and it shows the first Node of an idle tenant. The watch ends some
 //! minutes after the API server is no longer ready.
 //!
-//! The other objects, about forty, are read one by one. While these reads find no change they become rare: every five
-//! minutes in a tenant with Nodes, and once an hour in one without. For a tenant without Nodes that is, with the watch,
-//! less than one call per minute.
+//! The other objects, about forty, take some fifteen reads. While these find no change they become rare: once an hour in a
+//! tenant with Nodes, and every six hours in one without. What users notice first does not wait for them: in a tenant
+//! with Nodes the Deployments and DaemonSets of add-ons are watched, and an edit of one is put back at once. An object of
+//! another in the place of ours is looked for every five minutes, because its owner may wait for ours.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,10 +30,12 @@ use crate::reconcile::{Case, WRITE_LIMIT};
 
 /// A look that found something new is followed by another after this time, and by each further one after twice as long.
 const LOOK_SOON: Duration = Duration::from_secs(20);
-/// What drifts in a tenant with Nodes is put back within this time.
-const LOOK_EVERY: Duration = Duration::from_mins(5);
+/// Where one of another is in the place of ours: nobody tells us when it is gone.
+const LOOK_OFTEN: Duration = Duration::from_mins(5);
+/// What drifts in a tenant with Nodes and is not watched is put back within this time.
+const LOOK_EVERY: Duration = Duration::from_hours(1);
 /// Where there are no Nodes, nothing depends on it.
-const LOOK_RARELY: Duration = Duration::from_hours(1);
+const LOOK_RARELY: Duration = Duration::from_hours(6);
 
 /// How long an API server is given to learn of rights that were written, and how often it is asked.
 const RIGHTS_PAUSE: Duration = Duration::from_millis(50);
@@ -48,19 +51,28 @@ struct Look {
     at: Instant,
     /// How many looks in a row have found the same.
     same: u32,
+    /// Whether something was edited since.
+    is_doubted: bool,
     facts: TenantFacts,
 }
 
 impl Look {
     fn age_limit(&self) -> Duration {
         let is_foreign = |object: &TenantObject| *object == TenantObject::Foreign;
-        // Nobody tells us when one of another is gone.
-        let is_rare = self.facts.nodes == 0 && !self.facts.objects.values().any(is_foreign);
-        let limit = if is_rare { LOOK_RARELY } else { LOOK_EVERY };
+        let limit = if self.facts.objects.values().any(is_foreign) {
+            LOOK_OFTEN
+        } else if self.facts.nodes > 0 {
+            LOOK_EVERY
+        } else {
+            LOOK_RARELY
+        };
         LOOK_SOON.saturating_mul(1 << self.same.min(16)).min(limit)
     }
 
     fn due_in(&self) -> Duration {
+        if self.is_doubted {
+            return Duration::ZERO;
+        }
         self.age_limit().saturating_sub(self.at.elapsed())
     }
 }
@@ -73,6 +85,13 @@ impl Looks {
     /// Forgets a control plane: the next observation looks again.
     pub(super) fn forget(&self, control_plane: &ObjectKey) {
         self.all().remove(control_plane);
+    }
+
+    /// Makes the next look due: somebody edited something.
+    pub(super) fn doubt(&self, control_plane: &ObjectKey) {
+        if let Some(look) = self.all().get_mut(control_plane) {
+            look.is_doubted = true;
+        }
     }
 
     /// Keeps what own writes made of the facts.
@@ -89,11 +108,9 @@ impl Looks {
         Some(look.due_in())
     }
 
-    /// Whether there was a look that is not due again.
-    fn is_recent(&self, control_plane: &ObjectKey, revision: Option<&str>) -> bool {
-        let all = self.all();
-        let look = all.get(control_plane).filter(|look| look.revision.as_deref() == revision);
-        look.is_some_and(|look| !look.due_in().is_zero())
+    /// Whether there was a look.
+    fn is_known(&self, control_plane: &ObjectKey, revision: Option<&str>) -> bool {
+        self.all().get(control_plane).is_some_and(|look| look.revision.as_deref() == revision)
     }
 
     /// What is remembered, with the present number of Nodes. Another number makes the next look due soon.
@@ -111,7 +128,8 @@ impl Looks {
         let mut all = self.all();
         let before = all.get(control_plane).filter(|look| look.facts == facts);
         let same = before.map_or(0, |look| look.same.saturating_add(1));
-        all.insert(control_plane.clone(), Look { revision, at: Instant::now(), same, facts });
+        let look = Look { revision, at: Instant::now(), same, is_doubted: false, facts };
+        all.insert(control_plane.clone(), look);
     }
 }
 
@@ -126,14 +144,12 @@ impl ControlPlanes {
         let control_plane = case.key();
         let unknown = |why: &str| Read::Unknown(Unknown::new(why));
         let revision = self.tenants.source().revision(cluster);
-        if !self.looks.is_recent(control_plane, revision.as_deref()) {
-            let lacking = self.lacking(case.context, observed, cluster).await;
-            if let Some(tenant) = lacking.map_or_else(|why| Some(unknown(&why)), |facts| facts.map(Read::One))
-            {
-                self.looks.forget(control_plane);
-                observed.tenant = tenant;
-                return;
-            }
+        // A look at all reads the rights as well, where they were there before.
+        if !self.looks.is_known(control_plane, revision.as_deref())
+            && let Some(tenant) = self.without_rights(case.context, observed, cluster).await
+        {
+            observed.tenant = tenant;
+            return;
         }
         let nodes = match self.count_nodes(cluster).await {
             Ok(nodes) => nodes,
@@ -154,15 +170,33 @@ impl ControlPlanes {
             }
         }
         observed.tenant = match self.looked(observed, cluster, nodes).await {
-            Ok(facts) => {
+            Ok(facts) if facts.has(&tenant_rights(observed)) => {
                 self.looks.keep(control_plane, revision, facts.clone());
                 Read::One(facts)
+            }
+            Ok(_) => {
+                self.looks.forget(control_plane);
+                let lacking = self.without_rights(case.context, observed, cluster).await;
+                lacking.unwrap_or_else(|| unknown("Hangar's rights changed during the look"))
             }
             Err(why) => {
                 self.looks.forget(control_plane);
                 unknown(&why)
             }
         };
+    }
+
+    /// What there is to say of a tenant in which Hangar lacks rights, or that does not answer; none if all is well.
+    async fn without_rights(
+        &self,
+        context: &Context,
+        observed: &Observed,
+        cluster: &ObjectKey,
+    ) -> Option<Read<TenantFacts>> {
+        match self.lacking(context, observed, cluster).await {
+            Ok(facts) => facts.map(Read::One),
+            Err(why) => Some(Read::Unknown(Unknown::new(why))),
+        }
     }
 
     /// What is there of Hangar's own rights, where they are not as they should be. Nothing else can be read then, so it
@@ -218,7 +252,8 @@ impl ControlPlanes {
         let client = self.tenants.client(cluster).await.map_err(|error| error.to_string())?;
         // What is desired may depend on the number of nodes.
         observed.tenant = Read::One(TenantFacts { nodes, ..TenantFacts::default() });
-        let (desired, leftovers) = asked(observed);
+        let (mut desired, leftovers) = asked(observed);
+        desired.extend(tenant_rights(observed));
         let mut facts = TenantFacts { nodes, ..TenantFacts::default() };
         for (identity, result) in APPLIER.look(&client, &desired, &leftovers).await {
             match result {
@@ -243,4 +278,40 @@ fn is_denied(result: &Result<TenantObject, Error>) -> bool {
 /// What to look for: everything that is desired, and what may be left over.
 fn asked(observed: &Observed) -> (Vec<DynamicObject>, Vec<ObjectIdentity>) {
     (tenant_objects(observed), tenant_leftovers(observed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_become_rare_while_nothing_changes_and_an_edit_makes_one_due() {
+        let (looks, key) = (Looks::default(), ObjectKey::namespaced("team", "demo"));
+        let waits = |facts: &TenantFacts, times: usize| -> Vec<u64> {
+            looks.forget(&key);
+            let wait = |_| {
+                looks.keep(&key, None, facts.clone());
+                looks.due_in(&key).unwrap().as_secs()
+            };
+            (0..times).map(wait).collect()
+        };
+        let idle = TenantFacts::default();
+        let used = TenantFacts { nodes: 3, ..TenantFacts::default() };
+        let taken = TenantFacts {
+            objects: [(ObjectIdentity::default(), TenantObject::Foreign)].into(),
+            ..TenantFacts::default()
+        };
+        assert_eq!(waits(&idle, 12)[8..], [5120, 10240, 20480, 21600]);
+        assert_eq!(waits(&taken, 6), [20, 40, 80, 160, 300, 300]);
+        assert_eq!(waits(&used, 10)[5..], [640, 1280, 2560, 3600, 3600]);
+        assert!(looks.recent(&key, None, 3).is_some());
+        looks.doubt(&key);
+        assert_eq!(looks.due_in(&key), Some(Duration::ZERO));
+        assert!(looks.recent(&key, None, 3).is_none());
+        looks.keep(&key, None, used.clone());
+        assert!(looks.recent(&key, None, 3).is_some());
+        // The first Node of an idle tenant makes the next look due soon.
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(looks.recent(&key, None, 4).is_none());
+    }
 }

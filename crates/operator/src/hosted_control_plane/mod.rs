@@ -29,7 +29,7 @@ mod run;
 mod sources;
 mod watch;
 mod ways;
-mod workload;
+pub(crate) mod workload;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ struct ControlPlanes {
     tenants: Arc<Tenants<KubeconfigSecrets>>,
     nodes: Arc<Nodes<KubeconfigSecrets>>,
     addons: Arc<Addons<KubeconfigSecrets>>,
-    looks: Looks,
+    looks: Arc<Looks>,
     members: Arc<Members>,
     lookups: Lookups,
     reasons: Reasons,
@@ -85,8 +85,11 @@ struct ControlPlanes {
 pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     let edge = ControlPlanes::new(context, false);
     let (nodes, addons) = (Arc::clone(&edge.nodes), Arc::clone(&edge.addons));
+    let looks = Arc::clone(&edge.looks);
     metrics::show(context, &edge.members);
-    reconcile::spawn(context, running, edge, |builder| watch::watched(context, builder, &nodes, &addons));
+    reconcile::spawn(context, running, edge, |builder| {
+        watch::watched(context, builder, &nodes, &addons, &looks)
+    });
 }
 
 /// The same for a preview.
@@ -104,7 +107,7 @@ impl ControlPlanes {
             tenants,
             nodes,
             addons: Arc::new(addons),
-            looks: Looks::default(),
+            looks: Arc::default(),
             members: Arc::default(),
             lookups: Lookups::default(),
             reasons: Reasons::default(),
@@ -204,6 +207,7 @@ impl Edge for ControlPlanes {
         if observed.sources.is_empty() {
             self.sources.forget(case.key());
         }
+        self.masters.drop_old();
         if case.root().is_none() {
             self.tenants.forget(&observe::cluster_key(observed));
             self.masters.forget(&observe::cluster_key(observed));

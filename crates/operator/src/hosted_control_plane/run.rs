@@ -4,7 +4,7 @@ use hangar_kit::error::{Error, status_code};
 use hangar_kit::tenant::TenantApplier;
 use hangar_plan::flow::Outcome;
 use hangar_plan::hosted_control_plane::TenantStep;
-use hangar_plan::hosted_control_plane::names::DESIRED_ANNOTATION;
+use hangar_plan::hosted_control_plane::names::{ADDONS_SELECTOR, DESIRED_ANNOTATION};
 use kube::Client;
 
 use super::FIELD_MANAGER;
@@ -12,7 +12,7 @@ use crate::reconcile::{RunInTenant, answer};
 
 /// Who applies in tenants.
 pub(super) const APPLIER: TenantApplier =
-    TenantApplier { manager: FIELD_MANAGER, annotation: DESIRED_ANNOTATION };
+    TenantApplier { manager: FIELD_MANAGER, annotation: DESIRED_ANNOTATION, selector: ADDONS_SELECTOR };
 
 impl RunInTenant for TenantStep {
     async fn run(&self, client: Client) -> Outcome {

@@ -15,12 +15,12 @@ use hangar_kit::tenant::{Addons, Nodes};
 use hangar_kit::watch::{Change, Kept};
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::names::{COPY, IDENTITY_ANNOTATION, INSTANCE_LABEL};
-use hangar_plan::hosted_control_plane::{Material, Source, SourceKind, exposure, sources};
+use hangar_plan::hosted_control_plane::{ClaimFacts, Material, Source, SourceKind, exposure, sources};
 use hangar_plan::referred::is_kind_of;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
 
-use crate::context::{Context, KubeconfigSecrets, SecretFacts, Touched, Watches};
+use super::look::Looks;
+use crate::context::{Context, Facts, KubeconfigSecrets, SecretFacts, Touched, Watches};
 use crate::referring::is_more_than_status;
 
 /// Nodes and add-ons of a tenant change this often while many join.
@@ -34,6 +34,7 @@ pub(super) fn watched(
     builder: ControllerBuilder,
     nodes: &Nodes<KubeconfigSecrets>,
     addons: &Addons<KubeconfigSecrets>,
+    looks: &Arc<Looks>,
 ) -> ControllerBuilder {
     let watches = &context.watches;
     let by_cluster = |watches: &Arc<Watches>| {
@@ -68,7 +69,15 @@ pub(super) fn watched(
         let wake = Arc::clone(&wake);
         move |cluster, _, _| wake(cluster)
     });
-    addons.on_change(move |cluster| wake(cluster));
+    addons.on_change({
+        let (looks, of) = (Arc::clone(looks), by_cluster(watches));
+        move |cluster, is_edited| {
+            if is_edited {
+                of(vec![cluster.clone()]).iter().for_each(|key| looks.doubt(key));
+            }
+            wake(cluster);
+        }
+    });
     builder
         .roots(watches.control_planes(), is_more_than_status)
         .watches(watches.clusters(), {
@@ -148,7 +157,7 @@ fn users_of(watches: &Watches, object: &ObjectKey, kind: SourceKind) -> Vec<Obje
 }
 
 /// The control planes whose objects are named as a claim says.
-fn control_planes_named(watches: &Watches, change: &Change<PersistentVolumeClaim>) -> Vec<ObjectKey> {
+fn control_planes_named(watches: &Watches, change: &Change<Facts<ClaimFacts>>) -> Vec<ObjectKey> {
     let sides = || change.before.iter().chain(&change.after);
     let Some(identity) = sides().find_map(|kept| kept.labels.get(INSTANCE_LABEL)) else { return Vec::new() };
     let is_its = |kept: &Kept<HostedControlPlane>| {

@@ -47,6 +47,8 @@ const NAMESPACED: [&str; 5] = [
     "system:konnectivity-server",
 ];
 
+const RBAC: &[&str] = &["rbac.authorization.k8s.io"];
+
 /// The roles and their bindings.
 pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
     let objects = [
@@ -58,16 +60,16 @@ pub(super) fn objects(Epoch::One: Epoch) -> Vec<DynamicObject> {
     objects.map(|object| inventory::marked(object, DESIRED_ANNOTATION)).into()
 }
 
-/// To see whether add-ons run, and why not.
+/// To see whether add-ons run, and why not, and to read what Hangar wrote by few lists.
 fn addon_rules() -> Vec<PolicyRule> {
     vec![
         rule(&["apps"], &["daemonsets", "deployments"], &["list", "watch"]),
-        rule(&[""], &["pods"], &["list"]),
+        rule(&[""], &["configmaps", "pods", "serviceaccounts"], &["list"]),
+        rule(RBAC, &["rolebindings", "roles"], &["list"]),
     ]
 }
 
 fn rules() -> Vec<PolicyRule> {
-    const RBAC: &[&str] = &["rbac.authorization.k8s.io"];
     let keep = ["get", "create", "patch"];
     vec![
         rule(&[""], &["nodes"], &["list", "watch"]),
@@ -75,6 +77,7 @@ fn rules() -> Vec<PolicyRule> {
         rule(&["apps"], &["daemonsets", "deployments"], &keep),
         rule(&["discovery.k8s.io"], &["endpointslices"], &keep),
         rule(RBAC, &["clusterrolebindings", "clusterroles", "rolebindings", "roles"], &keep),
+        rule(RBAC, &["clusterrolebindings", "clusterroles"], &["list"]),
         // What is no longer wanted.
         rule(&[""], &["configmaps", "services"], &["delete"]),
         rule(&["apps"], &["daemonsets", "deployments"], &["delete"]),

@@ -20,6 +20,8 @@ const WORDS_BYTES: usize = 400;
 /// What a plan needs of an add-on's Deployment or DaemonSet in the tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddonFacts {
+    /// Of its spec: whoever edits it changes this.
+    pub generation: i64,
     /// Whether its controller has seen the latest change: `observedGeneration >= generation`.
     pub is_observed: bool,
     /// Pods wanted: of its spec, or one on each Node that it is for.
@@ -38,7 +40,7 @@ impl AddonFacts {
     }
 
     fn shortfall(&self) -> String {
-        let Self { is_observed, desired, updated, ready, trouble } = self;
+        let Self { generation: _, is_observed, desired, updated, ready, trouble } = self;
         let told = if !is_observed {
             "its latest change was not seen by the controller manager".to_owned()
         } else if ready < desired {
@@ -54,6 +56,7 @@ impl From<Deployment> for AddonFacts {
     fn from(found: Deployment) -> Self {
         let status = found.status.unwrap_or_default();
         Self {
+            generation: found.metadata.generation.unwrap_or_default(),
             is_observed: status.observed_generation >= found.metadata.generation,
             desired: found.spec.and_then(|spec| spec.replicas).unwrap_or(1),
             updated: status.updated_replicas.unwrap_or_default(),
@@ -67,6 +70,7 @@ impl From<DaemonSet> for AddonFacts {
     fn from(found: DaemonSet) -> Self {
         let status = found.status.unwrap_or_default();
         Self {
+            generation: found.metadata.generation.unwrap_or_default(),
             is_observed: status.observed_generation >= found.metadata.generation,
             desired: status.desired_number_scheduled,
             updated: status.updated_number_scheduled.unwrap_or_default(),

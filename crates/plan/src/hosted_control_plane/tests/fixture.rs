@@ -330,7 +330,7 @@ pub(super) fn run_addons(observed: &mut Observed) {
 }
 
 pub(super) fn addon_facts(desired: i32, ready: i32) -> AddonFacts {
-    AddonFacts { is_observed: true, desired, updated: desired, ready, trouble: None }
+    AddonFacts { generation: 1, is_observed: true, desired, updated: desired, ready, trouble: None }
 }
 
 pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> WorkloadFacts {
