@@ -6,13 +6,13 @@ fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 [ "$(uname -s)" = Linux ] || fail "Hangar runs real Kubernetes programs and needs Linux"
 
-# A C compiler for the TLS library; everything else comes with Rust and Go.
-if ! command -v cc >/dev/null 2>&1; then
-  [ "$(id -u)" = 0 ] || fail "no C compiler: install one (Debian: apt-get install gcc libc6-dev), or run this as root"
-  command -v apt-get >/dev/null 2>&1 || fail "no C compiler, and no apt-get to install one with"
-  say "installing a C compiler"
+# A C compiler and make, for the TLS library and the allocator; everything else comes with Rust and Go.
+if ! command -v cc >/dev/null 2>&1 || ! command -v make >/dev/null 2>&1; then
+  [ "$(id -u)" = 0 ] || fail "no C compiler or no make: install both (Debian: apt-get install gcc libc6-dev make), or run this as root"
+  command -v apt-get >/dev/null 2>&1 || fail "no C compiler or no make, and no apt-get to install them with"
+  say "installing a C compiler and make"
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev make
 fi
 
 command -v cargo >/dev/null 2>&1 || [ ! -e "$HOME/.cargo/env" ] || . "$HOME/.cargo/env"

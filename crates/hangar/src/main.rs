@@ -11,6 +11,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use command::Command;
 
+/// Gives back to the system what a burst of work needed.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Hosted Kubernetes control planes on OpenStack.
 #[derive(Debug, Parser)]
 #[command(name = "hangar", version, propagate_version = true, disable_help_subcommand = true)]
