@@ -8,7 +8,8 @@
 //! Nothing is counted before every control plane is Available and Ready, and all must still be so at the end.
 //!
 //! What is read in a tenant becomes rare while nothing changes there: the looks after the first come after 20 s, 40 s
-//! and so on. `--settle` says how long they may become rare before calls are counted.
+//! and so on, the fifth after 300 s in all and the sixth after 620 s. By default calls are counted between these two;
+//! looks of a control plane that has rested for hours are to be added to them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -30,8 +31,6 @@ use crate::shell::{self, HEALTH, METRICS, build, kubeconfig_of, mebibytes};
 
 /// Applied by one call of kubectl.
 const CHUNK: u64 = 50;
-/// Sizes beyond this rest for less time: what they do in a minute is enough to count.
-const LARGE: u64 = 100;
 
 #[derive(Debug, Args)]
 pub(super) struct Scale {
@@ -42,11 +41,11 @@ pub(super) struct Scale {
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     nodes: u32,
     /// How long all are at their goal before calls are counted
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 330, value_name = "SECONDS")]
     settle: u64,
-    /// How long calls are counted [default: 300, and 180 beyond 100 control planes]
-    #[arg(long, value_name = "SECONDS")]
-    rest: Option<u64>,
+    /// How long calls are counted
+    #[arg(long, default_value_t = 200, value_name = "SECONDS")]
+    rest: u64,
 }
 
 /// What was measured with so many control planes.
@@ -113,9 +112,8 @@ impl Scale {
         let made = start.elapsed().as_secs_f64();
         eprintln!("{size} control planes are at their goal after {made:.0} s");
         thread::sleep(Duration::from_secs(self.settle));
-        let rest = self.rest.unwrap_or(if size > LARGE { 180 } else { 300 });
         let (before, start) = (counts()?.0, Instant::now());
-        thread::sleep(Duration::from_secs(rest));
+        thread::sleep(Duration::from_secs(self.rest));
         let (after, state) = counts()?;
         let minutes = start.elapsed().as_secs_f64() / 60.0;
         check_there(size, &state)?;
