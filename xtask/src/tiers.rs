@@ -72,10 +72,15 @@ impl Tier {
                     ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
                 cargo("lints", &lints, &[])?;
             }
-            Self::Test => step("programs", || {
-                Parts::from_env()?.ensure(Set::FOR_TESTS)?;
-                Ok(())
-            })?,
+            Self::Test => {
+                step("programs", || {
+                    Parts::from_env()?.ensure(Set::FOR_TESTS)?;
+                    Ok(())
+                })?;
+                // A test starts it as a program of its own, and cargo builds no examples where tests are named.
+                let example = ["build", "--locked", "--package", "hangar-testbed", "--example", "serve"];
+                cargo("the example that a test starts", &example, &[])?;
+            }
             Self::EndToEnd => {}
         }
         let mut arguments = vec!["test", "--workspace", "--locked", "--no-fail-fast"];

@@ -66,8 +66,8 @@ fn show(report: &Report) {
     for node in &report.nodes {
         let state = node.obstacle.as_ref().map_or("Ready".to_owned(), |why| format!("not ready: {why}"));
         let facts = [node.version.as_deref(), node.zone.as_deref()].into_iter().flatten();
-        let facts: String = facts.map(|fact| format!(", {fact}")).collect();
-        println!("node        {}: {state}{facts}", node.name);
+        let facts: Vec<&str> = [state.as_str()].into_iter().chain(facts).collect();
+        println!("node        {}: {}", node.name, facts.join(", "));
     }
     for pod in &report.pods {
         let state = pod.obstacle.as_deref().unwrap_or("running");

@@ -123,7 +123,7 @@ impl Neighbours {
         let stop = self.stop.child_token();
         let builder = WatchBuilder::over(kind.plural(), self.reach.dynamic(&resource(kind)));
         let builder = builder.index_label(CLUSTER_NAME_LABEL).labels(CLUSTER_NAME_LABEL);
-        let watch = builder.project(&stop, text);
+        let watch = builder.project(&stop, |object| text(&object));
         let counted = watch.clone();
         self.metrics.add(watch.name(), move || counted.stats());
         for (queue, mapper) in &state.subscribers {
@@ -153,12 +153,12 @@ fn resource(kind: Neighbour) -> ApiResource {
     }
 }
 
-fn text(object: DynamicObject) -> Text<Problem> {
+fn text(object: &DynamicObject) -> Text<Problem> {
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let is_invalid = |condition: &&Value| condition["type"] == "Valid" && condition["status"] == "False";
     let problem = conditions.into_iter().flatten().find(is_invalid);
     let problem = problem.map(|found| found["message"].as_str().unwrap_or("it is not valid").to_owned());
-    Text::new(&object, problem)
+    Text::new(object, problem)
 }
 
 #[cfg(test)]
@@ -178,9 +178,9 @@ mod tests {
         };
         let valid =
             |status: &str| json!({"conditions": [{"type": "Valid", "status": status, "message": "no"}]});
-        assert_eq!(text(object(valid("True"))).facts, None);
-        assert_eq!(text(object(json!(null))).facts, None);
-        let kept = text(object(valid("False")));
+        assert_eq!(text(&object(valid("True"))).facts, None);
+        assert_eq!(text(&object(json!(null))).facts, None);
+        let kept = text(&object(valid("False")));
         assert_eq!(kept.facts.as_deref(), Some("no"));
         assert!(!kept.object.contains("status") && kept.object.contains("endpointSelector"));
     }

@@ -136,17 +136,22 @@ fn our_rights_cover_what_we_keep() {
     }
     assert!(allows("list", "", "nodes", "") && allows("watch", "", "nodes", ""));
     assert!(!role.to_string().contains('*') && !role.to_string().contains("secrets"));
-    // What pods say is read where add-ons are, and nowhere else.
+    // What pods say is read where add-ons are, and nowhere else, and so is what Hangar keeps there.
     let addons = serde_json::to_value(&tenant_rights(&observed)[2]).unwrap();
     assert_eq!(addons["metadata"]["namespace"], names::ADDONS_NAMESPACE);
     assert_eq!(
         addons["rules"],
         json!([
             {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments"], "verbs": ["list", "watch"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+            {"apiGroups": [""], "resources": ["configmaps", "pods", "serviceaccounts"], "verbs": ["list"]},
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings", "roles"], "verbs": ["list"]},
         ])
     );
-    assert!(!allows("list", "", "pods", "") && !allows("list", "apps", "deployments", ""));
+    assert!(
+        !allows("list", "", "configmaps", "")
+            && !allows("list", "", "pods", "")
+            && !allows("list", "apps", "deployments", "")
+    );
 }
 
 #[test]
