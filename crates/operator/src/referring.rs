@@ -1,6 +1,9 @@
 //! Finds the objects that belong together: by reference, by label, by name.
 
+use std::sync::Arc;
+
 use hangar_api::cluster::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet, MachineSpec};
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_kit::ObjectKey;
@@ -9,7 +12,7 @@ use hangar_plan::flow::Read;
 use kube::Resource;
 use kube::core::DynamicObject;
 
-use crate::context::Foreign;
+use crate::context::{Context, Foreign};
 
 /// A kind whose spec names its Cluster. Stores find members at once by what it says, as if all of them had the label with
 /// the Cluster's name: who came before the Cluster has none yet, and people can remove it.
@@ -143,6 +146,40 @@ where
     K: Resource + Clone + Send + Sync + 'static,
 {
     watch.by_label(CLUSTER_NAME_LABEL, cluster).map(|kept| kept.value.clone())
+}
+
+/// The version that the control plane of a Cluster serves with, if it is a hosted one that has served.
+pub(crate) fn served_version(context: &Context, cluster: &ObjectKey) -> Read<String> {
+    let reference = match context.watches.clusters().get(cluster) {
+        Read::Unknown(unknown) => return Read::Unknown(unknown),
+        read => read.iter().next().and_then(|kept| kept.spec.control_plane_ref.clone()),
+    };
+    let Some(reference) = reference.filter(ContractVersionedObjectReference::is::<HostedControlPlane>) else {
+        return Read::Absent;
+    };
+    let key = ObjectKey { namespace: cluster.namespace.clone(), name: reference.name };
+    match context.watches.control_planes().get(&key) {
+        Read::Unknown(unknown) => Read::Unknown(unknown),
+        read => Read::found(read.iter().filter_map(|kept| version_of(kept).cloned())),
+    }
+}
+
+fn version_of(control_plane: &HostedControlPlane) -> Option<&String> {
+    control_plane.status.as_ref()?.version.as_ref()
+}
+
+/// Whether a control plane serves with another version.
+pub(crate) fn is_another_version(change: &Change<HostedControlPlane>) -> bool {
+    let version = |kept: &Option<Arc<Kept<HostedControlPlane>>>| {
+        kept.as_ref().and_then(|kept| version_of(kept)).cloned()
+    };
+    version(&change.before) != version(&change.after)
+}
+
+/// Whether the store of control planes has only just been started.
+pub(crate) fn is_version_starting(context: &Context) -> bool {
+    let watch = context.watches.control_planes();
+    !watch.is_synced() && watch.stats().errors == 0
 }
 
 /// Whether a store behind one of the references has only just been started. What it will show in a moment is no reason

@@ -18,7 +18,8 @@ use hangar_kit::client::KubeconfigSource as _;
 use hangar_kit::error::{Error, is_lost, status_code};
 use hangar_plan::flow::{Read, Unknown};
 use hangar_plan::hosted_control_plane::{
-    ObjectIdentity, Observed, TenantFacts, TenantObject, tenant_leftovers, tenant_objects, tenant_rights,
+    KubernetesVersion, ObjectIdentity, Observed, TenantFacts, TenantObject, tenant_leftovers, tenant_objects,
+    tenant_rights,
 };
 use kube::core::DynamicObject;
 use tokio::time::Instant;
@@ -44,6 +45,20 @@ const RIGHTS_TRIES: u32 = 40;
 /// What was last seen of each tenant.
 #[derive(Default)]
 pub(super) struct Looks(Mutex<BTreeMap<ObjectKey, Look>>);
+
+/// What the watch of a tenant's Nodes shows.
+struct Counted {
+    nodes: u32,
+    oldest_kubelet: Option<KubernetesVersion>,
+}
+
+impl Counted {
+    /// With nothing else that is known of the tenant.
+    fn facts(&self) -> TenantFacts {
+        let oldest_kubelet = self.oldest_kubelet.clone();
+        TenantFacts { nodes: self.nodes, oldest_kubelet, ..TenantFacts::default() }
+    }
+}
 
 struct Look {
     /// Of the kubeconfig it was seen through: another one may lead elsewhere.
@@ -114,13 +129,19 @@ impl Looks {
     }
 
     /// What is remembered, with the present number of Nodes. Another number makes the next look due soon.
-    fn recent(&self, control_plane: &ObjectKey, revision: Option<&str>, nodes: u32) -> Option<TenantFacts> {
+    fn recent(
+        &self,
+        control_plane: &ObjectKey,
+        revision: Option<&str>,
+        counted: &Counted,
+    ) -> Option<TenantFacts> {
         let mut all = self.all();
         let look = all.get_mut(control_plane).filter(|look| look.revision.as_deref() == revision)?;
-        if look.facts.nodes != nodes {
+        if look.facts.nodes != counted.nodes {
             look.same = 0;
-            look.facts.nodes = nodes;
+            look.facts.nodes = counted.nodes;
         }
+        look.facts.oldest_kubelet.clone_from(&counted.oldest_kubelet);
         (!look.due_in().is_zero()).then(|| look.facts.clone())
     }
 
@@ -151,15 +172,15 @@ impl ControlPlanes {
             observed.tenant = tenant;
             return;
         }
-        let nodes = match self.count_nodes(cluster).await {
-            Ok(nodes) => nodes,
+        let counted = match self.count_nodes(cluster).await {
+            Ok(counted) => counted,
             Err(Unknown { why }) => {
                 self.looks.forget(control_plane);
                 observed.tenant = unknown(&why);
                 return;
             }
         };
-        if let Some(facts) = self.looks.recent(control_plane, revision.as_deref(), nodes) {
+        if let Some(facts) = self.looks.recent(control_plane, revision.as_deref(), &counted) {
             observed.tenant = Read::One(facts);
             let (desired, leftovers) = asked(observed);
             let mut asked = desired.iter().map(ObjectIdentity::of).chain(leftovers);
@@ -169,7 +190,7 @@ impl ControlPlanes {
                 return;
             }
         }
-        observed.tenant = match self.looked(observed, cluster, nodes).await {
+        observed.tenant = match self.looked(observed, cluster, &counted).await {
             Ok(facts) if facts.has(&tenant_rights(observed)) => {
                 self.looks.keep(control_plane, revision, facts.clone());
                 Read::One(facts)
@@ -232,29 +253,36 @@ impl ControlPlanes {
         Ok(Some(facts))
     }
 
-    /// How many Nodes the tenant has.
-    async fn count_nodes(&self, cluster: &ObjectKey) -> Result<u32, Unknown> {
+    /// How many Nodes the tenant has, and how old their kubelets are.
+    async fn count_nodes(&self, cluster: &ObjectKey) -> Result<Counted, Unknown> {
         let lease = self.nodes.subscribe(cluster);
         if lease.count().is_err() {
             // Where the tenant is known to be away, nobody waits.
             self.tenants.client(cluster).await.map_err(|error| Unknown::new(error.to_string()))?;
             lease.ready(WRITE_LIMIT).await;
         }
-        lease.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+        let nodes = lease.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX))?;
+        let all = lease.all();
+        let kubelets = all.iter().filter_map(|node| {
+            // A tenant chooses what follows the patch.
+            KubernetesVersion::parse(&node.info.as_ref()?.kubelet_version).map(|version| version.plain())
+        });
+        let oldest_kubelet = kubelets.min_by_key(KubernetesVersion::number);
+        Ok(Counted { nodes, oldest_kubelet })
     }
 
     async fn looked(
         &self,
         observed: &mut Observed,
         cluster: &ObjectKey,
-        nodes: u32,
+        counted: &Counted,
     ) -> Result<TenantFacts, String> {
         let client = self.tenants.client(cluster).await.map_err(|error| error.to_string())?;
         // What is desired may depend on the number of nodes.
-        observed.tenant = Read::One(TenantFacts { nodes, ..TenantFacts::default() });
+        observed.tenant = Read::One(counted.facts());
         let (mut desired, leftovers) = asked(observed);
         desired.extend(tenant_rights(observed));
-        let mut facts = TenantFacts { nodes, ..TenantFacts::default() };
+        let mut facts = counted.facts();
         for (identity, result) in APPLIER.look(&client, &desired, &leftovers).await {
             match result {
                 Ok(object) => {
@@ -301,17 +329,18 @@ mod tests {
             objects: [(ObjectIdentity::default(), TenantObject::Foreign)].into(),
             ..TenantFacts::default()
         };
+        let counted = |nodes: u32| Counted { nodes, oldest_kubelet: None };
         assert_eq!(waits(&idle, 12)[8..], [5120, 10240, 20480, 21600]);
         assert_eq!(waits(&taken, 6), [20, 40, 80, 160, 300, 300]);
         assert_eq!(waits(&used, 10)[5..], [640, 1280, 2560, 3600, 3600]);
-        assert!(looks.recent(&key, None, 3).is_some());
+        assert!(looks.recent(&key, None, &counted(3)).is_some());
         looks.doubt(&key);
         assert_eq!(looks.due_in(&key), Some(Duration::ZERO));
-        assert!(looks.recent(&key, None, 3).is_none());
+        assert!(looks.recent(&key, None, &counted(3)).is_none());
         looks.keep(&key, None, used.clone());
-        assert!(looks.recent(&key, None, 3).is_some());
+        assert!(looks.recent(&key, None, &counted(3)).is_some());
         // The first Node of an idle tenant makes the next look due soon.
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert!(looks.recent(&key, None, 4).is_none());
+        assert!(looks.recent(&key, None, &counted(4)).is_none());
     }
 }

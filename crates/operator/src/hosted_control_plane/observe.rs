@@ -20,6 +20,7 @@ use hangar_plan::hosted_control_plane::{
 use hangar_plan::neighbours::Neighbour;
 
 use super::watch;
+use super::workload::OwnPod;
 use crate::context::Context;
 
 type KeptCluster = Arc<Kept<Cluster>>;
@@ -45,6 +46,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         api_server_pods: not_read(),
         controller_manager: not_read(),
         scheduler: not_read(),
+        controller_pods: not_read(),
         service: not_read(),
         tunnel: not_read(),
         ways: Ways::unknown(NOT_ASKED),
@@ -120,11 +122,13 @@ fn observe_workloads(context: &Context, observed: &mut Observed, names: &Names, 
     };
     observed.service = service(names.api_server_service());
     observed.tunnel = service(names.konnectivity_service());
-    observed.etcd_pods = pods(context, names, Component::Etcd);
+    observed.etcd_pods = pods(context, names, &[Component::Etcd]);
     let claims = watches.etcd_claims().by_label(INSTANCE_LABEL, &key(names.identity().to_owned()));
     let is_member = |name: &String| (0..MOST_MEMBERS).any(|ordinal| names.etcd_claim(ordinal) == *name);
     observed.etcd_claims = claims.filter(|kept| is_member(&kept.key.name)).map(|kept| kept.0.clone());
-    observed.api_server_pods = pods(context, names, Component::ApiServer);
+    observed.api_server_pods = pods(context, names, &[Component::ApiServer]);
+    let controllers = [Component::ControllerManager, Component::Scheduler];
+    observed.controller_pods = pods(context, names, &controllers);
     let cluster = key(names.cluster().to_owned());
     let policies = watches.network_policies().by_label(CLUSTER_NAME_LABEL, &cluster).known();
     observed.network_policies =
@@ -152,10 +156,11 @@ fn owned<F>(
     own.map(|kept| (kept.key.name.clone(), object(kept))).collect()
 }
 
-fn pods(context: &Context, names: &Names, component: Component) -> Read<PodFacts> {
+fn pods(context: &Context, names: &Names, components: &[Component]) -> Read<PodFacts> {
     let cluster = ObjectKey::namespaced(names.namespace(), names.cluster());
     let pods = context.watches.pods().by_label(CLUSTER_NAME_LABEL, &cluster);
-    pods.filter(|kept| kept.0.is_of(component)).map(|kept| kept.0.facts.clone())
+    let is_wanted = |pod: &OwnPod| components.iter().any(|component| pod.is_of(*component));
+    pods.filter(|kept| is_wanted(&kept.0)).map(|kept| kept.0.facts.clone())
 }
 
 /// Whether an object is managed by the owner with this uid.

@@ -73,7 +73,9 @@ pub(super) fn watched(
         let (looks, of) = (Arc::clone(looks), by_cluster(watches));
         move |cluster, is_edited| {
             if is_edited {
-                of(vec![cluster.clone()]).iter().for_each(|key| looks.doubt(key));
+                for key in of(vec![cluster.clone()]) {
+                    looks.doubt(&key);
+                }
             }
             wake(cluster);
         }

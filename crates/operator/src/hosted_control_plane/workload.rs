@@ -2,13 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use hangar_api::conditions::shortened;
 use hangar_plan::hosted_control_plane::names::{
-    AUDIT_PROXY, COMPONENT_LABEL, Component, SERVED_ANNOTATION, VERSION_LABEL,
+    AUDIT_PROXY, COMPONENT_LABEL, Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, VERSION_LABEL,
 };
 use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ContainerState, PersistentVolumeClaim, Pod, PodTemplateSpec, Service};
 use kube::ResourceExt as _;
+
+/// Users rely on this name.
+const API_SERVER_CONTAINER: &str = "kube-apiserver";
+
+/// Bytes of a container's last words.
+const WORDS_BYTES: usize = 400;
 
 type Texts = Option<BTreeMap<String, String>>;
 
@@ -33,6 +41,7 @@ pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
         available: status.available_replicas.unwrap_or_default(),
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: None,
+        renewed: None,
     }
 }
 
@@ -55,6 +64,8 @@ pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
         available: status.available_replicas.unwrap_or_default(),
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: spec.and_then(|spec| audit_proxy(&spec.template)),
+        renewed: spec
+            .and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, RENEWED_ANNOTATION)),
     }
 }
 
@@ -88,8 +99,17 @@ fn pod(kept: &Pod) -> PodFacts {
         address: kept.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok()),
         version: text(&kept.metadata.labels, VERSION_LABEL),
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
+        renewed: text(&kept.metadata.annotations, RENEWED_ANNOTATION),
+        started_at: started_at(kept),
         trouble: trouble(kept),
     }
+}
+
+/// When its API server started, where one runs. A container that starts again makes a new certificate for itself.
+fn started_at(pod: &Pod) -> Option<Timestamp> {
+    let mut containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let container = containers.find(|container| container.name == API_SERVER_CONTAINER)?;
+    Some(container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0)
 }
 
 /// What keeps a pod's containers from running, where something is wrong: not the states every start goes through.
@@ -98,7 +118,9 @@ pub(super) fn trouble(pod: &Pod) -> Option<String> {
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     let of_container = containers.into_iter().find_map(|container| {
         let words = container.state.as_ref().and_then(state)?;
-        Some(format!("{}: {words}", container.name))
+        let last = container.last_state.as_ref().and_then(last_words);
+        let last = last.map(|last| format!("; {last}")).unwrap_or_default();
+        Some(format!("{}: {words}{last}", container.name))
     });
     of_container.or_else(|| {
         let unscheduled = status
@@ -117,11 +139,22 @@ fn state(state: &ContainerState) -> Option<String> {
         return (!is_normal).then(|| words(waiting.reason.as_deref(), waiting.message.as_deref()));
     }
     let ended = state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
-    Some(format!(
-        "ended with exit code {}: {}",
-        ended.exit_code,
-        words(ended.reason.as_deref(), ended.message.as_deref())
-    ))
+    let line = ended.message.as_deref().and_then(last_line);
+    let words = words(ended.reason.as_deref(), line.as_deref());
+    Some(format!("ended with exit code {}: {words}", ended.exit_code))
+}
+
+/// How a container ended that is started again: with what exit code, and the last line that it wrote.
+fn last_words(state: &ContainerState) -> Option<String> {
+    let ended = state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+    let line = ended.message.as_deref().and_then(last_line);
+    let line = line.map(|line| format!(": {line}")).unwrap_or_default();
+    Some(format!("it last ended with exit code {}{line}", ended.exit_code))
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(shortened(line.to_owned(), WORDS_BYTES))
 }
 
 fn words(reason: Option<&str>, message: Option<&str>) -> String {
@@ -200,5 +233,19 @@ mod tests {
         };
         assert_eq!(trouble_of(&ended(0)), None);
         assert_eq!(trouble_of(&ended(2)).as_deref(), Some("x: ended with exit code 2: Error"));
+    }
+
+    #[test]
+    fn a_container_that_crashes_says_its_last_words() {
+        let crashing = json!({"containerStatuses": [{
+            "name": "kube-apiserver", "ready": false, "restartCount": 3, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+            "lastState": {"terminated": {
+                "exitCode": 1, "reason": "Error", "message": "I1 starting\nError: unknown flag: --x\n\n",
+            }},
+        }]});
+        let words = "kube-apiserver: CrashLoopBackOff: back-off 40s; it last ended with exit code 1: \
+            Error: unknown flag: --x";
+        assert_eq!(trouble_of(&crashing).as_deref(), Some(words));
     }
 }

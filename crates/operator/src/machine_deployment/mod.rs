@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::context::{Context, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
-use crate::referring::{is_starting, of_machine};
+use crate::referring::{is_starting, is_version_starting, of_machine};
 
 /// It keeps nothing between passes.
 struct MachineDeployments;
@@ -47,7 +47,7 @@ impl Edge for MachineDeployments {
     }
 
     fn is_starting(&self, context: &Context, root: &MachineDeployment) -> bool {
-        is_starting(&context.foreign, of_machine(&root.spec.template.spec))
+        is_version_starting(context) || is_starting(&context.foreign, of_machine(&root.spec.template.spec))
     }
 
     fn observe(&self, context: &Context, root: &Kept<MachineDeployment>) -> Observed {

@@ -8,7 +8,7 @@ use hangar_kit::watch::Kept;
 use hangar_plan::machine_deployment::Observed;
 
 use crate::context::Context;
-use crate::referring::of_cluster;
+use crate::referring::{of_cluster, served_version};
 
 /// What the stores show now.
 pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Observed {
@@ -19,6 +19,7 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Obse
     let exists = |reference| context.foreign.kept(key.namespace_or_empty(), reference).map(|_| ());
     Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
+        served_version: served_version(context, &cluster),
         sets: of_cluster(watches.machine_sets(), &cluster),
         machines: of_cluster(watches.machines(), &cluster),
         bootstrap_template: spec.bootstrap.config_ref.as_ref().map(exists),

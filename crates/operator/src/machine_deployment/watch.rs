@@ -1,5 +1,5 @@
 //! Decides which changes wake a MachineDeployment: its own, and those of its MachineSets, of their Machines (which its
-//! status counts), of its Cluster and of its templates.
+//! status counts), of its Cluster, of the version of its control plane and of its templates.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::controller::ControllerBuilder;
 
 use crate::context::Context;
-use crate::referring::{is_more_than_status, labelled, naming, users};
+use crate::referring::{is_another_version, is_more_than_status, labelled, naming, users};
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
@@ -18,6 +18,14 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
     let stores = Arc::clone(watches);
     context.foreign.feed(&builder.queue(), move |change| {
         users(stores.machine_deployments(), change, |deployment| &deployment.spec.template.spec)
+    });
+    let by_version = deployments.clone();
+    watches.control_planes().feed(&builder.queue(), move |change| {
+        if is_another_version(change) {
+            labelled(&by_version, &change.named_by(CLUSTER_NAME_LABEL))
+        } else {
+            Vec::new()
+        }
     });
     builder
         .roots(deployments, is_more_than_status)

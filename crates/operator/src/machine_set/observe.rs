@@ -11,7 +11,7 @@ use hangar_plan::machine_set::{Clones, Observed, Template, clone_kind};
 use hangar_plan::referred;
 
 use crate::context::Context;
-use crate::referring::{self, of_cluster};
+use crate::referring::{self, of_cluster, served_version};
 
 /// Whether the store of a template, or of what is made from it, has only just been started.
 pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
@@ -23,7 +23,8 @@ pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
             Some(ContractVersionedObjectReference { kind, ..template.clone() })
         })
         .collect();
-    referring::is_starting(&context.foreign, templates.chain(&clones))
+    referring::is_version_starting(context)
+        || referring::is_starting(&context.foreign, templates.chain(&clones))
 }
 
 /// What the stores show now.
@@ -34,6 +35,7 @@ pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
     let template = |reference| template_of(context, key, reference);
     let mut observed = Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),
+        served_version: served_version(context, &cluster),
         deployment: deployment(context, set),
         machines: of_cluster(watches.machines(), &cluster),
         bootstrap_template: spec.bootstrap.config_ref.as_ref().map(template),

@@ -7,8 +7,11 @@ use hangar_kit::ObjectKey;
 use hangar_kit::apply::{Applied, Applier};
 use hangar_plan::flow::{Action, Outcome, Read, StepId, Target, Write, dynamic};
 use hangar_plan::referred;
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
+};
 use kube::core::{DynamicObject, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,6 +34,7 @@ pub(super) async fn run<E: Edge>(case: &Case<'_, E>, applier: &Applier, write: &
             Ok(place) => place.make(E::FIELD_MANAGER, object).await,
             Err(outcome) => outcome,
         },
+        Action::Evict { target } => evict(context, namespace, target).await,
         Action::Delete { target, is_foreground } => {
             match Place::of(context, namespace, &target.group, &target.kind) {
                 Ok(place) => place.delete(target, *is_foreground).await,
@@ -183,6 +187,15 @@ impl Place {
         }
         outcome
     }
+}
+
+/// The budget is asked, whoever else disrupts at the same moment. The pod is there until it has ended: its watch tells.
+async fn evict(context: &Context, namespace: &str, target: &Target) -> Outcome {
+    let preconditions = Some(Preconditions { uid: Some(target.uid.clone()), resource_version: None });
+    let delete_options = Some(DeleteParams { preconditions, ..DeleteParams::default() });
+    let parameters = EvictParams { delete_options, ..EvictParams::default() };
+    let api: Api<Pod> = Api::namespaced(context.client(), namespace);
+    answer::of_deletion(api.evict(&target.name, &parameters).await)
 }
 
 fn has_same_controller(left: &ObjectMeta, right: &ObjectMeta) -> bool {

@@ -1,6 +1,6 @@
 //! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits, flags that are not users'
-//! to set, changes of Hangar's records and of the way in that nodes use, warns of settings without effect, and refuses a deletion that would delete the
-//! etcd of a Cluster that stays.
+//! to set, changes of Hangar's records and of the way in that nodes use, versions that cannot follow the one that served,
+//! warns of settings without effect, and refuses a deletion that would delete the etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::{
@@ -17,15 +17,24 @@ use super::{CLEANERS, FieldError, Judgement, Lookup, Request, has_annotation, is
 use crate::flow::Read;
 use crate::hosted_control_plane::exposure::{RecordedWay, asked};
 use crate::hosted_control_plane::names::{
-    EPOCH_ANNOTATION, ETCD_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION,
+    EPOCH_ANNOTATION, ETCD_ANNOTATION, ETCD_VERSION_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION,
+    SERVED_VERSION_ANNOTATION, WAY_ANNOTATION,
 };
 use crate::hosted_control_plane::{
-    DEFAULT_DOMAIN, Names, placement_errors, refused, refused_flags, without_effect,
+    DEFAULT_DOMAIN, KubernetesVersion, Names, placement_errors, refused, refused_flags, upgrade,
+    without_effect,
 };
 use crate::limits::{Limits, excess};
 
-const RECORDS: [&str; 5] =
-    [EPOCH_ANNOTATION, IDENTITY_ANNOTATION, ETCD_ANNOTATION, KEYS_ANNOTATION, WAY_ANNOTATION];
+const RECORDS: [&str; 7] = [
+    EPOCH_ANNOTATION,
+    IDENTITY_ANNOTATION,
+    ETCD_ANNOTATION,
+    KEYS_ANNOTATION,
+    WAY_ANNOTATION,
+    SERVED_VERSION_ANNOTATION,
+    ETCD_VERSION_ANNOTATION,
+];
 
 /// What a template's fields are in.
 const TEMPLATE: &str = "spec.template";
@@ -38,7 +47,33 @@ pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement 
     });
     judgement.errors.extend(changed_records(request, lookup));
     judgement.errors.extend(changed_way(request));
+    judgement.errors.extend(changed_version(request));
     judgement
+}
+
+/// Minors are not skipped, what served is not left for something older, and living kubelets are not left behind. What
+/// served is on record, and status tells what serves now; what they do not tell yet, the plan sees and waits for.
+fn changed_version(request: &Request<'_>) -> Vec<FieldError> {
+    const PATH: &str = "spec.version";
+    let Some(old) = request.old else { return Vec::new() };
+    let read = |text: &str| KubernetesVersion::parse(text);
+    let before = read(text(old, "/spec/version"));
+    let Some(wanted) = read(text(request.object, "/spec/version")) else { return Vec::new() };
+    if before.is_some_and(|before| before.number() == wanted.number()) {
+        return Vec::new();
+    }
+    let record = old.pointer("/metadata/annotations").and_then(|all| all.get(SERVED_VERSION_ANNOTATION));
+    let Some(served) = record.and_then(Value::as_str).and_then(read) else { return Vec::new() };
+    let lowest = read(text(old, "/status/version"));
+    // While the last upgrade goes on, the oldest API server is what the next one would skip from.
+    let skipped =
+        lowest.filter(|lowest| lowest.minor() < served.minor() && wanted.number() > served.number());
+    let error = upgrade::refusal(PATH, &wanted, skipped.as_ref().unwrap_or(&served));
+    // What serves already can be returned to.
+    let is_new_minor = wanted.minor() > served.minor();
+    let kubelet = read(text(old, "/status/oldestKubeletVersion")).filter(|_| is_new_minor);
+    let kubelets = kubelet.and_then(|oldest| upgrade::kubelets_refusal(PATH, &wanted, &oldest));
+    error.into_iter().chain(kubelets).collect()
 }
 
 /// Nodes and kubeconfigs keep the endpoint that was published, so the way to it stays; unless it is a name that people

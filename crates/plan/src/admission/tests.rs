@@ -508,3 +508,55 @@ fn whom_a_cluster_resource_set_selects_and_its_strategy_stay() {
     leaving["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
     assert_eq!(messages(&update(kind, &plain, &leaving)), [] as [&str; 0]);
 }
+
+/// What served is on record, and status tells what serves and how old kubelets are.
+#[test]
+fn a_version_follows_the_one_that_served() {
+    let control_plane = |spec: &str, served: Option<&str>, lowest: &str, kubelet: Option<&str>| {
+        json!({
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
+            "metadata": {
+                "name": "demo", "annotations": {"hangar.cluster.x-k8s.io/served-version": served},
+            },
+            "spec": {"version": spec, "replicas": 1},
+            "status": {"version": lowest, "oldestKubeletVersion": kubelet},
+        })
+    };
+    let refusals = |old: &Value, wanted: &str| {
+        let mut object = old.clone();
+        object["spec"]["version"] = json!(wanted);
+        let request = Request {
+            operation: Operation::Update,
+            group: "controlplane.cluster.x-k8s.io",
+            old: Some(old),
+            ..request("HostedControlPlane", &object)
+        };
+        let errors = validate(&request, &World::default()).errors;
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let serving = control_plane("v1.34.10", Some("v1.34.10"), "v1.34.10", Some("v1.32.1"));
+    for (wanted, words) in [
+        ("v1.34.10", ""),
+        ("1.34.11", ""),
+        ("v1.35.8", ""),
+        ("v1.36.4", "upgrade to 1.35 first"),
+        ("v1.34.9", "cannot be lower than v1.34.10"),
+        ("v1.33.0", "cannot be lower than v1.34.10"),
+    ] {
+        let found = refusals(&serving, wanted);
+        assert!(if words.is_empty() { found.is_empty() } else { found.contains(words) }, "{wanted}: {found}");
+    }
+    // An upgrade that never served is taken back, or replaced by another; one that served on one is not.
+    let begun = control_plane("v1.35.8", Some("v1.34.10"), "v1.34.10", None);
+    assert_eq!(refusals(&begun, "v1.34.10"), "");
+    assert_eq!(refusals(&begun, "v1.35.9"), "");
+    let half = control_plane("v1.35.8", Some("v1.35.8"), "v1.34.10", None);
+    assert!(refusals(&half, "v1.34.10").contains("cannot be lower than v1.35.8"));
+    assert!(refusals(&half, "v1.36.4").contains("upgrade to 1.35 first"));
+    // Kubelets hold the next minor, and nobody who goes back.
+    let old = control_plane("v1.35.8", Some("v1.34.10"), "v1.34.10", Some("v1.31.0"));
+    assert!(refusals(&old, "v1.35.9").contains("kubelet v1.31.0"), "{}", refusals(&old, "v1.35.9"));
+    assert_eq!(refusals(&old, "v1.34.10"), "");
+    // Nothing served yet.
+    assert_eq!(refusals(&control_plane("v1.35.8", None, "", None), "v1.31.0"), "");
+}

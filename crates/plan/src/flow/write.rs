@@ -38,6 +38,8 @@ pub enum Action {
         /// Whether the controller keeps it as desired from now on: it is then applied with its field manager.
         is_kept: bool,
     },
+    /// Ends exactly the pod that was seen, if its disruption budget allows it.
+    Evict { target: Target },
     /// Deletes exactly the object that was seen.
     Delete {
         target: Target,
@@ -142,7 +144,7 @@ impl Write {
                     item.metadata_mut().deletion_timestamp.get_or_insert(Time(now));
                 }
             }
-            Action::Itself(_) | Action::Create { .. } => {}
+            Action::Itself(_) | Action::Create { .. } | Action::Evict { .. } => {}
         }
     }
 }

@@ -15,18 +15,21 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, Volume};
 
 use super::certificates::missing;
 use super::conditions::api_server_ready;
+use super::controllers::serving_version;
 use super::flags::{Flags, NODE_RESTRICTION};
 use super::material::{Material, keys};
-use super::names::{Component, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
+use super::names::{Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
 use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::version::KubernetesVersion;
-use super::{Draft, audit, authentication, etcd, kept, konnectivity, kubeconfigs, mounts, sources, step};
+use super::{
+    Draft, ages, audit, authentication, etcd, kept, konnectivity, kubeconfigs, mounts, sources, step, upgrade,
+};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
-use crate::flow::Read;
+use crate::flow::{Read, Wake};
 use crate::pieces::{container_port, mount, probe, restricted, texts, variable, writable_mount};
 
 const PKI: &str = "/etc/kubernetes/pki";
@@ -66,19 +69,39 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         }
         read => read.iter().next(),
     };
-    draft.apply(&configuration(validated));
+    let versions = versions(observed, validated);
+    if let Some((_, oldest)) = &versions {
+        draft.apply(&configuration(oldest));
+        refresh(draft, oldest);
+    }
     draft.apply(&validated.disruption_budget(validated.names.api_server(), Component::ApiServer));
     match (facts, gate(observed, validated)) {
         (None, Err(waiting)) => draft.say(api_server_ready::NOT_CREATED.waiting(waiting)),
         (facts, _) => {
             // While it is not known what is in the template it stays as it is.
-            if let Some(deployment) = deployment(observed, validated) {
+            let (renewed, due) = ages::renewed(observed, validated);
+            let deployment =
+                versions.and_then(|(next, oldest)| deployment(observed, &next, &oldest, renewed));
+            if let Some(deployment) = deployment {
                 draft.apply(&deployment);
             }
+            draft.wake_at(due.map_or(Wake::OnChange, Wake::At));
             readiness(draft, facts, validated.replicas);
         }
     }
-    refresh(draft, validated);
+}
+
+/// What is rendered for the pods that are next, and for the oldest that run; nothing while that is not known. All of them have the same files, so these
+/// are such that the oldest can read them.
+fn versions<'validated>(
+    observed: &Observed,
+    validated: &Validated<'validated>,
+) -> Option<(Validated<'validated>, Validated<'validated>)> {
+    let next = upgrade::api_server(observed, validated).ok()?.version;
+    let oldest = serving_version(observed).ok()?.filter(|oldest| oldest.number() < next.number());
+    let oldest = oldest.unwrap_or_else(|| next.clone());
+    let at = |version| Validated { version, ..validated.clone() };
+    Some((at(next), at(oldest)))
 }
 
 /// Whether it may be made.
@@ -160,8 +183,13 @@ fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<Strin
     Some(crate::hash::text(&parts.join("\0")))
 }
 
-fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployment> {
-    let read_at_start = read_at_start(observed, validated)?;
+fn deployment(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    oldest: &Validated<'_>,
+    renewed: Option<String>,
+) -> Option<Deployment> {
+    let read_at_start = read_at_start(observed, oldest)?;
     let settings = settings(validated);
     let mut volumes = volumes(validated);
     volumes.extend(konnectivity::server_volumes(validated));
@@ -174,7 +202,10 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
     let template = Template {
         component: Component::ApiServer,
         version: label(validated),
-        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)].into(),
+        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)]
+            .into_iter()
+            .chain(renewed.map(|renewed| (RENEWED_ANNOTATION.to_owned(), renewed)))
+            .collect(),
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,
         containers,
@@ -187,13 +218,16 @@ fn deployment(observed: &Observed, validated: &Validated<'_>) -> Option<Deployme
 
 /// The version of the API servers, as a label.
 pub(super) fn label(validated: &Validated<'_>) -> String {
-    version(validated, &settings(validated)).label()
+    wanted(validated).1.label()
 }
 
-/// What runs: the tag that was given for the image, where it is a version.
-fn version(validated: &Validated<'_>, settings: &ApiServerPod) -> KubernetesVersion {
-    let given = settings.pod.container.image.as_ref().and_then(|image| image.tag.as_deref());
-    given.and_then(KubernetesVersion::parse).unwrap_or_else(|| validated.version.clone())
+/// What runs, and the field that says so: the tag that was given for the image, where it is a version.
+pub(super) fn wanted(validated: &Validated<'_>) -> (&'static str, KubernetesVersion) {
+    let given = settings(validated).pod.container.image.and_then(|image| image.tag);
+    match given.as_deref().and_then(KubernetesVersion::parse) {
+        Some(given) => ("spec.deployment.apiServer.image.tag", given),
+        None => ("spec.version", validated.version.clone()),
+    }
 }
 
 fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
@@ -243,7 +277,8 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
         startup_probe: Some(probe("/livez", API_SERVER_PORT, "HTTPS", 1, 15, 300)),
         // etcd's trouble is not cured by restarting API servers.
         liveness_probe: Some(probe("/livez?exclude=etcd", API_SERVER_PORT, "HTTPS", 10, 15, 8)),
-        readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 15, 3)),
+        // One that hangs gets no requests after ten seconds.
+        readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 3, 3)),
         volume_mounts: Some(mounts),
         ..container(validated, name, given, API_SERVER.repository, validated.version.tag(), ("100m", "200Mi"))
     }

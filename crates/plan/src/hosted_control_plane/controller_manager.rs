@@ -53,7 +53,7 @@ pub(super) fn deployment(validated: &Validated<'_>, version: &KubernetesVersion)
         ports: Some(vec![container_port("https", PORT, "TCP")]),
         startup_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 300)),
         liveness_probe: Some(probe("/healthz", PORT, "HTTPS", 10, 15, 8)),
-        readiness_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 15, 3)),
+        readiness_probe: Some(probe("/healthz", PORT, "HTTPS", 1, 3, 3)),
         volume_mounts: Some(vec![mount("pki", PKI)]),
         ..container(validated, program, given, CONTROLLER_MANAGER.repository, version.tag(), ("50m", "56Mi"))
     };

@@ -10,10 +10,11 @@ use hangar_api::controlplane::v1alpha1::ScalablePod;
 use super::certificates::missing;
 use super::conditions::controllers_ready;
 use super::material::Material;
-use super::observed::{Observed, WorkloadFacts};
+use super::names::Component;
+use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::validate::Validated;
 use super::version::KubernetesVersion;
-use super::{Draft, controller_manager, scheduler};
+use super::{Draft, controller_manager, scheduler, upgrade};
 use crate::conditions::shared;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::{Read, Unknown};
@@ -28,6 +29,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let mut unread = None;
     draft.apply(&controller_manager::configuration(validated));
     draft.apply(&scheduler::configuration(validated));
+    let names = &validated.names;
+    draft.apply(&validated.disruption_budget(names.controller_manager(), Component::ControllerManager));
+    draft.apply(&validated.disruption_budget(names.scheduler(), Component::Scheduler));
     let pair: [(&str, &Read<WorkloadFacts>, &[Material]); 2] = [
         ("controller manager", &observed.controller_manager, &controller_manager::MATERIALS),
         ("scheduler", &observed.scheduler, &scheduler::MATERIALS),
@@ -59,7 +63,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         };
         draft.apply(&deployment);
         if facts.is_none_or(|facts| facts.ready == 0) {
-            waiting.push(Waiting::new(MANAGEMENT_CLUSTER, format!("a {name} to be ready")));
+            let mut wait = Waiting::new(MANAGEMENT_CLUSTER, format!("a {name} to be ready"));
+            wait.detail = PodFacts::first_trouble(&observed.controller_pods);
+            waiting.push(wait);
         }
     }
     let mut waiting = waiting.into_iter();
@@ -90,7 +96,7 @@ fn version<'observed>(
 ) -> Result<KubernetesVersion, &'observed Unknown> {
     let wanted = &validated.version;
     let serving = serving_version(observed)?;
-    if serving.as_ref().is_none_or(|serving| serving >= wanted) {
+    if serving.as_ref().is_none_or(|serving| serving.number() >= wanted.number()) {
         return Ok(wanted.clone());
     }
     let running = own.and_then(|facts| KubernetesVersion::parse(facts.version.as_deref()?));
@@ -99,11 +105,7 @@ fn version<'observed>(
 
 /// The oldest version that any API server pod runs, if there is one.
 pub(super) fn serving_version(observed: &Observed) -> Result<Option<KubernetesVersion>, &Unknown> {
-    if let Read::Unknown(unknown) = &observed.api_server_pods {
-        return Err(unknown);
-    }
-    let pods = observed.api_server_pods.iter().filter(|pod| !pod.is_deleting);
-    Ok(pods.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?)).min())
+    upgrade::oldest(&observed.api_server_pods)
 }
 
 pub(super) fn replicas(given: &ScalablePod) -> i32 {

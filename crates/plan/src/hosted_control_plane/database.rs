@@ -10,6 +10,7 @@ pub const DATABASE_PATH: &str = "/metrics";
 
 const ALLOCATED: &str = "etcd_mvcc_db_total_size_in_bytes ";
 const IN_USE: &str = "etcd_mvcc_db_total_size_in_use_in_bytes ";
+const LEADS: &str = "etcd_server_is_leader ";
 const QUOTA: &str = "etcd_server_quota_backend_bytes ";
 
 /// Bytes of one member's database.
@@ -26,12 +27,19 @@ pub struct DatabaseSize {
 /// What was seen so far of a page of metrics.
 #[derive(Debug, Default)]
 pub struct DatabaseLines {
+    /// Whether the member leads.
+    leads: Option<u64>,
     allocated: Option<u64>,
     in_use: Option<u64>,
     quota: Option<u64>,
 }
 
 impl DatabaseLines {
+    /// Whether the member told that it leads.
+    pub fn is_leader(&self) -> bool {
+        self.leads == Some(1)
+    }
+
     /// Takes one line; all of it is known after the last that matters.
     pub fn line(&mut self, line: &str) -> Option<DatabaseSize> {
         let read = |name: &str, place: &mut Option<u64>| {
@@ -41,6 +49,7 @@ impl DatabaseLines {
         };
         read(ALLOCATED, &mut self.allocated);
         read(IN_USE, &mut self.in_use);
+        read(LEADS, &mut self.leads);
         read(QUOTA, &mut self.quota);
         Some(DatabaseSize { allocated: self.allocated?, in_use: self.in_use?, quota: self.quota? })
     }
@@ -73,6 +82,7 @@ mod tests {
         etcd_mvcc_db_total_size_in_bytes 2.097152e+07\n\
         etcd_mvcc_db_total_size_in_use_in_bytes 16384\n\
         etcd_mvcc_db_total_size_in_use_in_bytes_more 1\n\
+        etcd_server_is_leader 1\n\
         etcd_server_quota_backend_bytes 6.442450944e+09\n";
 
     fn told(page: &str) -> Option<DatabaseSize> {
@@ -88,5 +98,7 @@ mod tests {
             assert_eq!(told(&PAGE.replace("16384", strange)), None, "{strange}");
         }
         assert_eq!(told("<html>"), None);
+        let mut lines = DatabaseLines::default();
+        assert!(PAGE.lines().any(|line| lines.line(line).is_some()) && lines.is_leader());
     }
 }

@@ -3,7 +3,8 @@
 //! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later does not change
 //! the others. Each has a Service of its own, whose name resolves before the pod has an address, because a name server
 //! that is asked too early remembers for half a minute that the name does not exist. The StatefulSet's controller,
-//! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start.
+//! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start, and
+//! another version is brought by `etcd_rollout`.
 //!
 //! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on,
 //! with the claims of their volumes. What has data is never bootstrapped again: members without their volume do not
@@ -36,7 +37,7 @@ use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
 use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
-use super::{Draft, alarms, etcd_settings};
+use super::{Draft, alarms, etcd_rollout, etcd_settings, upgrade};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -96,12 +97,19 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.apply(&member_service(validated, ordinal));
     }
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
+    // While it is not known which version is next, the StatefulSet stays as it is.
+    let Ok((tag, record)) = upgrade::etcd(observed, validated) else { return };
+    if let Some(record) = record {
+        draft.report.decide(format!("record {} of etcd", wanted_tag(validated)), "etcd never goes back");
+        draft.step(record);
+    }
     let lacking = missing(observed, &MATERIALS);
     if facts.is_some() || (lacking.is_empty() && is_startable(observed, validated, &losses)) {
-        draft.apply(&stateful_set(validated));
+        draft.apply(&stateful_set(validated, &tag));
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
+    etcd_rollout::draft(draft, validated, &tag, &losses);
     if members != validated.wanted_members {
         let why = "the number of members is that of the first start; changing it is not built yet";
         draft.report.decide(
@@ -191,8 +199,11 @@ pub(super) fn client_urls(validated: &Validated<'_>) -> String {
     (0..membership(validated).members).map(url).collect::<Vec<_>>().join(",")
 }
 
-fn given_tag(settings: &Etcd) -> Option<&str> {
-    settings.container.image.as_ref()?.tag.as_deref()
+/// The tag of etcd's image that the specification leads to.
+pub(super) fn wanted_tag(validated: &Validated<'_>) -> String {
+    let settings = settings(validated);
+    let given = settings.container.image.and_then(|image| image.tag);
+    given.unwrap_or_else(|| validated.version.etcd_tag(validated.epoch).to_owned())
 }
 
 fn settings(validated: &Validated<'_>) -> Etcd {
@@ -297,13 +308,16 @@ fn members_service(selector: BTreeMap<String, String>) -> ServiceSpec {
     }
 }
 
-fn stateful_set(validated: &Validated<'_>) -> StatefulSet {
+fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
     let names = &validated.names;
-    let settings = settings(validated);
-    let tag = validated.version.etcd_tag(validated.epoch);
+    let mut settings = settings(validated);
+    // A tag that users gave is in it already, unless it would lead back.
+    if let Some(image) = &mut settings.container.image {
+        image.tag = None;
+    }
     let template = Template {
         component: Component::Etcd,
-        version: naming::label_value(given_tag(&settings).unwrap_or(tag)),
+        version: naming::label_value(tag),
         annotations: BTreeMap::new(),
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 30,

@@ -33,6 +33,11 @@ impl Observed {
                 }
             }
             Action::Delete { target, .. } => self.deleting(&target.uid),
+            Action::Evict { target } => {
+                for pod in self.etcd_pods.iter_mut().filter(|pod| pod.uid == target.uid) {
+                    pod.is_deleting = true;
+                }
+            }
             Action::Itself(_) | Action::Create { .. } => {}
         }
     }

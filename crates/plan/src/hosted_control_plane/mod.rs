@@ -21,6 +21,7 @@
 
 mod access;
 mod address;
+mod ages;
 mod alarms;
 mod api_server;
 mod audit;
@@ -36,6 +37,7 @@ mod delete;
 mod endpoint;
 mod epoch;
 mod etcd;
+mod etcd_rollout;
 mod etcd_settings;
 pub mod exposure;
 mod flags;
@@ -60,6 +62,7 @@ mod pod;
 mod pod_monitors;
 mod program;
 mod rights;
+mod rolling_out;
 mod running_addons;
 mod scheduler;
 mod servers;
@@ -73,6 +76,7 @@ mod tenant_rbac;
 mod traffic;
 mod trust;
 mod unsupported;
+pub(crate) mod upgrade;
 mod validate;
 mod version;
 mod volumes;
@@ -90,6 +94,7 @@ use serde::Serialize;
 pub use alarms::{Alarm, health_path, members_to_ask, told_alarm};
 pub use database::{DATABASE_PATH, DatabaseLines, DatabaseSize};
 pub use epoch::{Epoch, Recorded};
+pub use etcd_rollout::are_members_outdated;
 pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
 pub use membership::{MOST_MEMBERS, Membership};
@@ -294,7 +299,8 @@ fn allowed<'observed>(
     let validated = validate(control_plane, cluster, epoch, &observed.limits).map_err(|errors| {
         Box::new(not_rendered::INVALID.waits("a specification that can be rendered").because(all(errors)))
     })?;
-    if let Some(error) = audit::lacking(observed, &validated) {
+    let wrong = audit::lacking(observed, &validated).or_else(|| upgrade::error(observed, &validated));
+    if let Some(error) = wrong {
         let finding = not_rendered::INVALID.waits("a specification that can be rendered");
         return Err(Box::new(finding.because(error.to_string())));
     }
@@ -391,6 +397,7 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         // Before the pods that they are about.
         network_policies::draft,
         etcd::draft,
+        upgrade::draft,
         api_server::draft,
         controllers::draft,
         endpoint::draft,

@@ -37,6 +37,10 @@ pub const ETCD_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd";
 pub const KEYS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/keys";
 /// On HostedControlPlanes: how the API server is reached, once its endpoint is known.
 pub const WAY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/way-in";
+/// On HostedControlPlanes: the highest version that an API server served with.
+pub const SERVED_VERSION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-version";
+/// On HostedControlPlanes: the newest etcd that members may have run, once it was changed.
+pub const ETCD_VERSION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd-version";
 /// On HostedControlPlanes, by their operator: the uid of the claim of an etcd member that was removed and added again,
 /// and begins without data.
 pub const REPLACED_MEMBER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/replaced-etcd-member";
@@ -60,6 +64,8 @@ pub const SERIAL_ANNOTATION: &str = "hangar.cluster.x-k8s.io/serial";
 pub const SERVED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-certificate";
 /// On pod templates: what a program reads only when it starts. A new value replaces the pods.
 pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
+/// On the template of API server pods: when those before it were too old. A new value replaces the pods.
+pub const RENEWED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/renewed";
 /// On objects of the tenant: hash of what was desired when it was applied.
 pub const DESIRED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/desired";
 

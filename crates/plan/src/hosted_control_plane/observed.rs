@@ -24,6 +24,7 @@ use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
 use super::running_addons::AddonFacts;
 use super::sources::{Source, SourceFacts};
+use super::version::KubernetesVersion;
 use super::{Names, names};
 use crate::flow::{Clocks, Read, StepId};
 pub use crate::inventory::{Found as TenantObject, ObjectIdentity};
@@ -66,6 +67,8 @@ pub struct Observed {
     pub controller_manager: Read<WorkloadFacts>,
     /// The scheduler's Deployment.
     pub scheduler: Read<WorkloadFacts>,
+    /// The pods of both.
+    pub controller_pods: Read<PodFacts>,
     /// The Service that the API server is reached through.
     pub service: Read<ServiceFacts>,
     /// The Service that agents reach the tunnel's server through.
@@ -95,13 +98,13 @@ pub struct Observed {
 crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
-        etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, service, tunnel,
-        ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
+        etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, controller_pods,
+        service, tunnel, ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
         manager_image, troubles,
     }
-    TenantFacts { lacks_rights, nodes, objects };
+    TenantFacts { lacks_rights, nodes, oldest_kubelet, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
+    ClaimFacts, KubernetesVersion, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.
@@ -136,6 +139,7 @@ impl Observed {
             || self.etcd_pods.is_unknown()
             || self.etcd_claims.is_unknown()
             || self.api_server_pods.is_unknown()
+            || self.controller_pods.is_unknown()
             || self.network_policies.is_unknown()
             || self.cilium_policies.is_unknown()
             || self.pod_monitors.is_unknown()
@@ -327,6 +331,8 @@ pub struct WorkloadFacts {
     pub version: Option<String>,
     /// The image of the audit proxy in its template, where there is one.
     pub audit_proxy: Option<String>,
+    /// The annotation [`names::RENEWED_ANNOTATION`] of its template.
+    pub renewed: Option<String>,
 }
 
 impl WorkloadFacts {
@@ -360,6 +366,10 @@ pub struct PodFacts {
     pub version: Option<String>,
     /// The annotation [`names::SERVED_ANNOTATION`]: the certificates kubelet was told about.
     pub served: Option<String>,
+    /// The annotation [`names::RENEWED_ANNOTATION`].
+    pub renewed: Option<String>,
+    /// When its kube-apiserver started, where it has one that runs.
+    pub started_at: Option<Timestamp>,
     /// Why its container does not run, in kubelet's words, where something is wrong.
     pub trouble: Option<String>,
 }
@@ -378,6 +388,8 @@ pub struct MemberFacts {
     pub name: String,
     /// The alarms of the cluster.
     pub alarms: BTreeSet<Alarm>,
+    /// Whether it leads, as far as it told.
+    pub is_leader: bool,
     /// How large its database is, where it told.
     pub database: Option<DatabaseSize>,
 }
@@ -429,6 +441,8 @@ pub struct TenantFacts {
     pub lacks_rights: bool,
     /// How many Nodes there are.
     pub nodes: u32,
+    /// The oldest version of their kubelets; nothing where none tells a version.
+    pub oldest_kubelet: Option<KubernetesVersion>,
     /// What is there of each object that [`super::tenant_objects`] asks for or [`super::tenant_leftovers`] names.
     /// What is missing in the map was not read, and is left alone.
     pub objects: BTreeMap<ObjectIdentity, TenantObject>,

@@ -167,6 +167,12 @@ fn limited(mut container: Container) -> Container {
     container
 }
 
+/// The container with its last lines in its status when it fails: conditions repeat them.
+fn told(container: Container) -> Container {
+    let policy = Some("FallbackToLogsOnError".to_owned());
+    Container { termination_message_policy: policy, ..container }
+}
+
 fn bytes(text: &str) -> Option<u64> {
     quantity::Quantity::parse(text).and_then(quantity::Quantity::bytes)
 }
@@ -196,7 +202,7 @@ impl Template {
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(self.grace_seconds),
             security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
-            containers: self.containers.into_iter().map(limited).collect(),
+            containers: self.containers.into_iter().map(limited).map(told).collect(),
             volumes: Some(self.volumes),
             priority_class_name: self.priority_class.filter(|class| !class.is_empty()).or(class),
             ..PodSpec::default()

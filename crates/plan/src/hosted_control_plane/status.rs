@@ -12,15 +12,14 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::conditions::{
     addons_ready, api_server_ready, available, certificates_valid, controllers_ready, deleting,
-    endpoint_ready, etcd_cluster_healthy, nothing_done, ready, rolling_out, scaling_down, scaling_up,
-    specification_valid,
+    endpoint_ready, etcd_cluster_healthy, nothing_done, ready, scaling_down, scaling_up, specification_valid,
 };
-use super::controllers::serving_version;
 use super::material::Material;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
-use super::{Draft, alarms, database, endpoint, etcd, volumes};
+use super::version::KubernetesVersion;
+use super::{Draft, alarms, database, endpoint, etcd, rolling_out, volumes};
 use crate::conditions::shared::{reads, unread};
 use crate::flow::Read;
 
@@ -79,8 +78,10 @@ pub(super) fn counters(draft: &mut Draft<'_>) {
     ] {
         count.get_or_insert_default();
     }
-    if let Ok(Some(version)) = serving_version(observed) {
-        status.version = Some(version.to_string());
+    let serving = observed.api_server_pods.iter().filter(|pod| pod.is_ready && !pod.is_deleting);
+    let serving = serving.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?));
+    if let Some(lowest) = serving.min_by_key(KubernetesVersion::number) {
+        status.version = Some(lowest.to_string());
     }
     if let Read::One(service) = &observed.service {
         status.legacy_ip = service.ingress_ips.first().cloned();
@@ -110,6 +111,11 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
     if let Some(usage) = database::usage(observed) {
         status.etcd_volume_usage = Some(usage);
+    }
+    if let Read::One(tenant) = &observed.tenant
+        && !tenant.lacks_rights
+    {
+        status.oldest_kubelet_version = tenant.oldest_kubelet.as_ref().map(ToString::to_string);
     }
     if !is_unknown {
         status.ready = Some(is_available);
@@ -199,21 +205,16 @@ fn movements(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         Read::Unknown(_) => return,
         read => read.iter().next(),
     };
-    // The StatefulSet's controller counts no updated pods when all are.
-    let outdated = draft.observed.etcd.iter().map(WorkloadFacts::outdated).sum::<i32>();
     let wanted = validated.replicas;
     let existing = facts.map_or(0, |facts| facts.existing);
+    // What cannot be read leaves the condition as it was.
+    if let Ok(finding) = rolling_out::finding(draft.observed, validated) {
+        draft.say(finding);
+    }
     let mut movement = |is_moving: bool, bad: Bad, good: Good, on: &str| {
         draft.say(if is_moving { bad.waits(on) } else { good.into() });
     };
     let is_rolling = facts.is_some_and(|facts| facts.updated < facts.existing || !facts.is_observed);
-    if is_rolling || outdated == 0 {
-        let on = "API servers to be replaced";
-        movement(is_rolling, rolling_out::ROLLING_OUT, rolling_out::NOT_ROLLING_OUT, on);
-    } else {
-        let on = format!("a restart of {outdated} of etcd's members, by deleting one pod after the other");
-        movement(true, rolling_out::ETCD_OUTDATED, rolling_out::NOT_ROLLING_OUT, &on);
-    }
     let on = &format!("{wanted} API servers, {existing} are there");
     movement(existing < wanted, scaling_up::SCALING_UP, scaling_up::NOT_SCALING_UP, on);
     let is_shrinking = existing > wanted && !is_rolling;

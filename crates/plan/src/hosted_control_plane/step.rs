@@ -89,6 +89,12 @@ pub(super) fn refresh(pod: &PodFacts, annotations: &BTreeMap<String, String>) ->
     Write { id: StepId::new("refresh", "pod", &pod.name), action: Action::Change { target, fields } }.into()
 }
 
+/// Ends a pod, if its disruption budget allows it; its workload makes it again.
+pub(super) fn evict(pod: &PodFacts) -> Step {
+    let target = target("v1", "Pod", &pod.name, &pod.uid);
+    Write { id: StepId::new("evict", "pod", &pod.name), action: Action::Evict { target } }.into()
+}
+
 /// Puts our finalizer on a Secret that cannot be replaced.
 pub(super) fn hold(name: &str, facts: &SecretFacts) -> Option<Step> {
     let finalizers: Vec<String> =

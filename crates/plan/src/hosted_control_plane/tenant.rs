@@ -1,7 +1,8 @@
 //! Plans the objects in the tenant: everything that a node needs to join and to run pods, except the pod network.
 //!
 //! Objects are independent: one that is refused, or that somebody else owns, stops no other. During an upgrade they are
-//! rendered for the oldest API server, so that none is newer than the API server that serves it.
+//! rendered for the oldest API server, so that none is newer than the API server that serves it; add-ons also wait for
+//! the controller manager and the scheduler.
 
 use std::slice;
 use std::time::Duration;
@@ -19,8 +20,9 @@ use super::validate::Validated;
 use super::version::KubernetesVersion;
 use super::{
     Draft, access, controllers, core_dns, join, konnectivity, kube_proxy, kubeconfigs, tenant_rbac, trust,
+    upgrade,
 };
-use crate::flow::{Identified as _, Read, dynamic};
+use crate::flow::{Identified as _, Read, Unknown, dynamic};
 use crate::inventory;
 
 /// A tenant that does not answer tells nobody when it does.
@@ -37,13 +39,29 @@ pub(super) fn objects(observed: &Observed, validated: &Validated<'_>) -> Vec<Dyn
     objects.extend(konnectivity::rights(validated.epoch));
     objects.push(dynamic(&join::kubelet_config(validated)));
     let authority = trust::bundle(observed, validated, Material::ClusterAuthority);
-    let serving = controllers::serving_version(observed);
-    if let (Ok(reach), Some(authority), Ok(serving)) = (reach(observed, validated), authority, serving) {
-        let serving = serving.filter(|serving| *serving < validated.version);
-        let version = serving.unwrap_or_else(|| validated.version.clone());
-        objects.extend(addressed(observed, validated, &version, (&reach, &authority)));
+    if let (Ok(reach), Some(authority), Ok(versions)) =
+        (reach(observed, validated), authority, versions(observed, validated))
+    {
+        objects.extend(addressed(observed, validated, &versions, (&reach, &authority)));
     }
     objects.into_iter().map(|object| inventory::marked(object, DESIRED_ANNOTATION)).collect()
+}
+
+/// The versions that objects are rendered for.
+struct Versions {
+    /// Of nodes that join.
+    nodes: KubernetesVersion,
+    addons: KubernetesVersion,
+}
+
+fn versions<'observed>(
+    observed: &'observed Observed,
+    validated: &Validated<'_>,
+) -> Result<Versions, &'observed Unknown> {
+    let serving = controllers::serving_version(observed)?;
+    let serving = serving.filter(|serving| serving.number() < validated.version.number());
+    let nodes = serving.unwrap_or_else(|| validated.version.clone());
+    Ok(Versions { nodes, addons: upgrade::addons(observed, validated)? })
 }
 
 /// Whether the administrator's kubeconfig of this serial works.
@@ -57,24 +75,24 @@ pub(super) fn is_bound(observed: &Observed, validated: &Validated<'_>, serial: &
 fn addressed(
     observed: &Observed,
     validated: &Validated<'_>,
-    version: &KubernetesVersion,
+    Versions { nodes: joining, addons }: &Versions,
     (reach, authority): (&Reach, &str),
 ) -> Vec<DynamicObject> {
     let nodes = observed.tenant.iter().map(|tenant| tenant.nodes).next().unwrap_or_default();
     let endpoint = &reach.nodes;
     let mut objects = vec![
         dynamic(&join::cluster_info(validated.epoch, endpoint, authority)),
-        dynamic(&join::kubeadm_config(validated, version, endpoint)),
+        dynamic(&join::kubeadm_config(validated, joining, endpoint)),
     ];
     objects.extend(join::kubernetes_endpoints(validated.epoch, reach));
     if !kube_proxy::is_disabled(validated) {
-        objects.extend(kube_proxy::objects(validated, version, endpoint));
+        objects.extend(kube_proxy::objects(validated, addons, endpoint));
     }
     if let Ok(agents) = &reach.agents {
         objects.extend(konnectivity::agents(validated, (agents, endpoint), authority, nodes));
     }
     if !core_dns::is_disabled(validated) {
-        objects.extend(core_dns::objects(validated, version, endpoint, nodes));
+        objects.extend(core_dns::objects(validated, addons, endpoint, nodes));
     }
     objects
 }
@@ -140,7 +158,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     if trust::bundle(observed, validated, Material::ClusterAuthority).is_none() {
         pending.push("everything that needs to know the cluster's authority".to_owned());
     }
-    if controllers::serving_version(observed).is_err() {
+    if versions(observed, validated).is_err() {
         pending.push("everything that depends on the version of the API servers".to_owned());
     }
     draft.say(judged(observed, validated, &foreign, (&pending, &troubles)));

@@ -25,9 +25,10 @@ impl KubernetesVersion {
         let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let patch = rest.get(..digits)?.parse().ok()?;
-        let is_tail = rest.get(digits..).is_some_and(|tail| tail.is_empty() || tail.starts_with(['-', '+']));
+        let is_tail =
+            rest.get(digits..).is_some_and(|tail| tail.is_empty() || tail.starts_with(['-', '+', '_']));
         let minor = minor.parse().ok()?;
-        // A `+` cannot be in a tag; registries have `_` there.
+        // A `+` cannot be in a tag; registries, and labels of pods, have `_` there.
         (major == "1" && is_tail).then(|| Self {
             minor,
             patch,
@@ -37,6 +38,18 @@ impl KubernetesVersion {
 
     pub fn minor(&self) -> u32 {
         self.minor
+    }
+
+    /// Minor and patch: what versions are compared by.
+    pub fn number(&self) -> (u32, u32) {
+        (self.minor, self.patch)
+    }
+
+    /// The version without what follows the patch, which whoever reports a version may have chosen.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        let Self { minor, patch, .. } = *self;
+        Self { minor, patch, text: format!("v1.{minor}.{patch}") }
     }
 
     /// Whether there are rows for it in the tables.
@@ -77,6 +90,12 @@ impl fmt::Display for KubernetesVersion {
     }
 }
 
+/// Major and minor of an etcd, from the tag of its image.
+pub(super) fn etcd_series(tag: &str) -> Option<(u32, u32)> {
+    let mut parts = tag.strip_prefix('v').unwrap_or(tag).splitn(3, '.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
 /// CoreDNS by the first minor it goes with. Its settings are the same for all of them.
 const CORE_DNS_TAGS: [(u32, &str); 1] = [(OLDEST_MINOR, "v1.14.7")];
 
@@ -100,6 +119,7 @@ mod tests {
             assert_eq!(KubernetesVersion::parse(text), None, "{text}");
         }
         assert_eq!(KubernetesVersion::parse("1.34.10+a").unwrap().tag(), "v1.34.10_a");
+        assert_eq!(KubernetesVersion::parse("v1.34.10_a"), KubernetesVersion::parse("1.34.10+a"));
         assert!(KubernetesVersion::parse("v1.9.0") < KubernetesVersion::parse("v1.34.0"));
         assert!(!KubernetesVersion::parse("v1.30.4").unwrap().is_supported());
         assert!(!KubernetesVersion::parse("v1.38.0").unwrap().is_supported());

@@ -184,28 +184,17 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
         let why = "Whether a kubeconfig is as Hangar minted it shows on the control plane.";
         grant(&[CONTROL_PLANE], &["hostedcontrolplanes"], WATCH, why)
     };
+    let served = || {
+        let why = "Machines wait for a control plane that serves their version.";
+        grant(&[CONTROL_PLANE], &["hostedcontrolplanes"], WATCH, why)
+    };
     let of_a_cluster = || {
         let why = "The Cluster that it belongs to; admission warns if there is none.";
         grant(&[CORE], &["clusters"], READ, why)
     };
     match controller {
         Controller::HostedControlPlane => of_control_planes(),
-        Controller::Cluster => vec![
-            grant(
-                &[CORE],
-                &["machines", "machinesets", "machinedeployments"],
-                &["list", "watch", "delete"],
-                "The workers of a Cluster are counted, and deleted with it.",
-            ),
-            grant(
-                OF_CLUSTERS,
-                &["*"],
-                &["get", "list", "watch", "patch", "delete"],
-                "What a Cluster refers to is claimed, followed and deleted with it; it can be of any provider. Admission warns of references to what does not exist.",
-            ),
-            kubeconfigs(),
-            minted(),
-        ],
+        Controller::Cluster => of_clusters(kubeconfigs(), minted()),
         Controller::Machine => vec![
             grant(
                 &[CORE],
@@ -223,9 +212,10 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
             kubeconfigs(),
             minted(),
         ],
-        Controller::MachineSet => of_machine_sets(of_a_cluster()),
+        Controller::MachineSet => of_machine_sets(of_a_cluster(), served()),
         Controller::MachineDeployment => vec![
             of_a_cluster(),
+            served(),
             grant(&[CORE], &["machines"], WATCH, "The Machines of its sets."),
             grant(
                 &[CORE],
@@ -279,6 +269,25 @@ fn beyond_own_kinds(controller: Controller) -> Vec<Grant> {
     }
 }
 
+fn of_clusters(kubeconfigs: Grant, minted: Grant) -> Vec<Grant> {
+    vec![
+        grant(
+            &[CORE],
+            &["machines", "machinesets", "machinedeployments"],
+            &["list", "watch", "delete"],
+            "The workers of a Cluster are counted, and deleted with it.",
+        ),
+        grant(
+            OF_CLUSTERS,
+            &["*"],
+            &["get", "list", "watch", "patch", "delete"],
+            "What a Cluster refers to is claimed, followed and deleted with it; it can be of any provider. Admission warns of references to what does not exist.",
+        ),
+        kubeconfigs,
+        minted,
+    ]
+}
+
 fn of_control_planes() -> Vec<Grant> {
     vec![
         grant(
@@ -316,6 +325,12 @@ fn of_control_planes() -> Vec<Grant> {
             &["pods"],
             &["list", "watch", "patch"],
             "What runs; an annotation on a pod makes its kubelet bring renewed certificates at once.",
+        ),
+        grant(
+            &[""],
+            &["pods/eviction"],
+            &["create"],
+            "Members of etcd get another version by a restart, one after the other, as far as their disruption budget allows it.",
         ),
         grant(
             &[""],
@@ -383,9 +398,10 @@ fn neighbour(kind: Neighbour, why: &'static str, verbs: &[&str]) -> Grant {
     grant(&[kind.group()], &[kind.plural()], verbs, why)
 }
 
-fn of_machine_sets(cluster: Grant) -> Vec<Grant> {
+fn of_machine_sets(cluster: Grant, served: Grant) -> Vec<Grant> {
     vec![
         cluster,
+        served,
         grant(&[CORE], &["machinedeployments"], WATCH, "The deployment of a set."),
         grant(
             &[CORE],

@@ -22,7 +22,7 @@ impl Observed {
                     data.token_id = None;
                 }
             }
-            Action::Itself(_) | Action::Delete { .. } => {}
+            Action::Itself(_) | Action::Delete { .. } | Action::Evict { .. } => {}
         }
     }
 

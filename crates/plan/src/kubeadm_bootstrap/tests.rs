@@ -451,7 +451,7 @@ impl World for Both {
                     json_patch::merge(&mut data, fields);
                     self.data = serde_json::from_value(data).unwrap();
                 }
-                Action::Itself(_) | Action::Delete { .. } => panic!("{write:?}"),
+                Action::Itself(_) | Action::Delete { .. } | Action::Evict { .. } => panic!("{write:?}"),
             },
             Step::Own(never) | Step::Cloud(never) => match *never {},
         }

@@ -6,7 +6,8 @@
 //! exists.
 //!
 //! No set is made of templates that do not exist: a name that nobody can follow would take Machines from the sets that
-//! work. Until they exist the latest set stays the one that is kept at size.
+//! work. Until they exist the latest set stays the one that is kept at size. The same holds for a version whose minor is
+//! newer than that of the control plane: kubelets follow API servers.
 
 pub(crate) mod conditions;
 mod fold;
@@ -162,7 +163,7 @@ fn roll(draft: &mut Draft<'_>) {
     let members = observed.members();
     let (current, others) = split(observed, &members);
     let obstacle = observed.obstacle();
-    if obstacle.is_some() && observed.is_a_template_unknown() {
+    if obstacle.is_some() && observed.is_obstacle_unknown() {
         return;
     }
     let limits = observed.limits();

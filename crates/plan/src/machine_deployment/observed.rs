@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{Limits, revision};
 use crate::flow::{Read, StepId};
-use crate::machine_set::template_obstacle;
+use crate::machine_set::{template_obstacle, version_obstacle};
 use crate::referred;
 
 /// Everything that decides about a MachineDeployment.
@@ -17,6 +17,8 @@ use crate::referred;
 pub struct Observed {
     pub deployment: MachineDeployment,
     pub cluster: Read<Cluster>,
+    /// The version that the hosted control plane of the Cluster serves with. Absent: it has none, or it has not served.
+    pub served_version: Read<String>,
     /// All MachineSets of the cluster in its namespace.
     pub sets: Read<MachineSet>,
     /// All Machines of the cluster in its namespace.
@@ -33,7 +35,7 @@ pub struct Observed {
 #[cfg(test)]
 crate::flow::doubt::reads! {
     Observed {
-        deployment, cluster, sets, machines, bootstrap_template, infrastructure_template, refusals, now,
+        deployment, cluster, served_version, sets, machines, bootstrap_template, infrastructure_template, refusals, now,
     };
 }
 
@@ -78,12 +80,14 @@ impl Observed {
             return None;
         }
         let (bootstrap, infrastructure) = (&self.bootstrap_template, &self.infrastructure_template);
-        template_obstacle(&self.deployment.spec.template.spec, bootstrap.as_ref(), infrastructure)
+        let spec = &self.deployment.spec.template.spec;
+        version_obstacle(spec, &self.served_version)
+            .or_else(|| template_obstacle(spec, bootstrap.as_ref(), infrastructure))
     }
 
-    pub(super) fn is_a_template_unknown(&self) -> bool {
+    pub(super) fn is_obstacle_unknown(&self) -> bool {
         let templates = self.bootstrap_template.iter().chain([&self.infrastructure_template]);
-        templates.into_iter().any(Read::is_unknown)
+        self.served_version.is_unknown() || templates.into_iter().any(Read::is_unknown)
     }
 
     pub(super) fn limits(&self) -> Limits {

@@ -263,6 +263,7 @@ fn observed(deployment: MachineDeployment) -> Observed {
         "kind": "Cluster", "metadata": {"name": "demo", "uid": "u-cluster"}, "spec": {}}))
     .unwrap();
     Observed {
+        served_version: Read::Absent,
         deployment,
         cluster: Read::One(cluster),
         sets: Read::Absent,
@@ -449,6 +450,28 @@ fn no_set_is_made_of_templates_that_do_not_exist() {
     assert!(seen.plan().objects.is_empty() && !makes(&seen), "nothing is decided");
     seen.infrastructure_template = Read::One(());
     assert!(makes(&seen));
+}
+
+/// The old Machines stay until the control plane serves the version.
+#[test]
+fn no_set_leads_the_control_plane() {
+    let with = |version: &str| deployment(json!({"spec": {"template": {"spec": {"version": version}}}}));
+    let mut seen = observed(with("v1.34.10"));
+    seen.served_version = Read::One("v1.34.10".to_owned());
+    let mut set = created(&seen);
+    set.status = serde_json::from_value(json!({"replicas": 3})).unwrap();
+    seen.sets = Read::One(set);
+    seen.deployment = with("v1.35.8");
+    let makes = |seen: &Observed| seen.plan().steps.iter().any(makes_a_set);
+    assert!(!makes(&seen));
+    let words = condition(&seen, "RollingOut");
+    assert!(words.contains("it serves v1.34.10") && words.contains("v1.35.8"), "{words}");
+    seen.served_version = Read::unknown("the watch is broken");
+    assert!(!makes(&seen));
+    for served in [Read::One("v1.35.8".to_owned()), Read::One("v1.35.0".to_owned()), Read::Absent] {
+        seen.served_version = served;
+        assert!(makes(&seen), "{:?}", seen.served_version);
+    }
 }
 
 /// Trap: the set that was gone back to is older than the one that was left.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{Clones, Observed, Template, desired};
 use crate::conditions::shared::unreadable;
 use crate::flow::Read;
+use crate::hosted_control_plane::KubernetesVersion;
 use crate::referred;
 
 pub fn kind(template_kind: &str) -> Option<&str> {
@@ -44,6 +45,23 @@ pub(crate) fn obstacle<T>(
                 owner(format!("{what}, which spec.template.spec.{field} names, to be created"))
             }
         }
+    })
+}
+
+/// What has to happen before Machines of this version can be made: a kubelet is never of a newer minor than its API
+/// servers.
+pub(crate) fn version_obstacle(spec: &MachineSpec, served: &Read<String>) -> Option<Waiting> {
+    let text = spec.version.as_deref()?;
+    let wanted = KubernetesVersion::parse(text)?;
+    let served = match served {
+        Read::Unknown(unknown) => return Some(unreadable("the version of the control plane", unknown)),
+        read => read.iter().next()?,
+    };
+    let is_newer = KubernetesVersion::parse(served).is_some_and(|served| wanted.minor() > served.minor());
+    let on = || format!("the control plane to serve {text}, which spec.template.spec.version asks for");
+    is_newer.then(|| {
+        Waiting::new(Actor::ClusterOwner, on())
+            .because(format!("it serves {served}, and kubelets must not be newer"))
     })
 }
 

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 pub use clone::kind as clone_kind;
-pub(crate) use clone::obstacle as template_obstacle;
+pub(crate) use clone::{obstacle as template_obstacle, version_obstacle};
 pub(crate) use desired::{timeouts, travels};
 pub use naming::{NEXT_SLOT_ANNOTATION, NamingError, SLOT_ANNOTATION, machine_name};
 pub(crate) use naming::{suffix, with_suffix};
@@ -189,7 +189,9 @@ fn obstacle(observed: &Observed) -> Option<Waiting> {
         Read::Absent | Read::Many(_) => return owner("the Cluster to be created".to_owned()),
     }
     let (bootstrap, infrastructure) = (&observed.bootstrap_template, &observed.infrastructure_template);
-    clone::obstacle(&observed.set.spec.template.spec, bootstrap.as_ref(), infrastructure)
+    let spec = &observed.set.spec.template.spec;
+    version_obstacle(spec, &observed.served_version)
+        .or_else(|| template_obstacle(spec, bootstrap.as_ref(), infrastructure))
 }
 
 fn scale(draft: &mut Draft<'_>) {

@@ -15,6 +15,8 @@ use crate::referred;
 pub struct Observed {
     pub set: MachineSet,
     pub cluster: Read<Cluster>,
+    /// The version that the hosted control plane of the Cluster serves with. Absent: it has none, or it has not served.
+    pub served_version: Read<String>,
     /// The MachineDeployment that manages it, if one does and is known.
     pub deployment: Option<MachineDeployment>,
     /// All Machines of the cluster in its namespace.
@@ -51,7 +53,7 @@ pub struct Clones {
 #[cfg(test)]
 crate::flow::doubt::reads! {
     Observed {
-        set, cluster, deployment, machines, bootstrap_template, infrastructure_template, clones, refusals, now,
+        set, cluster, served_version, deployment, machines, bootstrap_template, infrastructure_template, clones, refusals, now,
     }
     Clones { bootstrap, infrastructure };
     Template,

@@ -65,6 +65,7 @@ fn observed(set: MachineSet) -> Observed {
         "kind": "Cluster", "metadata": {"name": "demo", "uid": "u-cluster"}, "spec": {}}))
     .unwrap();
     Observed {
+        served_version: Read::Absent,
         set,
         cluster: Read::One(cluster),
         deployment: None,
@@ -232,6 +233,19 @@ fn what_keeps_machines_from_being_made_is_named() {
         lines.push(format!("{name}: {}", scaling.message));
     }
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn no_machine_leads_the_control_plane() {
+    let mut seen = observed(set(json!({"spec": {"template": {"spec": {"version": "v1.35.8"}}}})));
+    let makes = |seen: &Observed| seen.plan().steps.iter().any(|step| made(step, "machine").is_some());
+    assert!(makes(&seen), "a control plane that tells nothing holds nobody");
+    for served in [Read::One("v1.34.10".to_owned()), Read::unknown("the watch is broken")] {
+        seen.served_version = served;
+        assert!(!makes(&seen), "{:?}", seen.served_version);
+    }
+    seen.served_version = Read::One("v1.35.0".to_owned());
+    assert!(makes(&seen));
 }
 
 #[test]

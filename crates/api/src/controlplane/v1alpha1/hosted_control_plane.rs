@@ -93,10 +93,10 @@ pub const DEFAULT_REPLICAS: i32 = 2;
 )]
 #[schemars(extend("x-kubernetes-validations" = settings::rules()))]
 pub struct HostedControlPlaneSpec {
-    /// Kubernetes version, also the tag of the images. It cannot be decreased.
+    /// Kubernetes version, also the tag of the images. Minor versions cannot be skipped. It can be set back as long as no
+    /// API server of a newer version has served.
     #[schemars(length(min = 1, max = 256), extend(
         "pattern" = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?)?$",
-        "x-kubernetes-validations" = [{ "rule": NO_DECREASE, "message": "the version cannot be decreased" }],
     ))]
     pub version: String,
     /// Number of API server pods.
@@ -111,9 +111,6 @@ pub struct HostedControlPlaneSpec {
 fn default_replicas() -> i32 {
     DEFAULT_REPLICAS
 }
-
-/// Compares major, minor and patch as one number; what follows them (pre-releases, builds) has no say.
-const NO_DECREASE: &str = "[self].map(version, version.findAll('[0-9]+')).all(new, [oldSelf].map(version, version.findAll('[0-9]+')).all(old, int(new[0]) * 1000000 + int(new[1]) * 1000 + (size(new) > 2 ? int(new[2]) : 0) >= int(old[0]) * 1000000 + int(old[1]) * 1000 + (size(old) > 2 ? int(old[2]) : 0)))";
 
 /// What is not given is the default. The size that the volumes have can always be written down.
 const SAME_SIZE: &str = "[has(self.spec.etcd) && has(self.spec.etcd.volumeSize) ? quantity(string(self.spec.etcd.volumeSize)) : quantity('8Gi')].all(size, size.compareTo(has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.volumeSize) ? quantity(string(oldSelf.spec.etcd.volumeSize)) : quantity('8Gi')) == 0 || (has(oldSelf.status) && has(oldSelf.status.etcdVolumeSize) && size.compareTo(quantity(string(oldSelf.status.etcdVolumeSize))) == 0))";

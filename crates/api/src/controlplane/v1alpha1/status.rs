@@ -21,8 +21,10 @@ pub struct HostedControlPlaneStatus {
     pub initialized: Option<bool>,
     /// Whether the API server serves, for readers of the v1beta1 contract.
     pub ready: Option<bool>,
-    /// Lowest Kubernetes version that any API server runs.
+    /// Lowest Kubernetes version that an API server serves with.
     pub version: Option<String>,
+    /// Oldest version of a kubelet, as the cluster's Nodes report it. API servers are at most three minor versions newer.
+    pub oldest_kubelet_version: Option<String>,
     /// Always true: the control plane has no Machines. Without it, controllers would neither drain nor delete Nodes,
     /// because they would see a cluster without a control plane.
     pub external_managed_control_plane: Option<bool>,

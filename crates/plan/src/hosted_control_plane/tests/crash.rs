@@ -1,5 +1,5 @@
-//! Crash sweeps over creation, the objects in the tenant, and deletion: the end is the same, no key that must stay is
-//! minted twice, and nothing is deleted before what needs it.
+//! Crash sweeps over creation, the objects in the tenant, scale, upgrades and deletion: the end is the same, no key that
+//! must stay is minted twice, nothing is deleted before what needs it, and no version comes before the one that it needs.
 //!
 //! Plans are pure, so the plan of a state is made once and remembered; otherwise the sweep would plan tens of thousands
 //! of times.
@@ -42,6 +42,18 @@ struct Clusters {
     running: BTreeSet<ObjectIdentity>,
     /// The claims that etcd's StatefulSet has led to, by member.
     claims: BTreeSet<i32>,
+    /// The versions of etcd's members that run. The first one leads.
+    members: BTreeMap<i32, String>,
+    /// The versions of API servers that serve.
+    servers: Vec<String>,
+    /// The version of the controller manager, and of the scheduler, that runs.
+    controllers: BTreeMap<&'static str, String>,
+    /// A version of API servers that does not become ready.
+    broken: Option<&'static str>,
+    /// The new API server that does not become ready.
+    stuck: Option<String>,
+    /// The highest version that served.
+    highest: Option<KubernetesVersion>,
     secrets: BTreeMap<Material, SecretFacts>,
     copies: BTreeMap<Material, SecretFacts>,
     served: Option<String>,
@@ -94,6 +106,12 @@ impl Clusters {
             deleting: BTreeSet::new(),
             running: BTreeSet::new(),
             claims: BTreeSet::new(),
+            members: BTreeMap::new(),
+            servers: Vec::new(),
+            controllers: BTreeMap::new(),
+            broken: None,
+            stuck: None,
+            highest: None,
             secrets: BTreeMap::new(),
             copies: BTreeMap::new(),
             served: None,
@@ -130,12 +148,118 @@ impl Clusters {
         let Some((_, object)) = self.objects.get(&identity) else { return Read::Absent };
         let desired = i32::try_from(object.data["spec"]["replicas"].as_i64().unwrap()).unwrap();
         let ready = if self.running.contains(&identity) { desired } else { 0 };
-        let version =
-            &object.data["spec"]["template"]["metadata"]["labels"][super::super::names::VERSION_LABEL];
-        Read::One(WorkloadFacts {
+        let version = self.template(kind, name).unwrap();
+        let mut facts = WorkloadFacts {
             is_deleting: self.deleting.contains(&identity),
-            ..super::fixture::workload(name, desired, ready, version.as_str().unwrap())
-        })
+            ..super::fixture::workload(name, desired, ready, &version)
+        };
+        if name == "demo-apiserver" && self.stuck.is_some() {
+            (facts.existing, facts.updated) = (desired + 1, 1);
+        }
+        Read::One(facts)
+    }
+
+    /// The version in the template of a workload.
+    fn template(&self, kind: &str, name: &str) -> Option<String> {
+        let (_, object) = self.objects.get(&Self::identity(kind, name))?;
+        let labels = &object.data["spec"]["template"]["metadata"]["labels"];
+        Some(labels[super::super::names::VERSION_LABEL].as_str().unwrap().to_owned())
+    }
+
+    fn replicas(&self, kind: &str, name: &str) -> usize {
+        let (_, object) = &self.objects[&Self::identity(kind, name)];
+        usize::try_from(object.data["spec"]["replicas"].as_u64().unwrap()).unwrap()
+    }
+
+    fn pods(&self, observed: &mut Observed) {
+        let member = |(ordinal, version): (&i32, &String)| {
+            let name = format!("demo-etcd-{ordinal}");
+            let uid = format!("uid of {name} on {version}");
+            PodFacts { uid, is_ready: true, ..pod(&name, version) }
+        };
+        observed.etcd_pods = Read::found(self.members.iter().map(member));
+        let told = |ordinal: &i32| MemberFacts {
+            name: format!("demo-etcd-{ordinal}"),
+            is_leader: *ordinal == 0,
+            ..MemberFacts::default()
+        };
+        if !self.members.is_empty() {
+            observed.etcd_members = Read::found(self.members.keys().map(told));
+        }
+        let server = |(number, version): (usize, &String)| PodFacts {
+            is_ready: true,
+            served: self.served.clone(),
+            ..pod(&format!("demo-apiserver-{number}"), version)
+        };
+        let stuck = self.stuck.iter().map(|version| PodFacts {
+            served: self.served.clone(),
+            trouble: Some("kube-apiserver: ImagePullBackOff".to_owned()),
+            ..pod("demo-apiserver-stuck", version)
+        });
+        observed.api_server_pods = Read::found(self.servers.iter().enumerate().map(server).chain(stuck));
+        let controllers = self.controllers.iter();
+        observed.controller_pods =
+            Read::found(controllers.map(|(name, version)| PodFacts { is_ready: true, ..pod(name, version) }));
+    }
+
+    /// Members may be missed one at a time, and the one that leads last.
+    fn evict(&mut self, target: &flow::Target) -> Outcome {
+        let found = self
+            .members
+            .iter()
+            .find(|(ordinal, version)| target.uid == format!("uid of demo-etcd-{ordinal} on {version}"));
+        let Some((ordinal, version)) = found.map(|(ordinal, version)| (*ordinal, version.clone())) else {
+            return Outcome::Stale;
+        };
+        if self.members.len() < self.replicas("StatefulSet", "demo-etcd") {
+            self.violated("a second member was restarted");
+        }
+        if ordinal == 0 && self.members.iter().any(|(other, of)| *other != 0 && *of == version) {
+            self.violated("the leader was restarted before others");
+        }
+        self.members.remove(&ordinal);
+        Outcome::Done
+    }
+
+    /// What the cluster's controllers and kubelets do: members that are missing start, others are replaced.
+    fn run_pods(&mut self) {
+        let number = |text: &String| KubernetesVersion::parse(text).unwrap().number();
+        match self.template("StatefulSet", "demo-etcd") {
+            Some(version) => {
+                let all = self.replicas("StatefulSet", "demo-etcd");
+                for ordinal in 0..i32::try_from(all).unwrap() {
+                    self.members.entry(ordinal).or_insert_with(|| version.clone());
+                }
+            }
+            None => self.members.clear(),
+        }
+        match self.template("Deployment", "demo-apiserver") {
+            Some(version) if self.broken == Some(&version) => self.stuck = Some(version),
+            Some(version) => {
+                let wanted = KubernetesVersion::parse(&version).unwrap();
+                let etcd = wanted.etcd_tag(Epoch::CURRENT);
+                if self.members.values().any(|member| member.as_str() < etcd) {
+                    self.violated("API servers came before their etcd");
+                }
+                if self.highest.as_ref().is_some_and(|highest| wanted.number() < highest.number()) {
+                    self.violated("an older API server served again");
+                }
+                self.highest = Some(wanted);
+                self.stuck = None;
+                self.servers = vec![version; self.replicas("Deployment", "demo-apiserver")];
+            }
+            None => (self.servers, self.stuck) = (Vec::new(), None),
+        }
+        for name in ["demo-controller-manager", "demo-scheduler"] {
+            let Some(version) = self.template("Deployment", name) else {
+                self.controllers.remove(name);
+                continue;
+            };
+            if self.servers.iter().any(|server| number(server) < number(&version)) {
+                self.violated("controllers lead API servers");
+            }
+            self.controllers.insert(name, version);
+        }
     }
 
     fn service(&self, name: &str, address: &str) -> Read<ServiceFacts> {
@@ -207,8 +331,11 @@ impl Clusters {
             .map(|(material, facts)| (material, &facts.fingerprint, facts.is_deleting, &facts.finalizers))
             .collect();
         let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
+        let spec = &self.control_plane.spec;
+        let pods =
+            (&self.members, &self.servers, &self.controllers, &self.stuck, &spec.version, spec.replicas);
         format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
+            "{pods:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
             metadata.finalizers,
             metadata.annotations,
             metadata.deletion_timestamp,
@@ -274,7 +401,9 @@ impl Clusters {
             flow::Action::Delete { target, .. } => {
                 self.delete(&Self::identity(&target.kind, &target.name));
             }
-            flow::Action::Create { .. } => self.violated("something was made that is not in the plan"),
+            flow::Action::Create { .. } | flow::Action::Evict { .. } => {
+                self.violated("something was made that is not in the plan");
+            }
         }
     }
 
@@ -361,14 +490,7 @@ impl World for Clusters {
             claim.is_deleting = self.deleting.contains(&Self::identity("PersistentVolumeClaim", &claim.name));
             claim
         }));
-        if self.is_running("StatefulSet", "demo-etcd") {
-            observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
-        }
-        if self.is_running("Deployment", "demo-apiserver") {
-            let mut pod = pod("demo-apiserver-1", "v1.34.10");
-            pod.served = self.served.clone();
-            observed.api_server_pods = Read::One(pod);
-        }
+        self.pods(&mut observed);
         observed.service = self.service("api-demo", ADDRESS);
         observed.tunnel = self.service("konnectivity-demo", TUNNEL_ADDRESS);
         self.ways(&mut observed);
@@ -425,6 +547,9 @@ impl World for Clusters {
             Effect::Call(step) => step,
         };
         match step {
+            Step::Write(flow::Write { action: flow::Action::Evict { target }, .. }) => {
+                return self.evict(target);
+            }
             Step::Write(write) => self.write(write),
             Step::Own(mint) if matches!(mint.content, Content::Copy { .. }) => return self.copy(mint),
             Step::Own(mint) => {
@@ -493,6 +618,7 @@ impl World for Clusters {
         if self.exists("StatefulSet", "demo-etcd") {
             self.claims.extend(0..3);
         }
+        self.run_pods();
         let workloads = ["StatefulSet", "Deployment", "Service", "TLSRoute"];
         let started = self.objects.keys().filter(|object| workloads.contains(&object.kind.as_str()));
         self.running = started.cloned().collect();
@@ -506,7 +632,10 @@ impl World for Clusters {
         let conditions =
             conditions.iter().map(|condition| format!("{}={}", condition.type_, condition.status));
         let state = format!(
-            "{:?} {:?} {:?} {} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?}",
+            self.members,
+            self.servers,
+            self.controllers,
             self.control_plane.metadata.finalizers,
             self.control_plane.metadata.annotations,
             self.control_plane.spec.settings.control_plane_endpoint,
@@ -675,6 +804,90 @@ fn a_deleted_key_survives_every_crash() {
         assert!(world.secrets.values().all(|facts| !facts.is_deleting) && world.copies.is_empty());
         assert_eq!(world.violations, Vec::<String>::new());
     }
+}
+
+/// A control plane that runs, with three members and two API servers, and whose tenant can be reached.
+fn running(version: &str) -> Clusters {
+    let mut world = Clusters { is_reachable: true, ..Clusters::new() };
+    world.control_plane.spec.version = version.to_owned();
+    converge(&mut world);
+    assert!(world.end_state().1.contains(&"RollingOut=False".to_owned()), "{:?}", world.end_state().1);
+    world
+}
+
+/// Sweeps what follows from a change, and returns the world after it.
+fn swept(mut world: Clusters, change: impl FnOnce(&mut Clusters)) -> (Clusters, Vec<String>) {
+    change(&mut world);
+    let swept = sweep(&world, LIMIT).unwrap();
+    for _ in 0..2 {
+        converge(&mut world);
+    }
+    assert_eq!(world.violations, Vec::<String>::new());
+    (world, swept.trace.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn scaling_survives_every_crash() {
+    for replicas in [1, 3] {
+        let (world, _) = swept(running("v1.34.10"), |world| world.control_plane.spec.replicas = replicas);
+        assert_eq!(world.servers.len(), usize::try_from(replicas).unwrap());
+        assert!(world.end_state().1.contains(&"ScalingUp=False".to_owned()));
+    }
+}
+
+#[test]
+fn an_upgrade_survives_every_crash() {
+    let (world, trace) =
+        swept(running("v1.33.0"), |world| world.control_plane.spec.version = "v1.34.10".to_owned());
+    assert!(world.servers.iter().chain(world.controllers.values()).all(|version| version == "v1.34.10"));
+    assert!(!trace.iter().any(|step| step.starts_with("evict")), "etcd stays: {trace:?}");
+    let lines = world.end_state().1;
+    assert!(lines.contains(&"RollingOut=False".to_owned()), "{lines:?}");
+    assert_eq!(
+        world.control_plane.metadata.annotations.unwrap()[names::SERVED_VERSION_ANNOTATION],
+        "v1.34.10"
+    );
+}
+
+/// Each member once, the leader last, and API servers after them.
+#[test]
+fn an_upgrade_that_takes_etcd_along_survives_every_crash() {
+    let (world, trace) =
+        swept(running("v1.36.4"), |world| world.control_plane.spec.version = "v1.37.1".to_owned());
+    let position = |step: &str| trace.iter().position(|found| found.contains(step)).unwrap();
+    let evictions: Vec<&String> = trace.iter().filter(|step| step.starts_with("evict")).collect();
+    assert_eq!(evictions.len(), 3, "{trace:?}");
+    assert!(evictions[2].contains("demo-etcd-0"), "{evictions:?}");
+    let order =
+        ["etcd-version", "StatefulSet", "evict", "Deployment team/demo-apiserver", "controller-manager"];
+    let positions: Vec<usize> = order.iter().map(|step| position(step)).collect();
+    assert!(positions.is_sorted(), "{order:?} {positions:?} {trace:?}");
+    assert!(world.members.values().all(|version| version == "3.7.3-0"));
+    assert!(world.servers.iter().chain(world.controllers.values()).all(|version| version == "v1.37.1"));
+}
+
+/// API servers of the new version do not start. etcd's step is not taken back, and nothing else has happened.
+#[test]
+fn an_upgrade_that_is_taken_back_survives_every_crash() {
+    let (before, after) = ("v1.36.4", "v1.37.1");
+    let mut world = running(before);
+    world.broken = Some(after);
+    let (stopped, _) = swept(world, |world| world.control_plane.spec.version = after.to_owned());
+    let conditions = stopped.observe().observed.plan().status.conditions;
+    let rolling = conditions.iter().find(|found| found.type_ == "RollingOut").unwrap();
+    assert_eq!(rolling.reason, "Stopped");
+    assert!(rolling.message.contains("ImagePullBackOff"), "{}", rolling.message);
+    assert!(
+        rolling.message.contains("v1.36.4 serves on, and spec.version can be set back"),
+        "{}",
+        rolling.message
+    );
+    assert!(stopped.servers.iter().all(|version| version == before));
+    let members = stopped.members.clone();
+    assert!(members.values().all(|version| version == "3.7.3-0"));
+    let (back, _) = swept(stopped, |world| world.control_plane.spec.version = before.to_owned());
+    assert!(back.servers.iter().chain(back.controllers.values()).all(|version| version == before));
+    assert_eq!((back.stuck, back.members), (None, members));
 }
 
 /// A fault-free run, every plan of it checked.

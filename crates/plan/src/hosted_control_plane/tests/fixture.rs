@@ -94,6 +94,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         api_server_pods: Read::Absent,
         controller_manager: Read::Absent,
         scheduler: Read::Absent,
+        controller_pods: Read::Absent,
         service: Read::Absent,
         tunnel: Read::Absent,
         ways: ways(),
@@ -249,13 +250,19 @@ pub(super) fn complete(observed: &mut Observed, mint: &Mint) {
 pub(super) fn etcd_started(spec: &Value) -> Observed {
     let mut observed = created(spec);
     settle(&mut observed);
-    observed.etcd = Read::One(workload("etcd", members(&observed), 0, "3.6.16-0"));
-    observed.etcd_pods = Read::One(pod("demo-etcd-0", "3.6.16-0"));
+    let tag = etcd_tag(&observed);
+    observed.etcd = Read::One(workload("etcd", members(&observed), 0, tag));
+    observed.etcd_pods = Read::One(pod("demo-etcd-0", tag));
     observed.etcd_claims = Read::found((0..members(&observed)).map(claim));
     let service = |uid: &str| Read::One(ServiceFacts { uid: uid.to_owned(), ..ServiceFacts::default() });
     observed.service = service("uid of service");
     observed.tunnel = service("uid of tunnel");
     observed
+}
+
+/// Of the wanted version.
+fn etcd_tag(observed: &Observed) -> &'static str {
+    KubernetesVersion::parse(&observed.control_plane.spec.version).unwrap().etcd_tag(Epoch::CURRENT)
 }
 
 fn members(observed: &Observed) -> i32 {
@@ -268,7 +275,7 @@ pub(super) fn api_server_ready(spec: &Value) -> Observed {
     let mut observed = etcd_started(spec);
     let version = observed.control_plane.spec.version.clone();
     let members = members(&observed);
-    observed.etcd = Read::One(workload("etcd", members, members, "3.6.16-0"));
+    observed.etcd = Read::One(workload("etcd", members, members, etcd_tag(&observed)));
     observed.api_server = Read::One(workload("api-server", 1, 1, &version));
     let mut pod = pod("demo-apiserver-1", &version);
     pod.is_ready = true;
@@ -345,6 +352,7 @@ pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> W
         available: ready,
         version: Some(version.to_owned()),
         audit_proxy: None,
+        renewed: None,
     }
 }
 

@@ -31,6 +31,7 @@ impl Memory {
                 self.merge(&(target.kind.clone(), target.name.clone()), &target.uid, fields)
             }
             Action::Create { object, is_kept } => self.create(object, *is_kept),
+            Action::Evict { .. } => panic!("no pods are here: {write:?}"),
             Action::Delete { target, .. } => {
                 let key = (target.kind.clone(), target.name.clone());
                 match self.objects.contains_key(&key) {

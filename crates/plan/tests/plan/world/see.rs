@@ -53,6 +53,7 @@ impl Memory {
         let spec = &deployment.spec.template.spec;
         let exists = |one| self.named(one).map(|_| ());
         machine_deployment::Observed {
+            served_version: Read::Absent,
             bootstrap_template: spec.bootstrap.config_ref.as_ref().map(exists),
             infrastructure_template: exists(&spec.infrastructure_ref),
             cluster: self.cluster_of(&deployment.spec.cluster_name),
@@ -80,6 +81,7 @@ impl Memory {
             })
         };
         let mut observed = machine_set::Observed {
+            served_version: Read::Absent,
             cluster: self.cluster_of(&set.spec.cluster_name),
             deployment: self.owner(&set.metadata),
             machines: Read::found(self.all().into_values()),

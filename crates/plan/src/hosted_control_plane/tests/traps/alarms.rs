@@ -17,6 +17,7 @@ static THREE: std::sync::LazyLock<Observed> = std::sync::LazyLock::new(|| {
 /// What members told, by ordinal.
 fn told(members: &[(u8, &[Alarm])]) -> Read<MemberFacts> {
     Read::found(members.iter().map(|(ordinal, alarms)| MemberFacts {
+        is_leader: false,
         name: format!("demo-etcd-{ordinal}"),
         alarms: alarms.iter().copied().collect(),
         database: None,

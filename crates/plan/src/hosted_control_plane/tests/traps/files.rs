@@ -3,7 +3,7 @@
 use super::super::fixture::source_facts;
 use super::*;
 
-fn issuers() -> Value {
+pub(super) fn issuers() -> Value {
     json!({
         "https://login.example.org": {
             "audiences": ["kubernetes", "dashboard"],
@@ -21,7 +21,7 @@ fn issuers() -> Value {
     })
 }
 
-fn audited() -> Value {
+pub(super) fn audited() -> Value {
     json!({"deployment": {"apiServer": {"audit": {
         "mode": "blocking",
         "policy": {

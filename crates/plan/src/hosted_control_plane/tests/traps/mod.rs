@@ -15,6 +15,7 @@ mod reads;
 mod rest;
 mod tenant;
 mod trust;
+mod upgrade;
 mod values;
 mod ways;
 

@@ -123,12 +123,12 @@ fn an_upgrade_waits_while_api_servers_cannot_be_listed() {
     observed.control_plane.spec.version = "v1.35.2".to_owned();
     observed.api_server_pods = Read::unknown("the watch is broken");
     let plan = checked(&observed);
-    assert_eq!(kinds(&plan, "Deployment"), ["demo-apiserver"], "the others stay as they are");
+    assert!(kinds(&plan, "Deployment").is_empty(), "all stay as they are");
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
     assert_eq!(observed.wanted(), None);
     // One that is not there yet is not made with a version that nobody knows to be right.
     observed.scheduler = Read::Absent;
-    assert_eq!(kinds(&checked(&observed), "Deployment"), ["demo-apiserver"]);
+    assert!(kinds(&checked(&observed), "Deployment").is_empty());
 }
 
 #[test]
@@ -175,6 +175,6 @@ fn pods_carry_the_version_of_the_image_that_was_given() {
             [names::VERSION_LABEL]
             .clone()
     };
-    assert_eq!(label("v1.34.2"), "v1.34.2");
+    assert_eq!(label("v1.34.12"), "v1.34.12");
     assert_eq!(label("patched"), "v1.34.10", "not a version");
 }

@@ -1,0 +1,117 @@
+//! Says what is being replaced, step by step: etcd's members, API servers, the controller manager and the scheduler.
+//! The add-ons have a condition of their own.
+//!
+//! Each step counts pods that are ready with what is wanted. If a new pod does not become ready, nothing else is
+//! replaced: the others serve on, and the condition repeats what the pod says.
+
+use hangar_api::conditions::Finding;
+use hangar_api::naming;
+
+use super::conditions::rolling_out;
+use super::observed::{Observed, PodFacts, WorkloadFacts};
+use super::validate::Validated;
+use super::{api_server, etcd, etcd_rollout, upgrade};
+use crate::flow::{Read, Unknown};
+
+/// To be asked when the API server's Deployment was read.
+pub(super) fn finding<'observed>(
+    observed: &'observed Observed,
+    validated: &Validated<'_>,
+) -> Result<Finding, &'observed Unknown> {
+    let next = upgrade::api_server(observed, validated)?;
+    if let Some(finding) = of_etcd(observed, validated)? {
+        return Ok(finding);
+    }
+    if let Some(held) = next.held {
+        return Ok(rolling_out::HELD.waiting(held));
+    }
+    if let Some(finding) = of_api_servers(observed, validated) {
+        return Ok(finding);
+    }
+    if let Some(finding) = of_controllers(observed) {
+        return Ok(finding);
+    }
+    // The StatefulSet's controller counts no updated pods when all are.
+    let outdated: i32 = observed.etcd.iter().map(WorkloadFacts::outdated).sum();
+    if outdated > 0 {
+        let on = format!("a restart of {outdated} of etcd's members, by deleting one pod after the other");
+        return Ok(rolling_out::ETCD_OUTDATED.waits(on));
+    }
+    Ok(rolling_out::NOT_ROLLING_OUT.into())
+}
+
+/// What a step says: how far it is, or that it is stopped, by whom, and what can be done.
+fn step(on: String, pods: &Read<PodFacts>, advice: Option<String>) -> Finding {
+    let is_stuck = |pod: &&PodFacts| !pod.is_ready && !pod.is_deleting;
+    let mut stuck = pods.iter().filter(is_stuck);
+    let trouble = stuck.find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
+    match trouble {
+        Some(trouble) => {
+            let words = [Some(trouble), advice].into_iter().flatten().collect::<Vec<_>>();
+            rolling_out::STOPPED.waits(on).because(words.join("; "))
+        }
+        None => rolling_out::ROLLING_OUT.waits(on),
+    }
+}
+
+/// How many pods are ready with this version.
+fn ready_with(pods: &Read<PodFacts>, version: &str) -> usize {
+    let is_it = |pod: &&PodFacts| pod.is_ready && !pod.is_deleting && pod.version.as_deref() == Some(version);
+    pods.iter().filter(is_it).count()
+}
+
+fn of_etcd<'observed>(
+    observed: &'observed Observed,
+    validated: &Validated<'_>,
+) -> Result<Option<Finding>, &'observed Unknown> {
+    let (tag, _) = upgrade::etcd(observed, validated)?;
+    let pods = &observed.etcd_pods;
+    let is_begun = observed.etcd.iter().any(|facts| facts.version == Some(naming::label_value(&tag)));
+    if !is_begun || !pods.iter().any(|pod| etcd_rollout::is_outdated(pod, &tag)) {
+        return Ok(None);
+    }
+    let members = etcd::membership(validated).members;
+    let there = ready_with(pods, &naming::label_value(&tag));
+    let on = format!("etcd's members to be restarted, {there} of {members} are on {tag}");
+    Ok(Some(match &observed.etcd_members {
+        Read::Unknown(unknown) => rolling_out::ROLLING_OUT.waits(on).because(format!(
+            "members are restarted only while each of them answers, and none did: {unknown}"
+        )),
+        _ => step(on, pods, None),
+    }))
+}
+
+fn of_api_servers(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
+    let facts = observed.api_server.iter().next()?;
+    let pods = &observed.api_server_pods;
+    let is_rolling = facts.updated < facts.existing || !facts.is_observed;
+    let (path, wanted) = api_server::wanted(validated);
+    let label = wanted.label();
+    let has_older = pods.iter().any(|pod| !pod.is_deleting && pod.version.as_ref() != Some(&label));
+    let is_about_to = has_older && facts.version.as_ref() == Some(&label);
+    if !is_rolling && !is_about_to {
+        return None;
+    }
+    let replicas = validated.replicas;
+    if !has_older {
+        let on = format!("API servers to be replaced, {} of {replicas} are", facts.updated.min(replicas));
+        return Some(step(on, pods, None));
+    }
+    let on =
+        format!("API servers to be replaced, {} of {replicas} are on {wanted}", ready_with(pods, &label));
+    let before = upgrade::served(observed).filter(|served| served.number() < wanted.number());
+    let advice = before.map(|served| format!("{served} serves on, and {path} can be set back to it"));
+    Some(step(on, pods, advice))
+}
+
+fn of_controllers(observed: &Observed) -> Option<Finding> {
+    let pair =
+        [("the controller manager", &observed.controller_manager), ("the scheduler", &observed.scheduler)];
+    let is_rolling = |facts: &WorkloadFacts| facts.updated < facts.existing;
+    let (name, facts) = pair
+        .into_iter()
+        .find_map(|(name, read)| Some((name, read.iter().find(|facts| is_rolling(facts))?)))?;
+    let version = facts.version.as_deref().unwrap_or_default();
+    let on = format!("{name} to be replaced, {} of {} are on {version}", facts.updated, facts.desired);
+    Some(step(on, &observed.controller_pods, None))
+}
