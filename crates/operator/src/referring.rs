@@ -148,38 +148,50 @@ where
     watch.by_label(CLUSTER_NAME_LABEL, cluster).map(|kept| kept.value.clone())
 }
 
-/// The version that the control plane of a Cluster serves with, if it is a hosted one that has served.
-pub(crate) fn served_version(context: &Context, cluster: &ObjectKey) -> Read<String> {
-    let reference = match context.watches.clusters().get(cluster) {
+/// The control plane that a Cluster refers to, if it is a hosted one.
+fn hosted_control_plane(context: &Context, cluster: &ObjectKey) -> Read<ContractVersionedObjectReference> {
+    let cluster = context.watches.clusters().get(cluster);
+    let reference = match cluster {
         Read::Unknown(unknown) => return Read::Unknown(unknown),
         read => read.iter().next().and_then(|kept| kept.spec.control_plane_ref.clone()),
     };
-    let Some(reference) = reference.filter(ContractVersionedObjectReference::is::<HostedControlPlane>) else {
-        return Read::Absent;
+    let hosted = reference.filter(ContractVersionedObjectReference::is::<HostedControlPlane>);
+    hosted.map_or(Read::Absent, Read::One)
+}
+
+/// The version that the control plane of a Cluster serves with, if it is a hosted one that has served. It is read as what
+/// the Cluster refers to: where there are no hosted control planes, their kind is not installed.
+pub(crate) fn served_version(context: &Context, cluster: &ObjectKey) -> Read<String> {
+    let reference = match hosted_control_plane(context, cluster) {
+        Read::One(reference) => reference,
+        Read::Unknown(unknown) => return Read::Unknown(unknown),
+        Read::Absent | Read::Many(_) => return Read::Absent,
     };
-    let key = ObjectKey { namespace: cluster.namespace.clone(), name: reference.name };
-    match context.watches.control_planes().get(&key) {
+    match context.foreign.kept(cluster.namespace_or_empty(), &reference) {
         Read::Unknown(unknown) => Read::Unknown(unknown),
-        read => Read::found(read.iter().filter_map(|kept| version_of(kept).cloned())),
+        read => Read::found(read.iter().filter_map(|(kept, _)| version_of(kept).map(str::to_owned))),
     }
 }
 
-fn version_of(control_plane: &HostedControlPlane) -> Option<&String> {
-    control_plane.status.as_ref()?.version.as_ref()
+fn version_of(control_plane: &DynamicObject) -> Option<&str> {
+    control_plane.data.pointer("/status/version")?.as_str()
 }
 
-/// Whether a control plane serves with another version.
-pub(crate) fn is_another_version(change: &Change<HostedControlPlane>) -> bool {
-    let version = |kept: &Option<Arc<Kept<HostedControlPlane>>>| {
-        kept.as_ref().and_then(|kept| version_of(kept)).cloned()
-    };
-    version(&change.before) != version(&change.after)
+/// Those of a kind that belong to the Cluster of a control plane, if that serves with another version.
+pub(crate) fn waiting_for_version<K>(watch: &Watch<K>, change: &Change<DynamicObject>) -> Vec<ObjectKey>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    let version = |kept: &Option<Arc<Kept<DynamicObject>>>| version_of(kept.as_ref()?).map(str::to_owned);
+    if version(&change.before) == version(&change.after) {
+        return Vec::new();
+    }
+    labelled(watch, &change.named_by(CLUSTER_NAME_LABEL))
 }
 
 /// Whether the store of control planes has only just been started.
-pub(crate) fn is_version_starting(context: &Context) -> bool {
-    let watch = context.watches.control_planes();
-    !watch.is_synced() && watch.stats().errors == 0
+pub(crate) fn is_version_starting(context: &Context, cluster: &ObjectKey) -> bool {
+    is_starting(&context.foreign, hosted_control_plane(context, cluster).iter())
 }
 
 /// Whether a store behind one of the references has only just been started. What it will show in a moment is no reason

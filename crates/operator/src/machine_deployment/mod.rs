@@ -47,7 +47,8 @@ impl Edge for MachineDeployments {
     }
 
     fn is_starting(&self, context: &Context, root: &MachineDeployment) -> bool {
-        is_version_starting(context) || is_starting(&context.foreign, of_machine(&root.spec.template.spec))
+        is_version_starting(context, &observe::cluster_of(root))
+            || is_starting(&context.foreign, of_machine(&root.spec.template.spec))
     }
 
     fn observe(&self, context: &Context, root: &Kept<MachineDeployment>) -> Observed {

@@ -10,11 +10,14 @@ use hangar_plan::machine_deployment::Observed;
 use crate::context::Context;
 use crate::referring::{of_cluster, served_version};
 
+pub(super) fn cluster_of(deployment: &MachineDeployment) -> ObjectKey {
+    ObjectKey { namespace: deployment.metadata.namespace.clone(), name: deployment.spec.cluster_name.clone() }
+}
+
 /// What the stores show now.
 pub(super) fn observe(context: &Context, root: &Kept<MachineDeployment>) -> Observed {
     let (key, watches) = (&root.key, &context.watches);
-    let name = &root.spec.cluster_name;
-    let cluster = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
+    let cluster = cluster_of(root);
     let spec = &root.spec.template.spec;
     let exists = |reference| context.foreign.kept(key.namespace_or_empty(), reference).map(|_| ());
     Observed {

@@ -13,7 +13,7 @@ use hangar_plan::referred;
 use crate::context::Context;
 use crate::referring::{self, of_cluster, served_version};
 
-/// Whether the store of a template, or of what is made from it, has only just been started.
+/// Whether the store of a template, of what is made from it, or of control planes has only just been started.
 pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
     let templates = referring::of_machine(&set.spec.template.spec);
     let clones: Vec<ContractVersionedObjectReference> = templates
@@ -23,15 +23,19 @@ pub(super) fn is_starting(context: &Context, set: &MachineSet) -> bool {
             Some(ContractVersionedObjectReference { kind, ..template.clone() })
         })
         .collect();
-    referring::is_version_starting(context)
+    referring::is_version_starting(context, &cluster_of(set))
         || referring::is_starting(&context.foreign, templates.chain(&clones))
+}
+
+fn cluster_of(set: &MachineSet) -> ObjectKey {
+    ObjectKey { namespace: set.metadata.namespace.clone(), name: set.spec.cluster_name.clone() }
 }
 
 /// What the stores show now.
 pub(super) fn observe(context: &Context, root: &Kept<MachineSet>) -> Observed {
     let (key, set, watches) = (&root.key, &root.value, &context.watches);
     let spec = &set.spec.template.spec;
-    let cluster = ObjectKey { namespace: key.namespace.clone(), name: set.spec.cluster_name.clone() };
+    let cluster = cluster_of(set);
     let template = |reference| template_of(context, key, reference);
     let mut observed = Observed {
         cluster: watches.clusters().get(&cluster).map(|kept| kept.value.clone()),

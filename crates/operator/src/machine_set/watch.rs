@@ -8,7 +8,7 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::controller::ControllerBuilder;
 
 use crate::context::Context;
-use crate::referring::{is_another_version, is_more_than_status, labelled, naming, users};
+use crate::referring::{is_more_than_status, labelled, naming, users, waiting_for_version};
 
 /// The builder with everything that matters.
 pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> ControllerBuilder {
@@ -20,13 +20,7 @@ pub(super) fn watched(context: &Context, builder: ControllerBuilder) -> Controll
         users(stores.machine_sets(), change, |set| &set.spec.template.spec)
     });
     let by_version = sets.clone();
-    watches.control_planes().feed(&builder.queue(), move |change| {
-        if is_another_version(change) {
-            labelled(&by_version, &change.named_by(CLUSTER_NAME_LABEL))
-        } else {
-            Vec::new()
-        }
-    });
+    context.foreign.feed(&builder.queue(), move |change| waiting_for_version(&by_version, change));
     builder
         .roots(sets, is_more_than_status)
         .watches(watches.machines(), move |change| {

@@ -60,6 +60,7 @@ async fn machines_come_scale_roll_and_go() {
     assert_eq!(same, after);
 
     roll(&world, &manager, &after).await;
+    assert!(!manager.asked("hostedcontrolplanes"), "where no Cluster has one, their kind may not be there");
 
     let api: Api<MachineDeployment> = world.api();
     api.delete("workers", &DeleteParams::default()).await.unwrap();

@@ -8,6 +8,7 @@ const SETTLING: Duration = Duration::from_secs(12);
 
 mod beside;
 mod cluster;
+mod following;
 mod hosted_control_plane;
 mod load;
 mod machines;

@@ -148,11 +148,16 @@ impl World {
 
     /// A Cluster with stub references and the Secret with which it is reached.
     pub(crate) async fn cluster(&self) {
+        self.cluster_of("StubPlane").await;
+    }
+
+    /// The same with a control plane of this kind.
+    pub(crate) async fn cluster_of(&self, control_plane: &str) {
         self.create::<Cluster>(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "demo"},
             "spec": {
                 "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": "demo"},
-                "controlPlaneRef": {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "StubPlane", "name": "demo"},
+                "controlPlaneRef": {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": control_plane, "name": "demo"},
             },
         }))
         .await;
@@ -452,6 +457,11 @@ impl Manager {
 
     pub(crate) fn tenant(&self) -> &CallLog {
         &self.tenant
+    }
+
+    /// Whether anything was asked of a resource.
+    pub(crate) fn asked(&self, resource: &str) -> bool {
+        self.calls.calls().iter().any(|(call, _)| call.resource.starts_with(resource))
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {
