@@ -94,7 +94,10 @@ fn of_api_servers(observed: &Observed, validated: &Validated<'_>) -> Option<Find
     }
     let replicas = validated.replicas;
     if !has_older {
-        let on = format!("API servers to be replaced, {} of {replicas} are", facts.updated.min(replicas));
+        let replaced = facts.updated.min(replicas);
+        // What was counted of the template before says nothing of this one.
+        let count = facts.is_observed.then(|| format!(", {replaced} of {replicas} are"));
+        let on = format!("API servers to be replaced{}", count.unwrap_or_default());
         return Some(step(on, pods, None));
     }
     let on =

@@ -149,6 +149,11 @@ fn a_rollout_says_how_far_it_is() {
     assert_eq!(condition_status(&plan, ROLLING), "True RollingOut");
     assert!(message(&plan, ROLLING).contains("1 of 3 are on v1.35.8"), "{}", message(&plan, ROLLING));
     assert_eq!(plan.status.version.as_deref(), Some("v1.34.10"), "the lowest that serves");
+    // Another template of the same version, which nobody has counted yet.
+    let mut observed = wanting("v1.34.10", "v1.34.10");
+    observed.api_server.iter_mut().for_each(|facts| facts.is_observed = false);
+    let words = message(&checked(&observed), ROLLING);
+    assert!(words.contains("API servers to be replaced") && !words.contains("1 of 1"), "{words}");
 }
 
 #[test]
