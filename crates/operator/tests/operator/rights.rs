@@ -19,7 +19,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
 /// What a whole life does not show, with the reason why it is granted.
-const BEYOND_A_LIFE: [(&str, &str); 21] = [
+const BEYOND_A_LIFE: [(&str, &str); 22] = [
     ("create ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
     ("create podmonitors.monitoring.coreos.com", NEIGHBOURS),
     ("delete networkpolicies.networking.k8s.io", NEIGHBOURS),
@@ -32,6 +32,7 @@ const BEYOND_A_LIFE: [(&str, &str); 21] = [
     ("patch podmonitors.monitoring.coreos.com", NEIGHBOURS),
     ("watch ciliumnetworkpolicies.cilium.io", NEIGHBOURS),
     ("watch podmonitors.monitoring.coreos.com", NEIGHBOURS),
+    ("create pods/eviction", "no upgrade in that life"),
     ("get *.bootstrap.cluster.x-k8s.io", "a MachineSet reads what it made before an answer was lost"),
     ("get *.controlplane.cluster.x-k8s.io", "admission: a Cluster refers to what does not exist"),
     ("get *.infrastructure.cluster.x-k8s.io", "both"),

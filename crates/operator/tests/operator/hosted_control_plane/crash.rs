@@ -81,7 +81,7 @@ impl Scenario for Life {
 }
 
 /// Async closures in a future make it impossible to say that it may move between threads.
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
 }
 
@@ -177,7 +177,7 @@ fn reached_by(way: ExposureType, shared: Option<&Shared>) -> Value {
 }
 
 /// Everything there is, without what is random: keys, uids, times.
-async fn describe(world: &World) -> BTreeSet<String> {
+pub(super) async fn describe(world: &World) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut add = |kind: &str, names: Vec<String>| {
         all.extend(names.into_iter().map(|name| format!("{kind} {name}")));
@@ -223,7 +223,7 @@ async fn services(world: &World) -> Vec<String> {
 
 /// Writes that every run makes under the same name. How often a status is written depends on when others act, and pods
 /// have random names.
-fn is_point(call: &Call) -> bool {
+pub(super) fn is_point(call: &Call) -> bool {
     let is_by_chance = call.resource.ends_with("/status")
         || ["pods", "events.events.k8s.io"].contains(&call.resource.as_str());
     call.verb.is_write() && !is_by_chance

@@ -16,4 +16,5 @@ mod neighbours;
 mod pods;
 mod preview;
 pub(crate) mod tenant;
+mod versions;
 pub(crate) mod world;

@@ -25,6 +25,9 @@ use crate::rights::{self, Refusals, nothing_was_forbidden};
 
 pub(crate) const CONTROLLER: &str = "hosted-control-plane";
 
+/// The image of managers.
+const IMAGE: &str = "hangar:test";
+
 /// The address that load balancers get. Nobody connects to it.
 pub(crate) const BALANCER: &str = "203.0.113.10";
 
@@ -213,10 +216,16 @@ impl Manager {
     }
 
     pub(crate) fn start_in(bed: &Testbed) -> Self {
+        Self::start_of(bed, IMAGE)
+    }
+
+    /// A manager of another image.
+    pub(crate) fn start_of(bed: &Testbed, image: &str) -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone()).gate(metrics.calls.clone()).gate(Refusals);
         let config = rights::config(bed, CONTROLLER, &Namespaces::All);
         let handles = handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls));
+        let handles = Handles { image: Some(image.to_owned()), ..handles };
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();
@@ -273,7 +282,7 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         cloud_gates: Vec::new(),
         settling: crate::SETTLING,
         limits: Arc::default(),
-        image: Some("hangar:test".to_owned()),
+        image: Some(IMAGE.to_owned()),
     }
 }
 
