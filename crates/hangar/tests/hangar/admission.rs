@@ -171,6 +171,81 @@ async fn what_the_limits_do_not_allow_is_refused_and_what_was_there_is_left_alon
     );
 }
 
+/// What served is on record, the status says what serves, and the records are Hangar's alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_cannot_follow_are_refused_and_records_are_hangars() {
+    const MANAGER: &str = "system:serviceaccount:hangar-system:hangar-manager";
+    let bed = Testbed::start(Options::default()).unwrap();
+    install(&bed, &[]);
+    let manager = Manager::start(&bed, "versions", &[]);
+    manager.wait_until_ready().await;
+    let client = bed.client();
+    conversion_works(&client).await;
+
+    let planes = path("controlplane.cluster.x-k8s.io", "v1alpha1", "hostedcontrolplanes");
+    let demo = format!("{planes}/demo");
+    let [served, etcd] =
+        ["served-version", "etcd-version"].map(|name| format!("hangar.cluster.x-k8s.io/{name}"));
+    // Paused, so that its status is what the test says.
+    let plane = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
+        "metadata": { "name": "demo", "annotations": {
+            "cluster.x-k8s.io/paused": "", &served: "v1.34.10", &etcd: "3.6.16-0",
+        } },
+        "spec": { "version": "v1.34.10" },
+    });
+    let created = ask(&client, None, Method::POST, &planes, &plane).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let serves = async |version: &str, kubelet: &str| {
+        let status = json!({ "status": { "version": version, "oldestKubeletVersion": kubelet } });
+        let told = ask(&client, None, Method::PATCH, &format!("{demo}/status"), &status).await;
+        assert_eq!(told.code, 200, "{}", told.body);
+    };
+    let refused = async |user: Option<&str>, change: Value, field: &str, why: &str| {
+        let answer = ask(&client, user, Method::PATCH, &demo, &change).await;
+        let message = answer.body["message"].as_str().unwrap_or_default();
+        assert_eq!(answer.code, 422, "{change}: {}", answer.body);
+        assert!(message.contains(&format!("{field}: ")) && message.contains(why), "{message}");
+    };
+    let wanted = |version: &str| json!({ "spec": { "version": version } });
+    let accepted = async |user: Option<&str>, change: Value| {
+        let answer = ask(&client, user, Method::PATCH, &format!("{demo}?dryRun=All"), &change).await;
+        assert_eq!(answer.code, 200, "{change}: {}", answer.body);
+    };
+
+    serves("v1.34.10", "v1.32.3").await;
+    let skipped = "minor versions cannot be skipped: upgrade to 1.35 first";
+    refused(None, wanted("v1.36.4"), "spec.version", skipped).await;
+    for older in ["v1.34.9", "v1.33.0"] {
+        refused(None, wanted(older), "spec.version", "it cannot be lower than v1.34.10").await;
+    }
+    accepted(None, wanted("v1.35.8")).await;
+    serves("v1.34.10", "v1.31.2").await;
+    let kubelet = "a Node runs kubelet v1.31.2, and API servers of v1.35.8 need kubelets of 1.32 or newer";
+    refused(None, wanted("v1.35.8"), "spec.version", kubelet).await;
+    // A patch leaves nobody behind.
+    accepted(None, wanted("v1.34.11")).await;
+
+    // Nobody's but the manager's.
+    for record in [&served, &etcd] {
+        for value in [json!("v1.30.0"), Value::Null] {
+            let change = json!({ "metadata": { "annotations": { record: value } } });
+            let field = format!("metadata.annotations[{record}]");
+            refused(None, change.clone(), &field, "it can be neither changed nor removed").await;
+            accepted(Some(MANAGER), change).await;
+        }
+    }
+
+    // An upgrade goes on: its oldest API server is what the next step would skip from.
+    let record = json!({ "metadata": { "annotations": { &served: "v1.35.8" } } });
+    let written = ask(&client, Some(MANAGER), Method::PATCH, &demo, &record).await;
+    assert_eq!(written.code, 200, "{}", written.body);
+    serves("v1.34.10", "v1.34.10").await;
+    refused(None, wanted("v1.36.4"), "spec.version", "v1.34.10 serves, and minor versions cannot be").await;
+    serves("v1.35.8", "v1.34.10").await;
+    accepted(None, wanted("v1.36.4")).await;
+}
+
 /// A template stays as it is, but for the topology controller's questions.
 async fn templates(client: &Client) {
     let templates = path("infrastructure.cluster.x-k8s.io", "v1beta1", "openstackmachinetemplates");
