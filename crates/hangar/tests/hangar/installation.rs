@@ -88,7 +88,11 @@ impl Manager {
 
     /// For installations after it has written its address.
     pub(crate) fn webhook_flag(&self) -> String {
-        format!("--webhook-url=https://127.0.0.1:{}", self.webhooks.number())
+        format!("--webhook-url={}", self.webhook_url())
+    }
+
+    pub(crate) fn webhook_url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.webhooks.number())
     }
 
     pub(crate) fn log(&self) -> String {

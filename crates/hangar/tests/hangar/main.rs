@@ -11,3 +11,4 @@ mod installation;
 mod manager;
 mod namespaces;
 mod plan;
+mod rolling;
