@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::members::Members;
+use super::observe::is_managed_by;
 use crate::context::{Context, Watches};
 
 /// Shows all of it from now on.
@@ -154,8 +155,14 @@ fn ready_replicas(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
 }
 
 fn certificates(watches: &Watches, take: &mut Take<'_>, moment: fn(&SecretFacts) -> Option<Timestamp>) {
+    let control_planes = watches.control_planes();
     for kept in watches.secrets().all().iter() {
         let Some(owner) = kept.controller::<HostedControlPlane>() else { continue };
+        // A Secret that somebody made may name any owner.
+        let control_plane = control_planes.get(&owner);
+        if !control_plane.iter().any(|control_plane| is_managed_by(kept, &control_plane.uid)) {
+            continue;
+        }
         let annotations = Some(kept.annotations.clone());
         let facts = SecretFacts::of(&ObjectMeta { annotations, ..ObjectMeta::default() });
         let Some(at) = facts.as_ref().and_then(moment) else { continue };

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use hangar_kit::serve::PlainServer;
 use hangar_parts::{Parts, Process, Set};
+use hangar_plan::hosted_control_plane::names::{FINGERPRINT_ANNOTATION, NOT_AFTER_ANNOTATION};
 use hangar_testbed::Port;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -203,6 +204,42 @@ async fn are_collected(prometheus: &Prometheus) {
         let collected = format!("max_over_time(up{{job=\"{name}\"}}[5m]) == 1");
         eventually(name, async || prometheus.query(&collected).await.len() == 1).await;
     }
+}
+
+/// An owner is who has its uid: a name can be written by anybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_secrets_of_a_control_plane_count_as_its_certificates() {
+    let _turn = turn().await;
+    let world = World::new("counted").await;
+    world.apply(spec()).await;
+    let manager = Manager::start();
+    minted(&world).await;
+    let own = world.control_plane().await.metadata.uid.unwrap();
+    // The watch shows them in this order.
+    for (name, uid) in [("forged", "11111111-1111-1111-1111-111111111111"), ("counted", own.as_str())] {
+        let secret = json!({"metadata": {
+            "name": name,
+            "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+            "annotations": {FINGERPRINT_ANNOTATION: "x", NOT_AFTER_ANNOTATION: "2036-01-01T00:00:00Z"},
+            "ownerReferences": [{
+                "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1", "kind": "HostedControlPlane",
+                "name": "demo", "uid": uid, "controller": true,
+            }],
+        }});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
+    }
+    let ends = |secret: &str| {
+        let text = manager.metrics.encode();
+        let mut lines = text.lines().filter(|line| {
+            line.starts_with("hangar_control_plane_certificate_expiry_timestamp_seconds{")
+                && line.contains(&format!(r#"namespace="{}""#, world.namespace))
+        });
+        lines.any(|line| line.contains(&format!(r#"secret="{secret}""#)))
+    };
+    eventually("its own are counted", async || ends("counted") && ends("demo-metrics")).await;
+    assert!(!ends("forged"));
+    manager.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -189,3 +189,16 @@ fn a_lost_answer_changes_nothing_that_is_known() {
     assert!(is(step, "claim", "control-plane"));
     assert!(Content::ServiceAccountKeys.is_irreplaceable());
 }
+
+/// Trap: a tenant chooses much of what its API server counts by, and it ends in the operator's Prometheus.
+#[test]
+fn no_program_of_a_tenant_fills_the_operator_s_prometheus() {
+    let mut observed = all_ready(&json!({"monitoring": {"podMonitors": {}}}));
+    observed.pod_monitors = Read::One(std::collections::BTreeMap::new());
+    let plan = checked(&observed);
+    let limits: Vec<Value> = kinds(&plan, "PodMonitor")
+        .iter()
+        .map(|name| object(&plan, "PodMonitor", name)["spec"]["sampleLimit"].clone())
+        .collect();
+    assert_eq!(limits, [50_000, 400_000, 50_000, 50_000]);
+}
