@@ -14,6 +14,7 @@ pub mod hosted_control_plane;
 pub mod install;
 pub mod inventory;
 pub mod kubeadm_bootstrap;
+mod label;
 pub mod limits;
 pub mod machine;
 pub mod machine_deployment;

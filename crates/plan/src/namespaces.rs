@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::label::is_label;
+
 /// The longest name of a namespace.
 const NAME_LIMIT: usize = 63;
 
@@ -72,8 +74,7 @@ impl FromStr for Namespaces {
 }
 
 fn is_name(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    name.len() <= NAME_LIMIT && name.bytes().all(is_inner) && !name.starts_with('-') && !name.ends_with('-')
+    name.len() <= NAME_LIMIT && is_label(name)
 }
 
 #[cfg(test)]

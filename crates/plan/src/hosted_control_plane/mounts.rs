@@ -13,6 +13,7 @@ use super::observed::Observed;
 use super::sources::{Need, Source, SourceKind};
 use crate::admission::FieldError;
 use crate::flow::Read;
+use crate::label::is_label;
 use crate::pieces::mount;
 
 const PATH: &str = "spec.deployment.apiServer.mounts";
@@ -125,12 +126,7 @@ pub(crate) fn errors(settings: &HostedControlPlaneSettings, names: Option<&Names
     let mut paths: Vec<(&str, &str)> = Vec::new();
     for (name, mount) in given(settings) {
         let field = format!("{PATH}[{name}]");
-        let is_label = !name.is_empty()
-            && name.len() <= 52
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !name.starts_with('-')
-            && !name.ends_with('-');
-        if !is_label {
+        if name.len() > 52 || !is_label(name) {
             let why = "it becomes the name of a volume: lower case letters, digits and dashes, 52 at most";
             errors.push(FieldError::invalid(&field, name.as_str(), why));
         }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::names::Component;
 use super::validate::Validated;
 use crate::admission::FieldError;
+use crate::label::is_label;
 use crate::pieces::spread;
 
 const HOSTS: &str = "kubernetes.io/hostname";
@@ -58,16 +59,7 @@ fn label(path: &str, key: &str, value: &str) -> Option<FieldError> {
 /// A name with an optional domain before it.
 fn is_label_name(text: &str) -> bool {
     match text.split_once('/') {
-        Some((domain, name)) => {
-            let is_part = |part: &str| {
-                !part.is_empty() && !part.starts_with('-') && !part.ends_with('-') && !part.contains('_')
-            };
-            let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-            let is_domain = domain.len() <= 253
-                && domain.split('.').all(is_part)
-                && domain.chars().all(|letter| is_plain(letter) || matches!(letter, '-' | '.'));
-            is_domain && is_name(name)
-        }
+        Some((domain, name)) => domain.len() <= 253 && domain.split('.').all(is_label) && is_name(name),
         None => is_name(text),
     }
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::route::{GATEWAY_GROUP, ROUTE_KIND};
 use crate::flow::Read;
 use crate::hosted_control_plane::tenants_words;
+use crate::label::is_label;
 
 /// Why something is unknown to a manager without rights on what has no namespace.
 pub const SOME_NAMESPACES: &str = "this manager looks after some namespaces only";
@@ -269,7 +270,10 @@ impl ParentFacts {
     }
 }
 
-/// A condition that another controller wrote about the present generation of an object.
+/// A condition that another controller wrote about an object: about its present generation, or a good one about an older
+/// generation. What is good holds until the controller has answered: whoever edits a Gateway that many share, or its
+/// class, takes nobody's way in for that moment, and the controller serves what it has meanwhile. What an edit takes away
+/// is seen in the specification at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Nothing while it does not know.
@@ -283,11 +287,10 @@ impl Verdict {
         let found = items(conditions).find(|condition| condition["type"] == type_)?;
         let text = |field: &str| found.get(field).and_then(Value::as_str).unwrap_or_default();
         let about = found.get("observedGeneration").and_then(Value::as_i64).filter(|about| *about > 0);
-        if about.zip(object.metadata.generation).is_some_and(|(about, present)| about < present) {
-            return None;
-        }
+        let is_old = about.zip(object.metadata.generation).is_some_and(|(about, present)| about < present);
         let is_true = match text("status") {
             "True" => Some(true),
+            _ if is_old => return None,
             "False" => Some(false),
             _ => None,
         };
@@ -338,13 +341,8 @@ pub fn is_target(address: &IpAddr) -> bool {
 
 /// Whether a text is a host name, as certificates and routes have them.
 pub(super) fn is_host_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=LONGEST_LABEL).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= LONGEST_NAME && text.split('.').all(is_label)
+    let is_short = |label: &str| label.len() <= LONGEST_LABEL;
+    text.len() <= LONGEST_NAME && text.split('.').all(|label| is_short(label) && is_label(label))
 }
 
 fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {

@@ -4,9 +4,7 @@ use hangar_api::contract::Endpoint;
 
 use super::*;
 use crate::hosted_control_plane::conditions::{available, endpoint_ready, routes_ready, settings_effective};
-use crate::hosted_control_plane::exposure::{
-    GatewayFacts, NamespaceFacts, RouteApi, RouteVersion, SOME_NAMESPACES,
-};
+use crate::hosted_control_plane::exposure::{NamespaceFacts, RouteApi, RouteVersion, SOME_NAMESPACES};
 
 const HOST: &str = "demo.team.clusters.example.com";
 
@@ -222,13 +220,38 @@ fn what_a_controller_says_of_a_route_is_repeated_and_bounded() {
         assert_eq!(condition_status(&plan, available::TYPE), "False NoEndpoint");
         assert_eq!(routes(&plan), ["api-demo", "konnectivity-demo"]);
     }
-    // What was said of an older generation counts no more.
-    let mut facts = gateway();
-    facts["metadata"]["generation"] = json!(3);
-    assert_eq!(GatewayFacts::of(&serde_json::from_value(facts).unwrap()).accepted, None);
     let mut observed = served(&json!({}));
     observed.ways.tunnel_route = Read::Absent;
     assert_eq!(condition_status(&checked(&observed), routes_ready::TYPE), "False NotMade");
+}
+
+/// Trap: every edit of an object is for a moment one that its controller has not answered, and a Gateway is shared.
+#[test]
+fn an_edit_of_a_gateway_takes_nobody_s_way_in_until_its_controller_has_answered() {
+    let mut edited = gateway();
+    edited["metadata"]["generation"] = json!(3);
+    let mut observed = served(&json!({}));
+    see_gateway(&mut observed, &edited);
+    let plan = checked(&observed);
+    assert_eq!(condition_status(&plan, routes_ready::TYPE), "True Accepted");
+    assert_eq!(condition_status(&plan, available::TYPE), "True Available");
+    // What the edit takes away needs no answer.
+    let mut closed = edited.clone();
+    closed["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["from"] = json!("None");
+    see_gateway(&mut observed, &closed);
+    assert_eq!(condition_status(&checked(&observed), available::TYPE), "False NoEndpoint");
+    // Nothing but what was good is kept, and no longer than the answer takes.
+    let said = |status: &str, about: i64| {
+        let mut gateway = edited.clone();
+        gateway["status"]["conditions"][0] =
+            json!({"type": "Accepted", "status": status, "observedGeneration": about});
+        let mut observed = served(&json!({}));
+        see_gateway(&mut observed, &gateway);
+        condition_status(&checked(&observed), routes_ready::TYPE)
+    };
+    assert_eq!(said("False", 2), "False NotAnswered");
+    assert_eq!(said("Unknown", 2), "False NotAnswered");
+    assert_eq!(said("False", 3), "False GatewayNotAccepted");
 }
 
 #[test]
