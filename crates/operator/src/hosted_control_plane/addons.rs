@@ -4,7 +4,6 @@
 //! and less often until it is. Their first page is enough for a reason, which is not looked for in thousands of pods.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_kit::ObjectKey;
@@ -17,6 +16,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
+use super::remembered::{Due, Remembered};
 use super::{ControlPlanes, workload};
 
 /// Pods are listed again after this time, and each further time after twice as long.
@@ -26,11 +26,10 @@ const LIST_EVERY: Duration = Duration::from_mins(2);
 const PODS: u32 = 50;
 
 /// What pods of add-ons that are not ready last said, by control plane.
-#[derive(Default)]
-pub(super) struct Reasons(Mutex<BTreeMap<ObjectKey, BTreeMap<ObjectIdentity, Reason>>>);
+pub(super) type Reasons = Remembered<BTreeMap<ObjectIdentity, Reason>>;
 
 #[derive(Clone)]
-struct Reason {
+pub(super) struct Reason {
     at: Instant,
     /// How many times in a row pods were listed.
     times: u32,
@@ -44,20 +43,13 @@ impl Reason {
     }
 }
 
+impl Due for BTreeMap<ObjectIdentity, Reason> {
+    fn due_in(&self) -> Duration {
+        self.values().map(Reason::due_in).min().unwrap_or_default()
+    }
+}
+
 impl Reasons {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, BTreeMap<ObjectIdentity, Reason>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn forget(&self, control_plane: &ObjectKey) {
-        self.all().remove(control_plane);
-    }
-
-    /// When to come back, if an add-on is not ready.
-    pub(super) fn due_in(&self, control_plane: &ObjectKey) -> Option<Duration> {
-        self.all().get(control_plane)?.values().map(Reason::due_in).min()
-    }
-
     fn get(&self, control_plane: &ObjectKey, addon: &ObjectIdentity) -> Option<Reason> {
         self.all().get(control_plane)?.get(addon).cloned()
     }

@@ -9,8 +9,6 @@
 //! with Nodes the Deployments and DaemonSets of add-ons are watched, and an edit of one is put back at once. An object of
 //! another in the place of ours is looked for every five minutes, because its owner may wait for ours.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_kit::ObjectKey;
@@ -25,6 +23,7 @@ use kube::core::DynamicObject;
 use tokio::time::Instant;
 
 use super::ControlPlanes;
+use super::remembered::{Due, Remembered};
 use super::run::APPLIER;
 use crate::context::Context;
 use crate::reconcile::{Case, WRITE_LIMIT};
@@ -43,8 +42,7 @@ const RIGHTS_PAUSE: Duration = Duration::from_millis(50);
 const RIGHTS_TRIES: u32 = 40;
 
 /// What was last seen of each tenant.
-#[derive(Default)]
-pub(super) struct Looks(Mutex<BTreeMap<ObjectKey, Look>>);
+pub(super) type Looks = Remembered<Look>;
 
 /// What the watch of a tenant's Nodes shows.
 struct Counted {
@@ -60,7 +58,7 @@ impl Counted {
     }
 }
 
-struct Look {
+pub(super) struct Look {
     /// Of the kubeconfig it was seen through: another one may lead elsewhere.
     revision: Option<String>,
     at: Instant,
@@ -83,7 +81,9 @@ impl Look {
         };
         LOOK_SOON.saturating_mul(1 << self.same.min(16)).min(limit)
     }
+}
 
+impl Due for Look {
     fn due_in(&self) -> Duration {
         if self.is_doubted {
             return Duration::ZERO;
@@ -93,15 +93,6 @@ impl Look {
 }
 
 impl Looks {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Look>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Forgets a control plane: the next observation looks again.
-    pub(super) fn forget(&self, control_plane: &ObjectKey) {
-        self.all().remove(control_plane);
-    }
-
     /// Makes the next look due: somebody edited something.
     pub(super) fn doubt(&self, control_plane: &ObjectKey) {
         if let Some(look) = self.all().get_mut(control_plane) {
@@ -114,13 +105,6 @@ impl Looks {
         if let Some(look) = self.all().get_mut(control_plane) {
             look.facts = facts.clone();
         }
-    }
-
-    /// When to come back, if there was a look.
-    pub(super) fn due_in(&self, control_plane: &ObjectKey) -> Option<Duration> {
-        let all = self.all();
-        let look = all.get(control_plane)?;
-        Some(look.due_in())
     }
 
     /// Whether there was a look.

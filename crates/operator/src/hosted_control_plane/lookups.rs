@@ -3,16 +3,17 @@
 //! The system's resolver says nothing about how long an answer holds. One that fails after one that did not leaves the
 //! former in place for a while: a name server that restarts must not take the API server from the tenant's pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_kit::ObjectKey;
 use hangar_plan::flow::Read;
 use hangar_plan::hosted_control_plane::exposure::is_target;
 use tokio::time::Instant;
+
+use super::remembered::{Due, Remembered};
 
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
@@ -22,11 +23,10 @@ const KEPT: Duration = Duration::from_mins(10);
 const MOST_ADDRESSES: usize = 16;
 
 /// The last answer for each control plane.
-#[derive(Default)]
-pub(super) struct Lookups(Mutex<BTreeMap<ObjectKey, Answer>>);
+pub(super) type Lookups = Remembered<Answer>;
 
 #[derive(Clone)]
-struct Answer {
+pub(super) struct Answer {
     name: String,
     at: Instant,
     /// When it was last answered with addresses.
@@ -34,7 +34,7 @@ struct Answer {
     addresses: Read<IpAddr>,
 }
 
-impl Answer {
+impl Due for Answer {
     fn due_in(&self) -> Duration {
         LOOK_EVERY.saturating_sub(self.at.elapsed())
     }
@@ -79,19 +79,6 @@ impl Lookups {
         };
         self.all().insert(key.clone(), answer.clone());
         answer.addresses
-    }
-
-    /// When to come back, if a name is looked up.
-    pub(super) fn due_in(&self, key: &ObjectKey) -> Option<Duration> {
-        self.all().get(key).map(Answer::due_in)
-    }
-
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.all().remove(key);
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

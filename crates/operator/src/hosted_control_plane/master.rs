@@ -4,8 +4,6 @@
 //! lives for minutes and is never written; after a crash a new one is made. It is used for half of its life, so a tenant
 //! that removes Hangar's rights again and again causes one certificate in five minutes.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_kit::ObjectKey;
@@ -17,6 +15,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
+use super::remembered::Remembered;
 use super::{ControlPlanes, material, observe};
 use crate::context::Context;
 
@@ -28,14 +27,9 @@ const USED_FOR: Duration = Duration::from_mins(5);
 const USER: &str = "hangar:break-glass";
 
 /// Clients that were made, with the revision of the kubeconfig that they go by.
-#[derive(Default)]
-pub(super) struct Masters(Mutex<BTreeMap<ObjectKey, (Instant, String, Client)>>);
+pub(super) type Masters = Remembered<(Instant, String, Client)>;
 
 impl Masters {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, (Instant, String, Client)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Drops clients that are no longer used, with their connections.
     pub(super) fn drop_old(&self) {
         self.all().retain(|_, (made, _, _)| made.elapsed() < USED_FOR);
@@ -45,10 +39,6 @@ impl Masters {
         self.drop_old();
         let all = self.all();
         all.get(cluster).filter(|(_, known, _)| known == revision).map(|(_, _, client)| client.clone())
-    }
-
-    pub(super) fn forget(&self, cluster: &ObjectKey) {
-        self.all().remove(cluster);
     }
 }
 

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -19,6 +18,8 @@ use hangar_plan::hosted_control_plane::{
     health_path, members_to_ask, told_alarm,
 };
 use tokio::time::Instant;
+
+use super::remembered::{Due, Remembered};
 
 /// Nobody tells us of an alarm. It is the limit of the time until one is noticed.
 const LOOK_EVERY: Duration = Duration::from_mins(5);
@@ -32,10 +33,9 @@ const SIZES_EVERY: Duration = Duration::from_mins(30);
 type Addresses = BTreeMap<String, SocketAddr>;
 
 /// What members of each control plane told last.
-#[derive(Default)]
-pub(super) struct Members(Mutex<BTreeMap<ObjectKey, Look>>);
+pub(super) type Members = Remembered<Look>;
 
-struct Look {
+pub(super) struct Look {
     at: Instant,
     /// When all members were asked.
     sized_at: Instant,
@@ -61,15 +61,6 @@ impl Look {
             && self.told.iter().all(|member| member.database.as_ref().is_some_and(is_roomy))
     }
 
-    fn due_in(&self) -> Duration {
-        let limit = match (self.has_alarm() || self.is_rolling, self.is_roomy()) {
-            (true, _) => LOOK_SOON,
-            (false, true) => LOOK_EVERY,
-            (false, false) => LOOK_OFTEN,
-        };
-        limit.saturating_sub(self.at.elapsed())
-    }
-
     /// Which member to ask alone, where that is enough.
     fn turn(&self) -> Option<SocketAddr> {
         let is_enough =
@@ -78,11 +69,18 @@ impl Look {
     }
 }
 
-impl Members {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Look>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Due for Look {
+    fn due_in(&self) -> Duration {
+        let limit = match (self.has_alarm() || self.is_rolling, self.is_roomy()) {
+            (true, _) => LOOK_SOON,
+            (false, true) => LOOK_EVERY,
+            (false, false) => LOOK_OFTEN,
+        };
+        limit.saturating_sub(self.at.elapsed())
     }
+}
 
+impl Members {
     /// Calls the function for each member that told how large its database is.
     pub(super) fn each(&self, mut call: impl FnMut(&ObjectKey, &str, &DatabaseSize)) {
         for (key, look) in &*self.all() {
@@ -92,15 +90,6 @@ impl Members {
                 }
             }
         }
-    }
-
-    pub(super) fn forget(&self, control_plane: &ObjectKey) {
-        self.all().remove(control_plane);
-    }
-
-    /// When to come back, if there was a look.
-    pub(super) fn due_in(&self, control_plane: &ObjectKey) -> Option<Duration> {
-        self.all().get(control_plane).map(Look::due_in)
     }
 
     /// What members tell, or told a while ago. They are asked at once when there are others, or others are ready.

@@ -25,6 +25,7 @@ mod metrics;
 mod mint;
 mod news;
 mod observe;
+mod remembered;
 mod run;
 mod sources;
 mod watch;

@@ -6,7 +6,6 @@
 //! carry the Cluster's label.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_kit::ObjectKey;
@@ -20,6 +19,7 @@ use kube::Api;
 use kube::api::ObjectMeta;
 use tokio::time::Instant;
 
+use super::remembered::{Due, Remembered};
 use crate::context::Context;
 
 /// Nobody tells us of a change.
@@ -30,23 +30,24 @@ const LOOK_SOON: Duration = Duration::from_secs(15);
 type Found = BTreeMap<Source, Read<SourceFacts>>;
 
 /// What was read for each control plane.
-#[derive(Default)]
-pub(super) struct Sources(Mutex<BTreeMap<ObjectKey, Look>>);
+pub(super) type Sources = Remembered<Look>;
 
-struct Look {
+pub(super) struct Look {
     at: Instant,
     /// Versions that were read, by source.
     versions: BTreeMap<Source, String>,
     found: Found,
 }
 
-impl Look {
+impl Due for Look {
     fn due_in(&self) -> Duration {
         let is_complete = self.found.values().all(|read| matches!(read, Read::One(_)));
         let limit = if is_complete { LOOK_EVERY } else { LOOK_SOON };
         limit.saturating_sub(self.at.elapsed())
     }
+}
 
+impl Look {
     /// Whether the store has another version of one of them than was read.
     fn is_outdated(&self, context: &Context, namespace: &str) -> bool {
         self.found.keys().any(|source| {
@@ -72,19 +73,6 @@ fn stored(context: &Context, namespace: &str, source: &Source) -> Option<String>
 }
 
 impl Sources {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Look>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn forget(&self, control_plane: &ObjectKey) {
-        self.all().remove(control_plane);
-    }
-
-    /// When to come back, if there was a look.
-    pub(super) fn due_in(&self, control_plane: &ObjectKey) -> Option<Duration> {
-        self.all().get(control_plane).map(Look::due_in)
-    }
-
     /// What there is of these, or was a while ago.
     pub(super) async fn look(
         &self,
