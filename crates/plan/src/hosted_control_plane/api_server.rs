@@ -7,6 +7,16 @@
 //! No flag depends on the endpoint's address; the API server does not write the endpoints of the `kubernetes` Service,
 //! Hangar does. When its certificate changes, the running pods get an annotation, which makes kubelet update their
 //! files at once; the API server rereads them by itself.
+//!
+//! What is read only at the start belongs to the Deployment's template: its ConfigMap is written with the Deployment or
+//! not at all. Otherwise a pod that starts again while the Deployment is held back, such as for a mount that is missing,
+//! would read files that its flags and its other containers do not fit. (What is left is a Deployment that is refused
+//! right after its ConfigMap was taken.) Whose tokens are accepted is in a ConfigMap of
+//! its own, because that must not wait: an issuer is taken away at once.
+//!
+//! All templates share the name of that ConfigMap. With a name for each, pods of an older template would keep their files
+//! also during a rollout, but somebody would have to delete those that nobody reads any more: a right over all ConfigMaps
+//! of the management cluster, which the manager does not have.
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::ApiServerPod;
@@ -70,18 +80,23 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         read => read.iter().next(),
     };
     let versions = versions(observed, validated);
+    // While it is not known what is in the template it stays as it is.
+    let (renewed, due) = ages::renewed(observed, validated);
+    let deployment = versions.as_ref().and_then(|(next, oldest)| deployment(observed, next, oldest, renewed));
     if let Some((_, oldest)) = &versions {
-        draft.apply(&configuration(oldest));
+        // Before there is a Deployment nobody reads it, and the first pod will not wait for it.
+        if facts.is_none() || deployment.is_some() {
+            draft.apply(&configuration(oldest));
+        }
+        if let Some(accepted) = accepted(oldest) {
+            draft.apply(&accepted);
+        }
         refresh(draft, oldest);
     }
     draft.apply(&validated.disruption_budget(validated.names.api_server(), Component::ApiServer));
     match (facts, gate(observed, validated)) {
         (None, Err(waiting)) => draft.say(api_server_ready::NOT_CREATED.waiting(waiting)),
         (facts, _) => {
-            // While it is not known what is in the template it stays as it is.
-            let (renewed, due) = ages::renewed(observed, validated);
-            let deployment =
-                versions.and_then(|(next, oldest)| deployment(observed, &next, &oldest, renewed));
             if let Some(deployment) = deployment {
                 draft.apply(&deployment);
             }
@@ -91,8 +106,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
-/// What is rendered for the pods that are next, and for the oldest that run; nothing while that is not known. All of them have the same files, so these
-/// are such that the oldest can read them.
+/// What is rendered for the pods that are next, and for the oldest that run; nothing while that is not known. All of them
+/// have the same files, so these are such that the oldest can read them.
 fn versions<'validated>(
     observed: &Observed,
     validated: &Validated<'validated>,
@@ -151,20 +166,27 @@ fn refresh(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     }
 }
 
+/// Whose tokens are accepted besides those of the cluster itself. Where it is nobody's any more, what is left is mounted by
+/// pods of an older template, and by nobody after them.
+fn accepted(validated: &Validated<'_>) -> Option<ConfigMap> {
+    let file = super::object::document(&authentication::configuration(validated)?);
+    let data = [(authentication::KEY.to_owned(), file)].into();
+    Some(validated.config_map(validated.names.authentication(), Component::ApiServer, data))
+}
+
+/// What is read at the start.
 fn configuration(validated: &Validated<'_>) -> ConfigMap {
     let local = format!("https://127.0.0.1:{API_SERVER_PORT}");
     let kubeconfig = kubeconfigs::for_pod(validated, &local, konnectivity::PKI);
     let egress = konnectivity::egress(validated.epoch, audit::has_proxy(validated.settings));
     let mut files = vec![(EGRESS_KEY, egress), (KONNECTIVITY_KEY, kubeconfig)];
-    files.extend(authentication::configuration(validated).map(|file| (authentication::KEY, file)));
     files.extend(audit::files(validated));
     let data = files.into_iter().map(|(name, file)| (name.to_owned(), super::object::document(&file)));
     validated.config_map(validated.names.api_server(), Component::ApiServer, data.collect())
 }
 
 /// A hash of all that the pods' programs read only when they start: the tunnel's certificate, the key that Secrets are
-/// encrypted with, our files, and those that users mount. Another hash needs other pods. Whose tokens are accepted is read
-/// again by itself.
+/// encrypted with, our files, and those that users mount. Another hash needs other pods.
 fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
     let materials = [Material::KonnectivityServer, Material::EncryptionConfiguration];
     let mut parts = Vec::new();
@@ -177,7 +199,6 @@ fn read_at_start(observed: &Observed, validated: &Validated<'_>) -> Option<Strin
         parts.push(facts.fingerprint.clone());
     }
     let files = configuration(validated).data.unwrap_or_default().into_iter();
-    let files = files.filter(|(name, _)| name != authentication::KEY);
     parts.extend(files.flat_map(|(name, content)| [name, content]));
     parts.extend(mounts::contents(observed, validated.settings).ok()?);
     Some(crate::hash::text(&parts.join("\0")))
@@ -250,9 +271,13 @@ fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
         &[(keys::ENCRYPTION, keys::ENCRYPTION)],
     );
     let files = configuration(validated).data.unwrap_or_default();
-    let own = [EGRESS_KEY, authentication::KEY, audit::POLICY_KEY, audit::WEBHOOK_KEY];
+    let own = [EGRESS_KEY, audit::POLICY_KEY, audit::WEBHOOK_KEY];
     let own: Vec<_> = own.into_iter().filter(|key| files.contains_key(*key)).map(|key| (key, key)).collect();
-    let configuration = Files::new().config_map(&validated.names.api_server(), &own);
+    let mut configuration = Files::new().config_map(&validated.names.api_server(), &own);
+    if accepted(validated).is_some() {
+        let file = [(authentication::KEY, authentication::KEY)];
+        configuration = configuration.config_map(&validated.names.authentication(), &file);
+    }
     vec![pki.volume("pki"), encryption.volume("encryption"), configuration.volume("configuration")]
 }
 
@@ -267,7 +292,7 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
     mounts.extend(audit::log_mount(validated.settings));
     mounts.extend(mounts::mounts(validated.settings));
     let name = API_SERVER.name;
-    Container {
+    let container = Container {
         command: Some(texts(&[name])),
         args: Some(flags(validated).merged(&given.args)),
         // Saves a third of its memory and costs nothing measurable.
@@ -281,7 +306,8 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
         readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 3, 3)),
         volume_mounts: Some(mounts),
         ..container(validated, name, given, API_SERVER.repository, validated.version.tag(), ("100m", "200Mi"))
-    }
+    };
+    audit::with_room(validated.settings, container)
 }
 
 fn flags(validated: &Validated<'_>) -> Flags {

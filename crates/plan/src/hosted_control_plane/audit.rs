@@ -11,6 +11,8 @@
 //! Tokens stay in the Secrets of their users. The proxy's container mounts them, reads them again for each record, and
 //! sends nothing to a receiver whose token is missing. A missing one does not keep the API server from starting.
 
+use std::collections::BTreeMap;
+
 use hangar_api::controlplane::v1alpha1::{
     Audit, AuditAuthentication, AuditLog, AuditLogFormat, AuditMode, AuditPolicy, AuditRule, AuditTarget,
     AuditWebhook, HostedControlPlaneSettings, Image,
@@ -33,6 +35,7 @@ use super::sources::{Need, Source, SourceKind};
 use super::validate::Validated;
 use super::{konnectivity, mounts};
 use crate::admission::FieldError;
+use crate::label::is_label;
 use crate::pieces::{mount, writable_mount};
 
 const PATH: &str = "spec.deployment.apiServer.audit";
@@ -51,6 +54,8 @@ const PROXY_VOLUME: &str = "audit";
 
 const LOG_VOLUME: &str = "audit-log";
 const LOG_DIRECTORY: &str = "/var/log/kubernetes/audit";
+
+const DISK: &str = "ephemeral-storage";
 
 const DEFAULT_TOKEN_KEY: &str = "token";
 const MOST_TARGETS: usize = 16;
@@ -215,15 +220,30 @@ fn amounts(log: &AuditLog) -> (i32, i32) {
     (log.max_size.unwrap_or(100).max(1), log.max_backups.unwrap_or(2).max(1))
 }
 
+/// The disk that files of records may take. kubelet evicts the pod at the limit. The oldest file is deleted a moment after
+/// another was begun.
+fn room(log: &AuditLog) -> Quantity {
+    let (size, backups) = amounts(log);
+    Quantity(format!("{}Mi", i64::from(size) * (i64::from(backups) + 2)))
+}
+
+/// The API server's container with that room on the node's disk, unless people ask for another. It is not placed where
+/// the files would fill the disk, and quotas of namespaces count them.
+pub(super) fn with_room(settings: &HostedControlPlaneSettings, mut container: Container) -> Container {
+    let Some(log) = given(settings).and_then(|audit| audit.log.as_ref()) else { return container };
+    let resources = container.resources.get_or_insert_default();
+    let has_disk = |amounts: &BTreeMap<String, Quantity>| amounts.contains_key(DISK);
+    if !resources.requests.iter().chain(&resources.limits).any(has_disk) {
+        resources.requests.get_or_insert_default().insert(DISK.to_owned(), room(log));
+    }
+    container
+}
+
 /// Volumes for files of records and for the proxy.
 pub(super) fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
     let Some(audit) = given(validated.settings) else { return Vec::new() };
     let log = audit.log.as_ref().map(|log| {
-        let (size, backups) = amounts(log);
-        // kubelet evicts the pod at the limit. The oldest file is deleted a moment after another was begun.
-        let limit = i64::from(size) * (i64::from(backups) + 2);
-        let directory =
-            EmptyDirVolumeSource { size_limit: Some(Quantity(format!("{limit}Mi"))), medium: None };
+        let directory = EmptyDirVolumeSource { size_limit: Some(room(log)), medium: None };
         Volume { name: LOG_VOLUME.to_owned(), empty_dir: Some(directory), ..Volume::default() }
     });
     let proxy = has_proxy(validated.settings).then(|| {
@@ -264,6 +284,13 @@ pub(super) fn proxy(observed: &Observed, validated: &Validated<'_>) -> Option<Co
     })
 }
 
+/// The registry of an image of users: its own, or the one of all images. The manager's image is not part of what
+/// `spec.imageRegistry` mirrors, so without a repository that registry has nothing to do with the proxy.
+fn image_registry(settings: &HostedControlPlaneSettings, image: &Image) -> Option<String> {
+    let of_all = settings.image_registry.clone().filter(|registry| !registry.is_empty());
+    image.registry.clone().or_else(|| of_all.filter(|_| image.repository.is_some()))
+}
+
 /// The proxy's image: what users give, or the manager's own. A newer manager replaces no pods, so what runs keeps its
 /// image until the API server's version changes.
 fn image(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
@@ -272,7 +299,8 @@ fn image(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
     let running = running.filter(|facts| facts.version.as_ref() == Some(&version));
     let running = running.and_then(|facts| facts.audit_proxy.as_ref());
     let given = webhook(validated.settings)?.container.image.clone().unwrap_or_default();
-    let Image { registry, repository, tag } = given;
+    let registry = image_registry(validated.settings, &given);
+    let Image { repository, tag, .. } = given;
     let default = observed.manager_image.as_deref();
     match (registry, repository, tag) {
         (Some(registry), Some(repository), tag) => {
@@ -315,9 +343,9 @@ pub(crate) fn errors(settings: &HostedControlPlaneSettings, names: Option<&Names
         errors.push(FieldError::invalid(format!("{PATH}.webhook.targets"), webhook.targets.len(), why));
     }
     let image = webhook.container.image.clone().unwrap_or_default();
-    if image.registry.is_some() != image.repository.is_some() {
-        let why =
-            "registry and repository are given together, or neither: the default is the manager's image";
+    if image_registry(settings, &image).is_some() != image.repository.is_some() {
+        let why = "registry (or spec.imageRegistry) and repository are given together, or neither: the default is the \
+            manager's image";
         errors.push(FieldError::required(format!("{PATH}.webhook.image"), why));
     }
     for (index, target) in targets(settings) {
@@ -399,15 +427,7 @@ fn rule_errors(path: &str, rule: &AuditRule) -> Vec<FieldError> {
     for (index, resources) in rule.resources.iter().enumerate() {
         let path = format!("{path}.resources[{index}]");
         let group = resources.group.as_deref().unwrap_or_default();
-        let is_part = |part: &str| {
-            let is_edge = |byte: Option<u8>| {
-                byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-            };
-            is_edge(part.bytes().next())
-                && is_edge(part.bytes().next_back())
-                && part.bytes().all(|byte| byte == b'-' || is_edge(Some(byte)))
-        };
-        if !group.is_empty() && (group.len() > 253 || !group.split('.').all(is_part)) {
+        if !group.is_empty() && (group.len() > 253 || !group.split('.').all(is_label)) {
             let why = "it is no name of an API group, without a version";
             errors.push(FieldError::invalid(format!("{path}.group"), group, why));
         }

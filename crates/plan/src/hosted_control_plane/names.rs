@@ -11,6 +11,7 @@ use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 
 use super::material::Material;
 use crate::admission::FieldError;
+use crate::label::is_label;
 
 /// Which part of a control plane an object belongs to; also selects pods.
 pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
@@ -190,9 +191,14 @@ impl Names {
         format!("{}.{}.svc", self.etcd_member_service(ordinal), self.namespace)
     }
 
-    /// The API server's Deployment, PodDisruptionBudget, NetworkPolicy and ConfigMap.
+    /// The API server's Deployment, PodDisruptionBudget, NetworkPolicy, and the ConfigMap of what it reads when it starts.
     pub fn api_server(&self) -> String {
         format!("{}-apiserver", self.identity)
+    }
+
+    /// The ConfigMap of whose tokens are accepted, which API servers read again while they run.
+    pub fn authentication(&self) -> String {
+        format!("{}-authentication", self.identity)
     }
 
     /// The Service that the API server is reached through.
@@ -229,11 +235,7 @@ impl Names {
 
 /// Whether objects can be named after it.
 fn check(path: &str, name: &str) -> Result<(), FieldError> {
-    let is_label = !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if !is_label {
+    if !is_label(name) {
         let why = "objects of the control plane are named after it: lower case letters, digits and dashes";
         return Err(FieldError::invalid(path, name, why));
     }

@@ -91,11 +91,13 @@ fn placed(text: &str, directory: &Path) -> String {
 
 /// Writes the rendered files, and gives the rendered flags that name them.
 async fn files(world: &World, directory: &Path) -> Vec<String> {
-    let map = world.api::<ConfigMap>().get("demo-apiserver").await.unwrap();
-    for (name, text) in map.data.unwrap() {
-        // As kubelet does it: nobody reads half a file.
-        fs::write(directory.join("next"), placed(&text, directory)).unwrap();
-        fs::rename(directory.join("next"), directory.join(name)).unwrap();
+    for map in ["demo-apiserver", "demo-authentication"] {
+        let map = world.api::<ConfigMap>().get(map).await.unwrap();
+        for (name, text) in map.data.unwrap() {
+            // As kubelet does it: nobody reads half a file.
+            fs::write(directory.join("next"), placed(&text, directory)).unwrap();
+            fs::rename(directory.join("next"), directory.join(name)).unwrap();
+        }
     }
     let deployment = world.api::<Deployment>().get("demo-apiserver").await.unwrap();
     let pod = deployment.spec.unwrap().template.spec.unwrap();
@@ -183,8 +185,9 @@ async fn an_api_server_runs_with_the_rendered_files() {
     };
     change(&world, provider(&authority().await, json!(["first"]))).await;
     let is_written = async |text: &str| {
-        let map = world.api::<ConfigMap>().get("demo-apiserver").await.unwrap();
-        map.data.unwrap().get("authentication.yaml").is_some_and(|file| file.contains(text))
+        let map = world.api::<ConfigMap>().get_opt("demo-authentication").await.unwrap();
+        let data = map.and_then(|map| map.data).unwrap_or_default();
+        data.get("authentication.yaml").is_some_and(|file| file.contains(text))
     };
     eventually("the issuer is rendered", async || is_written(&issuer).await).await;
     eventually("the flag is rendered", async || {

@@ -376,6 +376,10 @@ fn what_the_api_server_would_not_start_with_is_refused_by_field() {
             "spec.deployment.apiServer.audit.webhook.image".to_owned(),
         ),
         (
+            webhook(json!({"image": {"repository": "hangar"}, "targets": [{"server": "https://a.example"}]})),
+            "spec.deployment.apiServer.audit.webhook.image".to_owned(),
+        ),
+        (
             webhook(json!({"args": {"x": "y"}, "targets": [{"server": "https://a.example"}]})),
             "spec.deployment.apiServer.audit.webhook.args[x]".to_owned(),
         ),

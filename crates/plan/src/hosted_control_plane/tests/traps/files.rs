@@ -50,9 +50,10 @@ fn mounted() -> Value {
     }}}})
 }
 
-fn file(plan: &Plan, name: &str) -> Value {
-    let data = &object(plan, "ConfigMap", "demo-apiserver")["data"];
-    serde_saphyr::from_str(data[name].as_str().unwrap_or_else(|| panic!("no {name}: {data}"))).unwrap()
+/// Whose tokens are accepted.
+fn authentication(plan: &Plan) -> Value {
+    let data = &object(plan, "ConfigMap", "demo-authentication")["data"];
+    serde_saphyr::from_str(data["authentication.yaml"].as_str().unwrap()).unwrap()
 }
 
 fn template(plan: &Plan) -> Value {
@@ -71,7 +72,7 @@ fn message(plan: &Plan, type_: &str) -> String {
 #[test]
 fn issuers_are_written_in_one_order_and_in_the_version_that_the_api_server_reads() {
     let plan = checked(&all_ready(&json!({"oidcProviders": issuers()})));
-    let written = file(&plan, "authentication.yaml");
+    let written = authentication(&plan);
     assert_eq!(written["apiVersion"], "apiserver.config.k8s.io/v1");
     assert!(
         arguments(&plan, "demo-apiserver")
@@ -80,7 +81,7 @@ fn issuers_are_written_in_one_order_and_in_the_version_that_the_api_server_reads
     insta::assert_snapshot!(golden::documents([written]));
     for (version, api) in [("v1.33.0", "v1beta1"), ("v1.31.4", "v1beta1"), ("v1.37.1", "v1")] {
         let plan = checked(&all_ready(&json!({"version": version, "oidcProviders": issuers()})));
-        let written = file(&plan, "authentication.yaml");
+        let written = authentication(&plan);
         assert_eq!(written["apiVersion"], format!("apiserver.config.k8s.io/{api}"), "{version}");
     }
     assert_eq!(condition_status(&plan, "SettingsEffective"), "");
@@ -93,7 +94,7 @@ fn another_issuer_replaces_no_pods_and_kubelet_is_asked_to_bring_the_file_at_onc
     assert_eq!(refreshes(&before), 0);
     observed.control_plane.spec.settings.oidc_providers.remove("https://ci.example.org:8443/jobs");
     let after = checked(&observed);
-    assert_ne!(file(&before, "authentication.yaml"), file(&after, "authentication.yaml"));
+    assert_ne!(authentication(&before), authentication(&after));
     assert_eq!(template(&before), template(&after));
     assert_eq!(refreshes(&after), 1);
     settle(&mut observed);
@@ -195,6 +196,48 @@ fn a_newer_manager_leaves_the_proxy_and_a_newer_api_server_takes_it_along() {
     assert!(message(&plan, "SpecificationValid").contains("audit.webhook.image"));
 }
 
+/// Trap: kubelet ends pods on a disk that is full, and knows of the files only what is asked for.
+#[test]
+fn files_of_records_have_room_on_the_disk_that_is_asked_for() {
+    let asked = |resources: &Value| {
+        let mut spec = audited();
+        spec["deployment"]["apiServer"]["resources"] = resources.clone();
+        let plan = checked(&all_ready(&spec));
+        template(&plan)["spec"]["containers"][0]["resources"].clone()
+    };
+    // Three files beside the present one, and a moment with one more.
+    assert_eq!(asked(&Value::Null)["requests"]["ephemeral-storage"], "50Mi");
+    let memory = json!({"requests": {"memory": "1Gi"}});
+    assert_eq!(asked(&memory)["requests"], json!({"memory": "1Gi", "ephemeral-storage": "50Mi"}));
+    let own = json!({"limits": {"ephemeral-storage": "1Gi"}});
+    assert_eq!(asked(&own)["limits"]["ephemeral-storage"], "1Gi");
+    assert_eq!(asked(&own)["requests"], Value::Null, "Kubernetes makes one of the limit");
+    let plan = checked(&all_ready(&json!({})));
+    assert_eq!(
+        template(&plan)["spec"]["containers"][0]["resources"]["requests"].get("ephemeral-storage"),
+        None
+    );
+}
+
+#[test]
+fn an_image_of_the_proxy_is_in_the_registry_of_all_images() {
+    let image = |of_all: Option<&str>, image: Value| {
+        let mut spec = audited();
+        spec["deployment"]["apiServer"]["audit"]["webhook"]["image"] = image;
+        spec["imageRegistry"] = json!(of_all);
+        let plan = checked(&all_ready(&spec));
+        template(&plan)["spec"]["containers"][2]["image"].as_str().unwrap().to_owned()
+    };
+    let mirror = Some("registry.example.org/mirror");
+    let own = json!({"repository": "team/hangar"});
+    assert_eq!(image(mirror, own), "registry.example.org/mirror/team/hangar:v1");
+    let elsewhere = json!({"registry": "registry.k8s.io", "repository": "hangar", "tag": "v2"});
+    assert_eq!(image(mirror, elsewhere), "registry.k8s.io/hangar:v2");
+    // The manager's own is not mirrored.
+    assert_eq!(image(mirror, json!({})), "registry.example.org/hangar:v1");
+    assert_eq!(image(mirror, json!({"tag": "v2"})), "registry.example.org/hangar:v2");
+}
+
 #[test]
 fn other_content_of_a_mount_replaces_the_pods_and_other_keys_do_not() {
     let mut observed = all_ready(&mounted());
@@ -251,4 +294,34 @@ fn while_a_mounted_object_is_missing_what_runs_is_not_touched() {
     let plan = checked(&observed);
     assert_eq!(kinds(&plan, "Deployment"), ["demo-apiserver"]);
     assert_eq!(condition_status(&plan, "SettingsEffective"), "");
+}
+
+/// Trap: a pod that starts again reads what is there then, and its flags are those of its own template.
+#[test]
+fn files_that_are_read_at_the_start_wait_with_the_deployment_and_issuers_do_not() {
+    let mut spec = mounted();
+    spec["oidcProviders"] = issuers();
+    spec["deployment"]["apiServer"]["audit"] = audited()["deployment"]["apiServer"]["audit"].clone();
+    let mut observed = all_ready(&spec);
+    let extra = Source { kind: SourceKind::Secret, name: "extra".to_owned() };
+    let there = observed.sources.insert(extra.clone(), Read::Absent).unwrap();
+    let before = authentication(&checked(&observed));
+    let settings = &mut observed.control_plane.spec.settings;
+    settings.oidc_providers.remove("https://ci.example.org:8443/jobs");
+    let api_server = settings.deployment.as_mut().unwrap().api_server.as_mut().unwrap();
+    api_server.audit.as_mut().unwrap().webhook = None;
+    let plan = checked(&observed);
+    let is_written = |plan: &Plan, kind: &str| kinds(plan, kind).contains(&"demo-apiserver".to_owned());
+    assert!(!is_written(&plan, "Deployment") && !is_written(&plan, "ConfigMap"), "both or none");
+    assert_ne!(authentication(&plan), before);
+    assert_eq!(refreshes(&plan), 1);
+    observed.sources.insert(extra.clone(), there);
+    let plan = checked(&observed);
+    assert!(is_written(&plan, "Deployment") && is_written(&plan, "ConfigMap"));
+    // Before there is a Deployment nobody reads them, and its first pod finds them.
+    let mut observed = created(&spec);
+    settle(&mut observed);
+    observed.sources.insert(extra, Read::Absent);
+    let plan = checked(&observed);
+    assert!(!is_written(&plan, "Deployment") && is_written(&plan, "ConfigMap"));
 }

@@ -303,7 +303,7 @@ fn files_are_for_the_oldest_api_server() {
     let mut observed = wanting("v1.33.0", "v1.34.10");
     observed.control_plane.spec.settings.oidc_providers =
         serde_json::from_value(super::files::issuers()).unwrap();
-    let api = |plan: &Plan| object(plan, "ConfigMap", "demo-apiserver")["data"].to_string();
+    let api = |plan: &Plan| object(plan, "ConfigMap", "demo-authentication")["data"].to_string();
     assert!(api(&checked(&observed)).contains("apiserver.config.k8s.io/v1beta1"));
     observed.api_server_pods = Read::One(PodFacts { is_ready: true, ..pod("demo-apiserver-2", "v1.34.10") });
     observed.api_server = Read::One(workload("api-server", 1, 1, "v1.34.10"));
