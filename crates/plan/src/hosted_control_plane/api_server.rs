@@ -176,8 +176,7 @@ fn accepted(validated: &Validated<'_>) -> Option<ConfigMap> {
 
 /// What is read at the start.
 fn configuration(validated: &Validated<'_>) -> ConfigMap {
-    let local = format!("https://127.0.0.1:{API_SERVER_PORT}");
-    let kubeconfig = kubeconfigs::for_pod(validated, &local, konnectivity::PKI);
+    let kubeconfig = konnectivity::server_kubeconfig(validated);
     let egress = konnectivity::egress(validated.epoch, audit::has_proxy(validated.settings));
     let mut files = vec![(EGRESS_KEY, egress), (KONNECTIVITY_KEY, kubeconfig)];
     files.extend(audit::files(validated));

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::api_server::KONNECTIVITY_KEY;
 use super::epoch::Epoch;
+use super::exposure::manager;
 use super::flags::Flags;
 use super::material::Material;
 use super::names::SETTINGS_ANNOTATION;
@@ -72,6 +73,12 @@ pub(super) fn egress(Epoch::One: Epoch, has_proxy: bool) -> Value {
 
 /// Their default is 4, at which an agent logs every packet: thousands of lines a minute under load.
 const LOG_LEVEL: (&str, &str) = ("v", "1");
+
+/// Through the Service and not to the API server beside it: the server's Lease is there, and agents may come, before that
+/// one serves. Else it would find aggregated APIs unreachable at its start and say so to all API servers.
+pub(super) fn server_kubeconfig(validated: &Validated<'_>) -> Value {
+    kubeconfigs::for_pod(validated, &format!("https://{}", manager(validated)), PKI)
+}
 
 pub(super) fn server_volumes(validated: &Validated<'_>) -> [Volume; 2] {
     let files = Files::new()
@@ -230,8 +237,9 @@ fn agent_container(validated: &Validated<'_>, given: &Settings, host: &str, port
         [
             // The server refuses less than 30 s.
             ("keepalive-time", "35s"),
-            ("sync-interval", "500ms"),
-            ("sync-interval-cap", "2s"),
+            // Each try leads to any of the servers: agents have found a new one before the API server beside it starts.
+            ("sync-interval", "100ms"),
+            ("sync-interval-cap", "500ms"),
             LOG_LEVEL,
         ],
     );

@@ -53,7 +53,9 @@ pub(super) fn traffic(validated: &Validated<'_>) -> [Traffic; 4] {
         outgoing.insert(0, (Peer::Everybody, Ports::Names));
         Traffic { component, name, incoming, outgoing }
     };
-    let mut outgoing = vec![own(Component::Etcd, etcd::CLIENT_PORT)];
+    // The tunnel's server goes through the Service of the API servers.
+    let mut outgoing =
+        vec![own(Component::Etcd, etcd::CLIENT_PORT), own(Component::ApiServer, API_SERVER_PORT)];
     outgoing.extend(outside(validated));
     [
         of(
