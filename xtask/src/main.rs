@@ -8,6 +8,7 @@ mod installed;
 mod sweep;
 mod tiers;
 mod tools;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -30,7 +31,11 @@ enum Command {
     /// Tests that need a real API server
     Test,
     /// Tests that need root: machines, the cloud's namespaces, one host
-    E2e,
+    E2e {
+        /// Only the upgrade of a tenant to this version, such as v1.37.1, from the minor before; builds both first
+        #[arg(long, value_name = "VERSION")]
+        kubernetes: Option<String>,
+    },
     /// Everything that CI runs: check, test, e2e
     All,
     /// Build the book and check its links
@@ -59,7 +64,8 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Tools(tools) => tools.run(),
         Command::Check => tiers::run(&[Tier::Check]),
         Command::Test => tiers::run(&[Tier::Test]),
-        Command::E2e => tiers::run(&[Tier::EndToEnd]),
+        Command::E2e { kubernetes: None } => tiers::run(&[Tier::EndToEnd]),
+        Command::E2e { kubernetes: Some(version) } => upgrade::run(version),
         Command::All => tiers::run(&Tier::ALL),
         Command::Book => book::run(),
         Command::Edges(edges::Edges {}) => edges::Edges::run(),

@@ -147,24 +147,13 @@ impl Environment {
 
     /// The one process of this environment whose program has this name and whose first arguments are these.
     pub(crate) fn process(&self, words: &[&str]) -> Option<Process> {
-        let is_ours = |directory: &Path| {
-            let groups = fs::read_to_string(directory.join("cgroup")).unwrap_or_default();
-            let line = String::from_utf8(fs::read(directory.join("cmdline")).unwrap_or_default());
-            let line = line.unwrap_or_default();
-            let mut arguments = line.split('\0');
-            let program = arguments.next().and_then(|program| program.rsplit('/').next());
-            groups.contains(&self.name)
-                && program == words.first().copied()
-                && words.iter().skip(1).all(|word| arguments.next() == Some(word))
-        };
-        let directories = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let found: Vec<Process> =
-            directories.filter(|path| is_ours(path)).filter_map(|path| Process::read(&path)).collect();
-        // A child that is about to become another program still looks like its parent.
-        let is_child = |process: &Process| found.iter().any(|other| other.id == process.parent);
-        let found: Vec<&Process> = found.iter().filter(|process| !is_child(process)).collect();
+        let found = self.processes().find(words);
         assert!(found.len() <= 1, "several run {words:?}: {found:?}");
-        found.first().map(|process| (*process).clone())
+        found.first().cloned()
+    }
+
+    pub(crate) fn processes(&self) -> Processes {
+        Processes(self.name.clone())
     }
 
     /// The network namespace of this environment whose name begins so.
@@ -265,8 +254,33 @@ impl Environment {
     }
 }
 
+/// The processes of an environment, by its name.
+pub(crate) struct Processes(String);
+
+impl Processes {
+    /// Those whose program has this name and whose first arguments are these.
+    pub(crate) fn find(&self, words: &[&str]) -> Vec<Process> {
+        let is_ours = |directory: &Path| {
+            let groups = fs::read_to_string(directory.join("cgroup")).unwrap_or_default();
+            let line = String::from_utf8(fs::read(directory.join("cmdline")).unwrap_or_default());
+            let line = line.unwrap_or_default();
+            let mut arguments = line.split('\0');
+            let program = arguments.next().and_then(|program| program.rsplit('/').next());
+            groups.contains(&self.0)
+                && program == words.first().copied()
+                && words.iter().skip(1).all(|word| arguments.next() == Some(word))
+        };
+        let directories = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let found: Vec<Process> =
+            directories.filter(|path| is_ours(path)).filter_map(|path| Process::read(&path)).collect();
+        // A child that is about to become another program still looks like its parent.
+        let is_child = |process: &&Process| found.iter().any(|other| other.id == process.parent);
+        found.iter().filter(|process| !is_child(process)).cloned().collect()
+    }
+}
+
 /// A process, by the id it has on the host and by when it was started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     id: String,
     parent: String,

@@ -68,6 +68,10 @@ impl Kubectl {
         Self { seat, ..self }
     }
 
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     pub(crate) fn seat(&self) -> &Seat {
         &self.seat
     }

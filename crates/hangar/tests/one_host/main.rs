@@ -5,18 +5,23 @@
 // A test that cannot go on has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod door;
 mod egress;
 mod environment;
+mod extension;
 mod killed;
 mod kubectl;
 mod management_nodes;
+mod order;
 mod refused;
 mod renewal;
+mod requests;
 mod server;
 mod shared;
 mod side_by_side;
 mod tenant;
 mod thin_path;
+mod upgrade;
 mod waiting;
 mod ways_in;
 

@@ -2,27 +2,17 @@
 //! and aggregated APIs that its own pods serve.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hangar_parts::images::Upstream;
-use hangar_pki::{Authority, Intent, Usage, issue};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
+use crate::extension::{self, PORT};
 use crate::kubectl::{Kubectl, Running};
-use crate::server::{Request, serve, verdict, webhook};
 use crate::waiting::{eventually, is};
-
-const LIFETIME: Duration = Duration::from_hours(1);
-/// Where the pod's extension of the API listens.
-const PORT: u16 = 8443;
-const GROUP: &str = "extension.hangar.test";
-const REFUSAL: &str = "the pod says no";
 
 /// A cluster with at least one node.
 pub(crate) struct Tenant<'a> {
@@ -97,23 +87,7 @@ impl<'a> Tenant<'a> {
         let directory = format!("/www/{}", self.name);
         let words = ["httpd", "-f", "-p", "8080", "-h", &directory];
         let pod = self.environment.process(&words).expect("the pod's process runs").network();
-        let authority =
-            Authority::self_signed(&Intent::authority("extension", LIFETIME), Timestamp::now()).unwrap();
-        let intent = Intent::new("web", Usage::Server, LIFETIME).dns_names(["web.default.svc"]);
-        let pair = issue(&authority, &intent, Timestamp::now()).unwrap();
-        serve(&pod, SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)), &pair, answer);
-        let bundle = STANDARD.encode(&authority.pair().certificate);
-        let service = json!({"name": "web", "namespace": "default"});
-        let registered = webhook("pod.hangar.test", &json!({"service": service, "caBundle": bundle}));
-        let api_service = json!({
-            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": format!("v1.{GROUP}")},
-            "spec": {
-                "group": GROUP, "version": "v1", "service": service, "caBundle": bundle,
-                "groupPriorityMinimum": 1000, "versionPriority": 10,
-            },
-        });
-        self.kubectl.apply(&manifest(&[registered, api_service]));
+        extension::serve_in(&pod, &extension::register(self.kubectl, "web"));
     }
 
     fn logs(&self) {
@@ -163,45 +137,12 @@ impl<'a> Tenant<'a> {
         });
     }
 
-    /// Without an answer of the pod everything would be refused, and with another reason.
     fn a_pod_is_asked_before_a_change(&self) {
-        eventually("the pod refuses", || {
-            let said = self.kubectl.attempt(&["create", "configmap", "refused", "--dry-run=server"]);
-            let error = said.err().unwrap_or_else(|| "nobody was asked".to_owned());
-            is(error.contains(REFUSAL), || format!("{}: {error}", self.name))
-        });
-        eventually("the pod allows", || {
-            self.kubectl.attempt(&["create", "configmap", "allowed", "--dry-run=server"]).map(drop)
-        });
+        extension::is_asked(self.kubectl);
     }
 
     fn a_pod_serves_an_api(&self) {
-        let (service, greetings) = (format!("apiservice/v1.{GROUP}"), format!("greetings.{GROUP}"));
-        self.kubectl.succeed(&["wait", "--for=condition=Available", &service, "--timeout=5m"]);
-        self.says(&["get", &greetings, "-o", "name"], &format!("greeting.{GROUP}/hello"));
-    }
-}
-
-/// What the pod's extension answers.
-fn answer(request: &Request) -> Option<Value> {
-    let version = format!("{GROUP}/v1");
-    match request.path.strip_prefix("/apis/extension.hangar.test/v1") {
-        Some("") => Some(json!({
-            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version,
-            "resources": [{
-                "name": "greetings", "singularName": "greeting", "kind": "Greeting", "namespaced": false,
-                "verbs": ["list"],
-            }],
-        })),
-        Some("/greetings") => Some(json!({
-            "kind": "GreetingList", "apiVersion": version, "metadata": {},
-            "items": [{"kind": "Greeting", "apiVersion": version, "metadata": {"name": "hello"}}],
-        })),
-        _ if request.path == "/" => {
-            let is_allowed = request.body["request"]["name"] == "allowed";
-            Some(verdict(request, is_allowed, REFUSAL))
-        }
-        _ => None,
+        extension::is_served(self.kubectl);
     }
 }
 

@@ -100,6 +100,18 @@ fn a_tenant_works_whatever_the_way_in() {
     ground.environment.assert_gone();
 }
 
+/// The Gateway of the document, as operators make it before their users come.
+pub(crate) fn make_gateway(management: &Kubectl) {
+    management.succeed(&["create", "namespace", "capi-system"]);
+    apply_document(management, "gateway.yaml");
+}
+
+fn apply_document(management: &Kubectl, file: &str) {
+    let fixtures = fixture::load(DOCUMENT);
+    let found = fixtures.iter().find(|fixture| fixture.file.ends_with(&format!("/{file}"))).unwrap();
+    management.apply(&found.text);
+}
+
 impl Ground {
     fn new() -> Self {
         let limits = concat!("--limits=", env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/by-name.yaml");
@@ -116,8 +128,7 @@ impl Ground {
 
     /// What operators do before their users come.
     fn prepare(&self) {
-        self.management.succeed(&["create", "namespace", "capi-system"]);
-        self.document("gateway.yaml");
+        make_gateway(&self.management);
         // Where addresses of Services are used from outside their cluster, the network knows the way to them.
         let via = self.environment.address().to_string();
         self.run("fabric.private", &["route", "replace", &SERVICE_RANGE.to_string(), "via", &via]);
@@ -135,9 +146,7 @@ impl Ground {
 
     /// Applies a file of the document as people have it.
     fn document(&self, file: &str) {
-        let fixtures = fixture::load(DOCUMENT);
-        let found = fixtures.iter().find(|fixture| fixture.file.ends_with(&format!("/{file}"))).unwrap();
-        self.management.apply(&found.text);
+        apply_document(&self.management, file);
     }
 
     /// The document, word for word: its Cluster is on the infrastructure of another provider, which is played here, and
