@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use uuid::Uuid;
 
 use super::addresses::{fixed, members};
@@ -19,33 +20,46 @@ pub(in super::super) fn revoked(before: &Topology, after: &Topology, network: Uu
             found.extend(fixed(old));
             continue;
         };
-        let lost = match (old.secured, new.secured) {
-            (_, false) => false,
-            (false, true) => true,
-            (true, true) => !permissions(before, old).is_subset(&permissions(after, new)),
-        };
-        if lost || !fixed(old).is_subset(&fixed(new)) {
+        match (old.secured, new.secured) {
+            (_, false) => {}
+            (false, true) => found.extend(fixed(old)),
+            (true, true) => found.extend(lost((before, old), (after, new))),
+        }
+        if !fixed(old).is_subset(&fixed(new)) {
             found.extend(fixed(old));
         }
     }
     found
 }
 
-/// What a port may do, with the members of groups spelled out.
-fn permissions(topology: &Topology, port: &Port) -> BTreeSet<String> {
+/// The port's own addresses if a rule is gone. If a group has lost a member, the member's alone: what its other members
+/// have open goes on, as in Neutron.
+fn lost((before, old): (&Topology, &Port), (after, new): (&Topology, &Port)) -> BTreeSet<IpAddr> {
+    let present = permissions(after, new);
     let mut found = BTreeSet::new();
-    for rule in rules_of(topology, port) {
-        let text = format!("{} {}", rule.ingress, condition(rule));
-        match rule.remote_group {
-            Some(group) => {
-                // One by one: neighbours that were joined into a range would look like a loss.
-                let members = members(topology, group);
-                found.extend(members.iter().map(|member| format!("{text} {member}")));
-            }
-            None => {
-                found.insert(text);
+    for (rule, members) in permissions(before, old) {
+        let Some(left) = present.get(&rule) else {
+            found.extend(fixed(old));
+            continue;
+        };
+        for gone in members.difference(left) {
+            if gone.prefix_len() == gone.max_prefix_len() {
+                found.insert(gone.addr());
+            } else {
+                found.extend(fixed(old));
             }
         }
+    }
+    found
+}
+
+/// What a port may do: rules, whether each is about a group, and the members of the groups.
+fn permissions(topology: &Topology, port: &Port) -> BTreeMap<(String, bool), BTreeSet<IpNet>> {
+    let mut found: BTreeMap<_, BTreeSet<IpNet>> = BTreeMap::new();
+    for rule in rules_of(topology, port) {
+        let text = format!("{} {}", rule.ingress, condition(rule));
+        let members = rule.remote_group.map(|group| members(topology, group));
+        found.entry((text, rule.remote_group.is_some())).or_default().extend(members.unwrap_or_default());
     }
     found
 }
