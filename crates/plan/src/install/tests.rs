@@ -128,6 +128,36 @@ fn the_limits_are_a_file_of_the_manager_and_other_limits_are_other_pods() {
     assert_eq!(workload::limits(&options("all", 1)), None);
 }
 
+/// A second manager that finds no other host may share one, unless the operator says that there are enough.
+#[test]
+fn managers_share_no_host_where_there_are_enough() {
+    let hosts = |replicas: u16, nodes: &str| {
+        let options = Options { limits: Some(nodes.to_owned()), ..options("all", replicas) };
+        let deployment = document(&workload::deployment(&options)).unwrap();
+        let constraints = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"].clone();
+        assert_eq!(constraints[1]["whenUnsatisfiable"], "ScheduleAnyway", "zones: {nodes}");
+        assert_eq!(constraints[0]["topologyKey"], "kubernetes.io/hostname");
+        constraints[0]["whenUnsatisfiable"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hosts(2, "{}"), "ScheduleAnyway");
+    assert_eq!(hosts(2, "nodes: 1"), "ScheduleAnyway");
+    assert_eq!(hosts(2, "nodes: 2"), "DoNotSchedule");
+    assert_eq!(hosts(3, "nodes: 2"), "ScheduleAnyway");
+}
+
+/// Of several managers one may go at a time; a drain never waits for a single one, nor for those that are not ready.
+#[test]
+fn a_drain_leaves_one_manager_and_is_never_held_by_one() {
+    let budget = |replicas| {
+        let objects = objects(&options("all", replicas)).unwrap();
+        objects.into_iter().find(|object| kind(object) == "PodDisruptionBudget")
+    };
+    assert_eq!(budget(1), None);
+    let two = budget(2).unwrap();
+    assert_eq!(two["spec"]["minAvailable"], 1);
+    assert_eq!(two["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+}
+
 fn narrow() -> Options {
     Options { namespaces: "a,b".parse().unwrap(), ..options("all", 2) }
 }

@@ -1,11 +1,12 @@
 //! The manager's Deployment and the objects that belong to it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Container, EnvVar, HTTPGetAction, Namespace, PodSpec, Probe, ResourceRequirements, Service,
-    ServiceAccount, ServicePort, ServiceSpec,
+    ServiceAccount, ServicePort, ServiceSpec, Toleration, TopologySpreadConstraint,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -13,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::webhooks::WEBHOOK_SERVICE_PORT;
 use super::{NAME, Options, WEBHOOK_SERVICE, labels, metadata, ports, priority};
 use crate::hash;
+use crate::limits::Limits;
 use crate::namespaces::Namespaces;
 use crate::pieces::{
     self, config_map_volume, container_port, field_variable, mount, nobody, quantities, restricted,
@@ -29,6 +31,10 @@ const LIMITS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/limits";
 
 /// Longer than the manager's own deadline for an orderly stop.
 const TERMINATION_GRACE_SECONDS: i64 = 40;
+
+/// How long a manager stays on a node that does not answer; Kubernetes' default is five minutes. Long enough for a node
+/// that only restarts its kubelet.
+const SECONDS_ON_A_LOST_NODE: i64 = 30;
 
 fn pod_labels() -> BTreeMap<String, String> {
     let mut labels = labels();
@@ -86,6 +92,8 @@ pub(super) fn disruption_budget(options: &Options) -> Option<PodDisruptionBudget
         metadata: metadata(NAME, Some(&options.namespace)),
         spec: Some(PodDisruptionBudgetSpec {
             min_available: Some(IntOrString::Int(1)),
+            // Managers that do not become ready must not hold their nodes.
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             selector: Some(selecting(selector())),
             ..PodDisruptionBudgetSpec::default()
         }),
@@ -111,11 +119,8 @@ pub(super) fn deployment(options: &Options) -> Deployment {
         enable_service_links: Some(false),
         security_context: Some(nobody()),
         termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
-        tolerations: Some(vec![toleration(
-            Some("node-role.kubernetes.io/control-plane"),
-            Some("NoSchedule"),
-        )]),
-        topology_spread_constraints: Some(vec![spread("kubernetes.io/hostname", selector())]),
+        tolerations: Some(tolerations()),
+        topology_spread_constraints: Some(spreads(options)),
         volumes: limits.map(|_| vec![config_map_volume(LIMITS_VOLUME, LIMITS.to_owned())]),
         ..PodSpec::default()
     };
@@ -123,6 +128,35 @@ pub(super) fn deployment(options: &Options) -> Deployment {
     let annotations = limits.map(|text| (LIMITS_ANNOTATION.to_owned(), hash::value(&text.as_str().into())));
     let template = template(pod_labels(), annotations.into_iter().collect(), pod);
     pieces::deployment(metadata, i32::from(options.replicas), None, selector(), template)
+}
+
+/// A manager leaves a node that is gone soon: it has nothing there, and webhooks need it.
+fn tolerations() -> Vec<Toleration> {
+    let gone = |condition: &str| Toleration {
+        toleration_seconds: Some(SECONDS_ON_A_LOST_NODE),
+        ..toleration(Some(condition), Some("NoExecute"))
+    };
+    vec![
+        toleration(Some("node-role.kubernetes.io/control-plane"), Some("NoSchedule")),
+        gone("node.kubernetes.io/not-ready"),
+        gone("node.kubernetes.io/unreachable"),
+    ]
+}
+
+/// Each manager on a host of its own where the operator says that there are enough: the loss of one takes one manager.
+fn spreads(options: &Options) -> Vec<TopologySpreadConstraint> {
+    let limits = options.limits.as_deref().and_then(|text| Limits::parse(text).ok());
+    let nodes = limits.and_then(|limits| limits.nodes).map_or(0, NonZeroU16::get);
+    let over = |key: &str, is_hard: bool| TopologySpreadConstraint {
+        // Pods that a rollout replaces do not count, or two new ones would go where the last old one is not.
+        match_label_keys: Some(vec!["pod-template-hash".to_owned()]),
+        when_unsatisfiable: if is_hard { "DoNotSchedule" } else { "ScheduleAnyway" }.to_owned(),
+        ..spread(key, selector())
+    };
+    vec![
+        over("kubernetes.io/hostname", options.replicas <= nodes),
+        over("topology.kubernetes.io/zone", false),
+    ]
 }
 
 fn container(options: &Options) -> Container {
