@@ -143,6 +143,15 @@ fn readiness(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, replicas: i32
     waiting.detail = PodFacts::first_trouble(&draft.observed.api_server_pods);
     match facts {
         Some(facts) if facts.is_rolled_out() && ready >= replicas => draft.say(api_server_ready::ALL_READY),
+        // Of pods that a rollout brings RollingOut tells.
+        Some(facts)
+            if ready > 0
+                && facts.is_replaced()
+                && let Some(failing) = PodFacts::first_failing(&draft.observed.api_server_pods) =>
+        {
+            waiting.detail = Some(failing);
+            draft.say(api_server_ready::POD_FAILING.waiting(waiting));
+        }
         Some(_) if ready > 0 => {
             draft.say(api_server_ready::SOME_READY);
             draft.report.wait(waiting);

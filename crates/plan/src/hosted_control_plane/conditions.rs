@@ -64,7 +64,7 @@ conditions! {
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         bad NO_SPACE = "NoSpace" [OPERATOR]: "The database of a member has reached its quota (alarm NOSPACE). etcd refuses writes until there is room again and the alarm is disarmed. The message names the members that report it.";
         bad CORRUPT = "Corrupt" [OPERATOR]: "Members have different data (alarm CORRUPT). etcd refuses writes until the member with the wrong data is replaced and the alarm is disarmed. The message names the members that report it.";
-        bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member does not start; the message names it and the error.";
+        bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member finds no node or does not start; the message names it and the error.";
         bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost.";
         bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
         bad VOLUMES_FOUND = "VolumesFound" [OPERATOR]: "Before the first start there are claims with the names of etcd's, of a control plane that had this name before. etcd is not started with data of another control plane.";
@@ -76,6 +76,7 @@ conditions! {
         good ALL_READY = "AllReady": "All API servers are ready and have the current template.";
         good SOME_READY = "SomeReady": "At least one API server is ready, but some are not ready or have an older template.";
         bad NOT_CREATED = "NotCreated" [HANGAR, OWNER, MANAGEMENT_CLUSTER]: "The Deployment does not exist yet: Hangar waits for keys, for what the settings mount, or for the first etcd pod to start.";
+        bad POD_FAILING = "PodFailing" [MANAGEMENT_CLUSTER]: "At least one API server is ready, but a pod finds no node or does not start; the message names it and repeats what is said of it.";
         bad NONE_READY = "NoneReady" [MANAGEMENT_CLUSTER]: "No API server pod is ready.";
         ..shared::reads;
     }
@@ -83,6 +84,7 @@ conditions! {
     /// Whether the controller manager and the scheduler are ready.
     controllers_ready = "ControllersReady", Positive, Own {
         good READY = "Ready": "Both are ready.";
+        bad POD_FAILING = "PodFailing" [MANAGEMENT_CLUSTER]: "Both are ready, but a further pod of one finds no node or does not start; the message names it and repeats what is said of it.";
         bad NOT_READY = "NotReady" [MANAGEMENT_CLUSTER, HANGAR]: "The controller manager or the scheduler is not ready.";
         ..shared::reads;
     }

@@ -25,7 +25,7 @@ pub(super) const KUBECONFIG: &str = "kubeconfig";
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
-    let mut waiting = Vec::new();
+    let (mut waiting, mut failing) = (Vec::new(), Vec::new());
     let mut unread = None;
     draft.apply(&controller_manager::configuration(validated));
     draft.apply(&scheduler::configuration(validated));
@@ -66,14 +66,25 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             let mut wait = Waiting::new(MANAGEMENT_CLUSTER, format!("a {name} to be ready"));
             wait.detail = PodFacts::first_trouble(&observed.controller_pods);
             waiting.push(wait);
+        } else if let Some(facts) = facts.filter(|facts| facts.is_replaced() && facts.ready < facts.desired)
+            && let Some(trouble) = PodFacts::first_failing(&observed.controller_pods)
+        {
+            let on = format!("the {name}'s pods, {} of {} are ready", facts.ready, facts.desired);
+            failing.push(Waiting { detail: Some(trouble), ..Waiting::new(MANAGEMENT_CLUSTER, on) });
         }
     }
+    let mut failing = failing.into_iter();
     let mut waiting = waiting.into_iter();
     draft.say(match (unread, waiting.next()) {
         (Some((what, unknown)), _) => shared::unread(controllers_ready::TYPE, &what, unknown),
         (None, Some(first)) => controllers_ready::NOT_READY.waiting(first),
-        (None, None) => controllers_ready::READY.into(),
+        (None, None) => match failing.next() {
+            // Of pods that a rollout brings RollingOut tells.
+            Some(first) => controllers_ready::POD_FAILING.waiting(first),
+            None => controllers_ready::READY.into(),
+        },
     });
+    failing.for_each(|waiting| draft.report.wait(waiting));
     waiting.for_each(|waiting| draft.report.wait(waiting));
 }
 

@@ -341,12 +341,14 @@ impl WorkloadFacts {
         if self.is_observed { (self.existing - self.updated).max(0) } else { 0 }
     }
 
+    /// Whether all pods are of the latest template, ready or not.
+    pub fn is_replaced(&self) -> bool {
+        self.is_observed && self.existing <= self.updated
+    }
+
     /// Whether all pods are of the latest template and ready.
     pub fn is_rolled_out(&self) -> bool {
-        self.is_observed
-            && self.updated >= self.desired
-            && self.ready >= self.desired
-            && self.existing <= self.updated
+        self.is_replaced() && self.updated >= self.desired && self.ready >= self.desired
     }
 }
 
@@ -377,7 +379,16 @@ pub struct PodFacts {
 impl PodFacts {
     /// What is wrong with the first pod that has trouble.
     pub(super) fn first_trouble(pods: &Read<Self>) -> Option<String> {
-        pods.iter().find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)))
+        pods.iter().find_map(Self::told)
+    }
+
+    /// What is wrong with the first pod that is wanted and not ready: it finds no node, or does not start.
+    pub(super) fn first_failing(pods: &Read<Self>) -> Option<String> {
+        pods.iter().filter(|pod| !pod.is_ready && !pod.is_deleting).find_map(Self::told)
+    }
+
+    fn told(&self) -> Option<String> {
+        Some(format!("{}: {}", self.name, self.trouble.as_ref()?))
     }
 }
 

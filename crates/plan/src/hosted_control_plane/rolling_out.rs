@@ -42,10 +42,7 @@ pub(super) fn finding<'observed>(
 
 /// What a step says: how far it is, or that it is stopped, by whom, and what can be done.
 fn step(on: String, pods: &Read<PodFacts>, advice: Option<String>) -> Finding {
-    let is_stuck = |pod: &&PodFacts| !pod.is_ready && !pod.is_deleting;
-    let mut stuck = pods.iter().filter(is_stuck);
-    let trouble = stuck.find_map(|pod| Some(format!("{}: {}", pod.name, pod.trouble.as_ref()?)));
-    match trouble {
+    match PodFacts::first_failing(pods) {
         Some(trouble) => {
             let words = [Some(trouble), advice].into_iter().flatten().collect::<Vec<_>>();
             rolling_out::STOPPED.waits(on).because(words.join("; "))

@@ -193,3 +193,50 @@ fn both_families_reach_all_that_has_addresses() {
     assert_eq!(networking["serviceSubnet"], "10.96.0.0/16,fd00:96::/112");
     assert_eq!(document("kube-proxy", "config.conf")["clusterCIDR"], "10.244.0.0/16,fd00:244::/40");
 }
+
+fn message(plan: &Plan, type_: &str) -> String {
+    let found = plan.status.conditions.iter().find(|condition| condition.type_ == type_);
+    found.map(|condition| condition.message.clone()).unwrap_or_default()
+}
+
+/// A drained node leaves pods that find no other host: the others serve, and who looks after nodes is told why one waits.
+#[test]
+fn a_pod_that_finds_no_node_is_named_while_the_others_serve() {
+    let mut observed = all_ready(&json!({
+        "replicas": 3,
+        "etcd": {"replicas": 3},
+        "deployment": {"controllerManager": {"replicas": 3}, "scheduler": {"replicas": 3}},
+    }));
+    let version = observed.api_server.iter().next().unwrap().version.clone().unwrap();
+    let two_of_three = |name: &str| Read::One(workload(name, 3, 2, &version));
+    let trouble = Some("Unschedulable: 0/3 nodes are available".to_owned());
+    let unscheduled =
+        |name: &str| Read::One(PodFacts { is_ready: false, trouble: trouble.clone(), ..pod(name, &version) });
+    let conditions = ["APIServerReady", "ControllersReady"];
+    let says = |observed: &Observed| {
+        let plan = checked(observed);
+        assert_eq!(condition_status(&plan, "Available"), "True Available");
+        conditions.map(|kind| condition_status(&plan, kind))
+    };
+
+    observed.api_server = two_of_three("api-server");
+    assert_eq!(says(&observed), ["True SomeReady", "True Ready"], "it may only be starting");
+    observed.api_server_pods = unscheduled("demo-apiserver-c");
+    assert_eq!(says(&observed), ["False PodFailing", "True Ready"]);
+    observed.scheduler = two_of_three("scheduler");
+    observed.controller_pods = unscheduled("demo-scheduler-c");
+    assert_eq!(says(&observed), ["False PodFailing", "False PodFailing"]);
+    let plan = checked(&observed);
+    for (kind, text) in [
+        (conditions[0], "API servers, 2 of 3 are ready"),
+        (conditions[0], "demo-apiserver-c: Unschedulable: 0/3 nodes are available"),
+        (conditions[1], "the scheduler's pods, 2 of 3 are ready"),
+        (conditions[1], "demo-scheduler-c: Unschedulable"),
+    ] {
+        assert!(message(&plan, kind).contains(text), "{kind}: {}", message(&plan, kind));
+    }
+    for pods in [&mut observed.api_server_pods, &mut observed.controller_pods] {
+        pods.iter_mut().for_each(|pod| pod.is_deleting = true);
+    }
+    assert_eq!(says(&observed), ["True SomeReady", "True Ready"], "it goes");
+}
