@@ -24,7 +24,7 @@ const LIFETIME: Duration = Duration::from_hours(1);
 pub(crate) const PORT: u16 = 8443;
 const GROUP: &str = "extension.hangar.test";
 const REFUSAL: &str = "the pod says no";
-/// What the names of ConfigMaps begin with that the webhook lets pass.
+/// A ConfigMap that the webhook lets pass, as all but one.
 pub(crate) const ALLOWED: &str = "allowed";
 pub(crate) const GREETINGS: &str = "/apis/extension.hangar.test/v1/greetings";
 pub(crate) const GREETING: &str = "hello";
@@ -98,8 +98,8 @@ fn answer(request: &Request) -> Option<Value> {
             "items": [{"kind": "Greeting", "apiVersion": version, "metadata": {"name": GREETING}}],
         })),
         "/" => {
-            let name = request.body["request"]["name"].as_str().unwrap_or_default();
-            Some(verdict(request, name.starts_with(ALLOWED), REFUSAL))
+            let is_allowed = request.body["request"]["name"] != "refused";
+            Some(verdict(request, is_allowed, REFUSAL))
         }
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! A management cluster of three nodes: pods are spread and reach each other, and a node is lost and comes back.
+//! A management cluster of three nodes: pods are spread and reach each other, and a tenant with three of everything
+//! serves whatever is lost of it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +7,8 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hangar_host::addresses::POD_RANGE;
+use hangar_host::sample::flannel::{self, ApiServer};
 use hangar_host::sample::manifests;
 use hangar_parts::Set;
 use hangar_parts::images::Upstream;
@@ -13,13 +16,14 @@ use serde_json::json;
 
 use crate::environment::Environment;
 use crate::kubectl::Kubectl;
-use crate::tenant::manifest;
+use crate::losses::Losses;
+use crate::recorder::Recorder;
+use crate::tenant::{Tenant, manifest};
 use crate::turn;
 use crate::waiting::{eventually, is};
 
+/// The first is not lost: it has the only control plane of the management cluster.
 const NODES: [&str; 3] = ["management", "management-2", "management-3"];
-/// The one that is lost: the first has the only control plane of the management cluster.
-const LOST: &str = "management-3";
 const CLUSTER: &str = "three";
 
 struct Trial {
@@ -28,7 +32,7 @@ struct Trial {
 }
 
 #[test]
-fn a_management_node_is_lost_and_comes_back() {
+fn three_of_everything_survive_whatever_happens_to_one() {
     let _turn = turn();
     let limits = concat!("--limits=", env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/three-nodes.yaml");
     let environment = Environment::new("nodes").with_arguments(&["--management-nodes=3", limits]);
@@ -42,30 +46,27 @@ fn a_management_node_is_lost_and_comes_back() {
     trial.make_cluster();
     trial.pods_reach_pods_of_other_nodes();
     tell("pods reach each other");
-    assert_eq!(trial.nodes_of("hangar-system", "app.kubernetes.io/name=hangar").len(), 2, "managers");
     let tenant = trial.tenant();
-    for component in ["etcd", "api-server"] {
-        let selector =
-            format!("cluster.x-k8s.io/cluster-name={CLUSTER},app.kubernetes.io/component={component}");
-        assert_eq!(trial.nodes_of("default", &selector), NODES.map(str::to_owned).into(), "{component}");
-    }
+    trial.each_pod_is_on_a_node_of_its_own();
     tell("three members of a tenant are on three nodes");
+    Tenant { environment: &trial.environment, name: CLUSTER, kubectl: &tenant }.works();
 
-    trial.environment.node("stop", LOST);
+    let recorder = Recorder::start(&trial.environment.cluster_kubeconfig(CLUSTER));
+    let losses = Losses::new(&trial.environment, CLUSTER, (&trial.kubectl, &tenant), &recorder, start);
+    losses.goes_on("nothing happens");
+    losses.pods_are_killed();
+    losses.a_node_is_drained(NODES[1]);
+    let lost = losses.managers_node_that_can_be_lost(NODES[0]);
+    losses.a_node_is_lost(&lost);
     let shown = trial.environment.run("status");
     let words = String::from_utf8_lossy(&shown.stdout);
-    assert!(!shown.status.success() && words.contains(&format!("machine     {LOST}: stopped")), "{words}");
-    eventually("the tenant is written to without a node", || {
-        tenant.attempt(&["--request-timeout=3s", "create", "configmap", "written"]).map(drop)
-    });
-    tell("a node is lost");
-    trial.environment.node("start", LOST);
+    assert!(!shown.status.success() && words.contains(&format!("machine     {lost}: stopped")), "{words}");
+    losses.a_node_is_back(&lost);
+    recorder.finish(&tenant);
     eventually("everything runs again", || {
         let shown = trial.environment.run("status");
         is(shown.status.success(), || String::from_utf8_lossy(&shown.stdout).into_owned())
     });
-    tell("it is back");
-    tenant.succeed(&["get", "configmap", "written"]);
     let again = trial.environment.succeed("up");
     for line in
         ["  machine: running", "  further machines: running", "  add-ons: complete", "  hangar: unchanged"]
@@ -129,22 +130,20 @@ impl Trial {
         self.kubectl.succeed(&["delete", "pod", "server", "client"]);
     }
 
-    /// Without workers: what it is about is in the management cluster.
+    /// With one worker: what it is about is in the management cluster.
     fn make_cluster(&self) {
         let sample = self.environment.sample(CLUSTER, Set::Kubernetes134.version());
         let mut objects = manifests(&sample).unwrap();
-        objects.retain(|object| {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            matches!(kind, "Secret" | "Cluster" | "OpenStackCluster" | "HostedControlPlane")
-        });
         for object in objects.iter_mut().filter(|object| object["kind"] == "HostedControlPlane") {
             object["spec"]["replicas"] = json!(3);
             object["spec"]["etcd"]["replicas"] = json!(3);
+            object["spec"]["deployment"] =
+                json!({"controllerManager": {"replicas": 2}, "scheduler": {"replicas": 2}});
         }
         self.kubectl.apply(&manifest(&objects));
     }
 
-    /// Once all of it runs.
+    /// Once all of it runs, with a network for its pods.
     fn tenant(&self) -> Kubectl {
         let path = "jsonpath={.status.readyReplicas}";
         eventually("all API servers are ready", || {
@@ -157,7 +156,26 @@ impl Trial {
             let text = self.kubectl.attempt(&["get", "secret", &secret, "-o", "jsonpath={.data.value}"])?;
             fs::write(&file, STANDARD.decode(text).unwrap()).map_err(|error| error.to_string())
         });
-        Kubectl::new(file)
+        let tenant = Kubectl::new(file);
+        let (host, port) = tenant.server();
+        let network = flannel::objects(&ApiServer { host: &host, port }, &POD_RANGE.to_string());
+        eventually("the tenant takes its network", || tenant.try_apply(&manifest(&network)));
+        tenant
+    }
+
+    /// And so in a zone of its own.
+    fn each_pod_is_on_a_node_of_its_own(&self) {
+        assert_eq!(self.nodes_of("hangar-system", "app.kubernetes.io/name=hangar").len(), 2, "managers");
+        for (component, count) in
+            [("etcd", 3), ("api-server", 3), ("controller-manager", 2), ("scheduler", 2)]
+        {
+            let selector =
+                format!("cluster.x-k8s.io/cluster-name={CLUSTER},app.kubernetes.io/component={component}");
+            eventually("each pod has a node", || {
+                let nodes = self.nodes_of("default", &selector);
+                is(nodes.len() == count, || format!("{component}: {nodes:?}"))
+            });
+        }
     }
 
     fn nodes_of(&self, namespace: &str, selector: &str) -> BTreeSet<String> {

@@ -1,0 +1,354 @@
+//! What a tenant with three of everything loses, one after the other, and what is seen to work after each loss.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Instant;
+
+use hangar_parts::images::Upstream;
+use serde_json::{Value, json};
+
+use crate::environment::Environment;
+use crate::kubectl::{Kubectl, Seat};
+use crate::recorder::Recorder;
+use crate::tenant::manifest;
+use crate::waiting::{PATIENCE, eventually, is};
+
+const SYSTEM: &str = "hangar-system";
+/// Where members of etcd tell how they are.
+const METRICS_PORT: u16 = 2381;
+
+/// A tenant whose clients go on.
+pub(crate) struct Losses<'a> {
+    environment: &'a Environment,
+    cluster: &'a str,
+    management: &'a Kubectl,
+    tenant: &'a Kubectl,
+    /// The tenant, from where the addresses of its API servers' pods are known.
+    inside: Kubectl,
+    recorder: &'a Recorder,
+    start: Instant,
+}
+
+/// A pod of the management cluster.
+struct Pod {
+    name: String,
+    uid: String,
+    node: String,
+    address: String,
+    is_ready: bool,
+    /// Of each of its containers.
+    restarts: Vec<u64>,
+}
+
+/// A change that was made while no manager led.
+struct Change {
+    name: &'static str,
+    start: Instant,
+    /// The certificate without it.
+    before: String,
+}
+
+impl<'a> Losses<'a> {
+    pub(crate) fn new(
+        environment: &'a Environment,
+        cluster: &'a str,
+        (management, tenant): (&'a Kubectl, &'a Kubectl),
+        recorder: &'a Recorder,
+        start: Instant,
+    ) -> Self {
+        let seat = Seat::Inside(environment.network("machine.management"));
+        let inside = Kubectl::new(environment.cluster_kubeconfig(cluster)).from(seat);
+        Self { environment, cluster, management, tenant, inside, recorder, start }
+    }
+
+    /// Those that lead, because that is worse. What they did is done by others. The manager is the first, because another
+    /// one waits longest until it leads; the tenant needs none meanwhile.
+    pub(crate) fn pods_are_killed(&self) {
+        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let managers = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
+        self.kill(SYSTEM, managers.iter().find(|pod| pod.name == leader).expect("it leads"));
+        let change = self.change("killed-manager");
+        self.kill("default", &self.leading_member());
+        self.goes_on("etcd's leader is killed");
+        self.kill("default", &self.pods("default", &self.selector("api-server")).remove(0));
+        self.every_tunnel_works();
+        self.goes_on("an API server is killed, and its end of the tunnel");
+        for (component, lease) in
+            [("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler")]
+        {
+            let leader = self.leader(self.tenant, "kube-system", lease);
+            let pods = self.pods("default", &self.selector(component));
+            self.kill("default", pods.iter().find(|pod| pod.name == leader).expect("it leads"));
+            self.controllers_work();
+            self.goes_on(&format!("the {component} that leads is killed"));
+        }
+        self.is_carried_out(&change);
+        self.goes_on("the manager that led was killed before all of them");
+    }
+
+    /// As far as etcd has a majority, what runs on a node may be asked to leave it. Where each pod has a host of its own,
+    /// it waits for that one, and is named.
+    pub(crate) fn a_node_is_drained(&self, node: &str) {
+        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"];
+        self.management.succeed(&[&["drain", node][..], &options].concat());
+        eventually("those that wait are named", || {
+            let pods = self.pods("default", &self.selector_of_all());
+            let waiting: Vec<&Pod> = pods.iter().filter(|pod| pod.node.is_empty()).collect();
+            let said = self.environment.describe(self.cluster);
+            let is_named = |component: &str| {
+                waiting.iter().any(|pod| pod.name.contains(component) && said.contains(&pod.name))
+            };
+            let all = is_named("etcd") && is_named("apiserver") && said.contains("Unschedulable");
+            is(all && waiting.iter().all(|pod| !pod.is_ready), || said)
+        });
+        self.is_available();
+        self.every_tunnel_works();
+        self.controllers_work();
+        self.goes_on("a node is drained");
+        self.management.succeed(&["uncordon", node]);
+        self.is_whole();
+        self.every_tunnel_works();
+        self.goes_on("it takes pods again");
+    }
+
+    /// Kubernetes is told nothing. Returns when everything that can is done by others.
+    pub(crate) fn a_node_is_lost(&self, node: &str) {
+        assert_eq!(self.managers_node(), node, "the manager that leads is on it");
+        self.environment.node("stop", node);
+        self.is_carried_out(&self.change("lost-node"));
+        self.is_available();
+        self.every_tunnel_works();
+        self.controllers_work();
+        self.goes_on("a node is lost, and the manager that leads with it");
+    }
+
+    pub(crate) fn a_node_is_back(&self, node: &str) {
+        self.environment.node("start", node);
+        self.is_whole();
+        self.every_tunnel_works();
+        self.goes_on("it is back");
+    }
+
+    /// The manager that leads is not on the first node, which cannot be lost; its node.
+    pub(crate) fn managers_node_that_can_be_lost(&self, first: &str) -> String {
+        let node = self.managers_node();
+        if node != first {
+            return node;
+        }
+        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        self.management.succeed(&["-n", SYSTEM, "delete", "pod", &leader, "--wait=false"]);
+        eventually("the other manager leads", || {
+            let now = self.leader(self.management, SYSTEM, "hangar-manager");
+            is(!now.is_empty() && now != leader && self.managers_node() != first, || now)
+        });
+        self.managers_node()
+    }
+
+    fn managers_node(&self) -> String {
+        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
+        pods.into_iter().find(|pod| pod.name == leader).map(|pod| pod.node).unwrap_or_default()
+    }
+
+    /// Ends all processes of a pod at once, as the kernel does when memory is short; kubelet starts it again.
+    fn kill(&self, namespace: &str, pod: &Pod) {
+        let mut kill = Command::new("kill");
+        kill.arg("-9").args(processes(&pod.uid));
+        assert!(kill.status().unwrap().success(), "{}", pod.name);
+        eventually("the pod is back", || {
+            let pods = self.pods(namespace, "");
+            let now = pods.iter().find(|now| now.uid == pod.uid).ok_or("the pod is gone")?;
+            let is_restarted = now.restarts.iter().zip(&pod.restarts).all(|(now, before)| now > before);
+            is(is_restarted && now.is_ready, || format!("{}: {:?}", now.name, now.restarts))
+        });
+        self.is_whole();
+    }
+
+    /// Clients are served.
+    pub(crate) fn goes_on(&self, chapter: &str) {
+        self.recorder.goes_on();
+        println!("{:>7.2} s  {chapter}", self.start.elapsed().as_secs_f64());
+        self.recorder.close(chapter);
+    }
+
+    fn is_available(&self) {
+        assert_eq!(
+            self.condition("Available").unwrap(),
+            "True",
+            "{}",
+            self.environment.describe(self.cluster)
+        );
+    }
+
+    /// All pods are ready, and Hangar says so.
+    fn is_whole(&self) {
+        eventually("everything is ready", || {
+            let pods = self.pods("default", &self.selector_of_all());
+            let ready = self.condition("Ready")?;
+            let missing: Vec<&str> = pods.iter().filter(|pod| !pod.is_ready).map(|pod| &*pod.name).collect();
+            is(missing.is_empty() && ready == "True", || {
+                format!("{missing:?}\n{}", self.environment.describe(self.cluster))
+            })
+        });
+    }
+
+    /// Through each API server that runs, and so through each server of the tunnel: logs and commands.
+    fn every_tunnel_works(&self) {
+        let path = format!("/www/{}/index.html", self.cluster);
+        for pod in self.pods("default", &self.selector("api-server")) {
+            if !pod.is_ready {
+                continue;
+            }
+            let server = format!("--server=https://{}:6443", pod.address);
+            let name = format!("--tls-server-name=api-{}.default.svc", self.cluster);
+            for (words, expected) in
+                [(&["logs", "web"][..], "started"), (&["exec", "web", "--", "cat", &path], "served")]
+            {
+                eventually("the tunnel works", || {
+                    let timeout = "--request-timeout=10s";
+                    let said = self.inside.attempt(&[&[&*server, &name, timeout][..], words].concat());
+                    // A node that is lost has pods that count as ready for a while.
+                    let is_there = |now: &Pod| now.uid == pod.uid && now.is_ready;
+                    if said.is_err()
+                        && !self.pods("default", &self.selector("api-server")).iter().any(is_there)
+                    {
+                        return Ok(());
+                    }
+                    is(said.as_ref().is_ok_and(|said| said.trim() == expected), || {
+                        format!("{}: {said:?}", pod.name)
+                    })
+                });
+            }
+        }
+    }
+
+    /// A pod needs the controller manager, the scheduler and a kubelet.
+    fn controllers_work(&self) {
+        let labels = json!({"app": "probe"});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "probe", "namespace": "default"},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{
+                        "name": "probe",
+                        "image": Upstream::Flannel.reference(),
+                        "command": ["/bin/sh", "-c", "while :; do sleep 1; done"],
+                    }],
+                }},
+            },
+        });
+        eventually("the tenant takes a Deployment", || {
+            self.tenant.try_apply(&manifest(&[deployment.clone()]))
+        });
+        eventually("a pod runs that did not", || {
+            let path = "jsonpath={.status.availableReplicas}";
+            let said = self.tenant.attempt(&["get", "deployment", "probe", "-o", path])?;
+            is(said == "1", || said)
+        });
+        eventually("it goes", || {
+            self.tenant.attempt(&["delete", "deployment", "probe", "--ignore-not-found"]).map(drop)
+        });
+    }
+
+    /// A change that only a manager that leads carries out, and that restarts nothing: another name in the certificate.
+    fn change(&self, name: &'static str) -> Change {
+        let (start, before) = (Instant::now(), self.certificate().unwrap());
+        let patch = json!({"spec": {"certSANs": [format!("{name}.hangar.test")]}}).to_string();
+        // Until Kubernetes knows of the loss, webhooks are asked of a manager that is gone, too.
+        eventually("the change is accepted", || {
+            let words = ["patch", "hostedcontrolplane", self.cluster, "--type=merge", "-p", &patch];
+            self.management.attempt(&words).map(drop)
+        });
+        Change { name, start, before }
+    }
+
+    fn is_carried_out(&self, change: &Change) {
+        eventually("the change is carried out", || {
+            let now = self.certificate()?;
+            is(now != change.before, || self.leader(self.management, SYSTEM, "hangar-manager"))
+        });
+        let seconds = change.start.elapsed().as_secs_f64();
+        println!("    {}: a change was carried out, {seconds:.1} s after it was made", change.name);
+    }
+
+    /// Which one the API servers have.
+    fn certificate(&self) -> Result<String, String> {
+        let secret = format!("{}-apiserver", self.cluster);
+        let path = r"jsonpath={.metadata.annotations.hangar\.cluster\.x-k8s\.io/fingerprint}";
+        self.management.attempt(&["get", "secret", &secret, "-o", path])
+    }
+
+    /// The pod that holds a lease; empty while nobody does.
+    fn leader(&self, cluster: &Kubectl, namespace: &str, lease: &str) -> String {
+        let path = "jsonpath={.spec.holderIdentity}";
+        let holder = cluster.succeed(&["-n", namespace, "get", "lease", lease, "-o", path]);
+        holder.split('_').next().unwrap_or_default().to_owned()
+    }
+
+    fn leading_member(&self) -> Pod {
+        let members = self.pods("default", &self.selector("etcd"));
+        let leads = |pod: &Pod| {
+            let address: SocketAddr = format!("{}:{METRICS_PORT}", pod.address).parse().unwrap();
+            let mut stream = self.inside.seat().connect(address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+            let mut said = String::new();
+            stream.read_to_string(&mut said).unwrap();
+            said.contains("\netcd_server_is_leader 1\n")
+        };
+        members.into_iter().find(leads).expect("a member leads")
+    }
+
+    fn condition(&self, kind: &str) -> Result<String, String> {
+        let path = format!("jsonpath={{.status.conditions[?(@.type==\"{kind}\")].status}}");
+        self.management.attempt(&["get", "hostedcontrolplane", self.cluster, "-o", &path])
+    }
+
+    fn selector_of_all(&self) -> String {
+        format!("cluster.x-k8s.io/cluster-name={}", self.cluster)
+    }
+
+    fn selector(&self, component: &str) -> String {
+        format!("{},app.kubernetes.io/component={component}", self.selector_of_all())
+    }
+
+    /// Those that nobody has asked to go.
+    fn pods(&self, namespace: &str, selector: &str) -> Vec<Pod> {
+        let said = self.management.succeed(&["-n", namespace, "get", "pods", "-l", selector, "-o", "json"]);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let pods = said["items"].as_array().unwrap().iter();
+        pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).map(Pod::read).collect()
+    }
+}
+
+impl Pod {
+    fn read(pod: &Value) -> Self {
+        let text =
+            |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+        Self {
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            node: text("/spec/nodeName"),
+            address: text("/status/podIP"),
+            is_ready: conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True"),
+            restarts: containers.filter_map(|one| one["restartCount"].as_u64()).collect(),
+        }
+    }
+}
+
+/// Of a pod: kubelet names its control groups by its uid.
+fn processes(uid: &str) -> Vec<String> {
+    let group = format!("pod{uid}");
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        fs::read_to_string(entry.path().join("cgroup")).is_ok_and(|groups| groups.contains(&group))
+    });
+    processes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
