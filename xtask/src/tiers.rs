@@ -26,7 +26,7 @@ pub(crate) enum Tier {
 }
 
 /// The integration tests. Unit tests are in [`Tier::Check`].
-const TARGETS: [(&str, Tier); 17] = [
+const TARGETS: [(&str, Tier); 18] = [
     ("conversion", Tier::Check),
     ("cloud", Tier::Check),
     ("corpus", Tier::Check),
@@ -36,6 +36,7 @@ const TARGETS: [(&str, Tier); 17] = [
     ("versions", Tier::Check),
     ("wire", Tier::Check),
     ("crds", Tier::Test),
+    ("etcd", Tier::Test),
     ("testbed", Tier::Test),
     ("kit", Tier::Test),
     ("hangar", Tier::Test),

@@ -174,6 +174,7 @@ pub enum Set {
     Traefik,
     ClusterApi111,
     Prometheus,
+    Versitygw,
     ClusterApi,
     ClusterApiOpenstack,
     CloudProviderOpenstack,
@@ -197,6 +198,7 @@ impl Set {
         Self::Flannel,
         Self::Traefik,
         Self::Prometheus,
+        Self::Versitygw,
         Self::ClusterApi,
         Self::ClusterApiOpenstack,
         Self::CloudProviderOpenstack,
@@ -208,8 +210,14 @@ impl Set {
     ];
 
     /// What the README's test command needs.
-    pub const FOR_TESTS: &'static [Self] =
-        &[Self::Etcd36, Self::Kubernetes134, Self::UpstreamCrds, Self::NeighbourCrds, Self::Prometheus];
+    pub const FOR_TESTS: &'static [Self] = &[
+        Self::Etcd36,
+        Self::Kubernetes134,
+        Self::UpstreamCrds,
+        Self::NeighbourCrds,
+        Self::Prometheus,
+        Self::Versitygw,
+    ];
 
     /// What the set consists of.
     pub fn recipe(self) -> &'static Recipe {

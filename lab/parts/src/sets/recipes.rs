@@ -63,6 +63,7 @@ pub(super) fn recipe(set: Set) -> &'static Recipe {
         Set::Traefik => &TRAEFIK,
         Set::ClusterApi111 => &CLUSTER_API_1_11,
         Set::Prometheus => &PROMETHEUS,
+        Set::Versitygw => &VERSITYGW,
         Set::ClusterApi => &CLUSTER_API,
         Set::ClusterApiOpenstack => &CLUSTER_API_OPENSTACK,
         Set::CloudProviderOpenstack => &CLOUD_PROVIDER_OPENSTACK,
@@ -290,6 +291,14 @@ const PROMETHEUS: Recipe = recipe!("prometheus", "github.com/prometheus/promethe
     tags: &["remove_all_sd"],
     peak_mebibytes: 4000,
     kept_mebibytes: 120,
+});
+
+/// An S3 server over a directory, which backups are tested against.
+const VERSITYGW: Recipe = recipe!("versitygw", "github.com/versity/versitygw", "v1.8.0", {
+    programs: &[program("versitygw", "github.com/versity/versitygw/cmd/versitygw")],
+    stamps: &["main.Version={version}"],
+    peak_mebibytes: 2500,
+    kept_mebibytes: 70,
 });
 
 const CLUSTER_API: Recipe = recipe!("cluster-api", "sigs.k8s.io/cluster-api", "v1.12.8", {
