@@ -182,7 +182,14 @@ impl Connection {
     ) -> Result<(StatusCode, Bytes), Fault> {
         let answer = self.begin(request).await?;
         let status = answer.status();
+        // As an API server says that it ends, to what reaches it on a connection in the moment before it closes that.
+        let is_refused =
+            status == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key("retry-after");
         match tokio::time::timeout(PATIENCE, answer.into_body().collect()).await {
+            Ok(Ok(body)) if is_refused => {
+                let text = String::from_utf8_lossy(&body.to_bytes()).trim().to_owned();
+                Err(Fault::NotBegun(format!("{status}: {text}")))
+            }
             Ok(Ok(body)) => Ok((status, body.to_bytes())),
             Ok(Err(error)) => Err(Fault::Failed(format!("{status}, then: {}", chain(&error)))),
             Err(_) => Err(Fault::Failed(format!("{status}, then nothing within {} s", PATIENCE.as_secs()))),

@@ -42,14 +42,6 @@ struct Pod {
     restarts: Vec<u64>,
 }
 
-/// A change that was made while no manager led.
-struct Change {
-    name: &'static str,
-    start: Instant,
-    /// The certificate without it.
-    before: String,
-}
-
 impl<'a> Losses<'a> {
     pub(crate) fn new(
         environment: &'a Environment,
@@ -63,13 +55,8 @@ impl<'a> Losses<'a> {
         Self { environment, cluster, management, tenant, inside, recorder, start }
     }
 
-    /// Those that lead, because that is worse. What they did is done by others. The manager is the first, because another
-    /// one waits longest until it leads; the tenant needs none meanwhile.
+    /// Those that lead, because that is worse. What they did is done by others.
     pub(crate) fn pods_are_killed(&self) {
-        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
-        let managers = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
-        self.kill(SYSTEM, managers.iter().find(|pod| pod.name == leader).expect("it leads"));
-        let change = self.change("killed-manager");
         self.kill("default", &self.leading_member());
         self.goes_on("etcd's leader is killed");
         self.kill("default", &self.pods("default", &self.selector("api-server")).remove(0));
@@ -84,8 +71,6 @@ impl<'a> Losses<'a> {
             self.controllers_work();
             self.goes_on(&format!("the {component} that leads is killed"));
         }
-        self.is_carried_out(&change);
-        self.goes_on("the manager that led was killed before all of them");
     }
 
     /// As far as etcd has a majority, what runs on a node may be asked to leave it. Where each pod has a host of its own,
@@ -117,7 +102,7 @@ impl<'a> Losses<'a> {
     pub(crate) fn a_node_is_lost(&self, node: &str) {
         assert_eq!(self.managers_node(), node, "the manager that leads is on it");
         self.environment.node("stop", node);
-        self.is_carried_out(&self.change("lost-node"));
+        self.managers_carry_out("lost-node");
         self.is_available();
         self.every_tunnel_works();
         self.controllers_work();
@@ -129,6 +114,15 @@ impl<'a> Losses<'a> {
         self.is_whole();
         self.every_tunnel_works();
         self.goes_on("it is back");
+    }
+
+    /// Another one leads afterwards.
+    pub(crate) fn a_manager_is_killed(&self) {
+        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
+        self.kill(SYSTEM, pods.iter().find(|pod| pod.name == leader).expect("it leads"));
+        self.managers_carry_out("killed-manager");
+        self.goes_on("the manager that leads is killed");
     }
 
     /// The manager that leads is not on the first node, which cannot be lost; its node.
@@ -256,32 +250,23 @@ impl<'a> Losses<'a> {
         });
     }
 
-    /// A change that only a manager that leads carries out, and that restarts nothing: another name in the certificate.
-    fn change(&self, name: &'static str) -> Change {
-        let (start, before) = (Instant::now(), self.certificate().unwrap());
+    /// A change that only a manager that leads can carry out, and that restarts nothing: another name in the certificate.
+    fn managers_carry_out(&self, name: &str) {
+        let start = Instant::now();
+        let secret = format!("{}-apiserver", self.cluster);
+        let path = r"jsonpath={.metadata.annotations.hangar\.cluster\.x-k8s\.io/fingerprint}";
+        let read = ["get", "secret", &secret, "-o", path];
+        let before = self.management.succeed(&read);
         let patch = json!({"spec": {"certSANs": [format!("{name}.hangar.test")]}}).to_string();
-        // Until Kubernetes knows of the loss, webhooks are asked of a manager that is gone, too.
         eventually("the change is accepted", || {
             let words = ["patch", "hostedcontrolplane", self.cluster, "--type=merge", "-p", &patch];
             self.management.attempt(&words).map(drop)
         });
-        Change { name, start, before }
-    }
-
-    fn is_carried_out(&self, change: &Change) {
         eventually("the change is carried out", || {
-            let now = self.certificate()?;
-            is(now != change.before, || self.leader(self.management, SYSTEM, "hangar-manager"))
+            let now = self.management.attempt(&read)?;
+            is(now != before, || self.leader(self.management, SYSTEM, "hangar-manager"))
         });
-        let seconds = change.start.elapsed().as_secs_f64();
-        println!("    {}: a change was carried out, {seconds:.1} s after it was made", change.name);
-    }
-
-    /// Which one the API servers have.
-    fn certificate(&self) -> Result<String, String> {
-        let secret = format!("{}-apiserver", self.cluster);
-        let path = r"jsonpath={.metadata.annotations.hangar\.cluster\.x-k8s\.io/fingerprint}";
-        self.management.attempt(&["get", "secret", &secret, "-o", path])
+        println!("    {name}: a manager carried out a change after {:.1} s", start.elapsed().as_secs_f64());
     }
 
     /// The pod that holds a lease; empty while nobody does.

@@ -55,6 +55,7 @@ fn three_of_everything_survive_whatever_happens_to_one() {
     let losses = Losses::new(&trial.environment, CLUSTER, (&trial.kubectl, &tenant), &recorder, start);
     losses.goes_on("nothing happens");
     losses.pods_are_killed();
+    losses.a_manager_is_killed();
     losses.a_node_is_drained(NODES[1]);
     let lost = losses.managers_node_that_can_be_lost(NODES[0]);
     losses.a_node_is_lost(&lost);

@@ -2,8 +2,9 @@
 //!
 //! Everything that people and programs do at once: fresh connections, kept ones, watches, writes that a webhook with
 //! failurePolicy Fail has to let pass, and reads of an aggregated API. A request on a kept connection that its server
-//! closed before it began the request is sent once more and counted apart: that race is part of HTTP. Everything else
-//! that is not the expected answer is a failure.
+//! closed before it began the request, or refused with 503 and Retry-After because it ends, is sent once more and counted
+//! apart: that race is part of HTTP, and every client of Kubernetes does the same. Everything else that is not the
+//! expected answer is a failure.
 //!
 //! A watch goes on from the last resourceVersion that it saw, when its server ended it in order. In the end each watch
 //! must have seen every object that was written.

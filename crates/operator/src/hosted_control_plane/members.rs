@@ -164,7 +164,7 @@ async fn ask_for_alarms(address: SocketAddr) -> Result<BTreeSet<Alarm>, Unknown>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;

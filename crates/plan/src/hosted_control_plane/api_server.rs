@@ -34,9 +34,7 @@ use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::version::KubernetesVersion;
-use super::{
-    Draft, ages, audit, authentication, etcd, kept, konnectivity, kubeconfigs, mounts, sources, step, upgrade,
-};
+use super::{Draft, ages, audit, authentication, etcd, kept, konnectivity, mounts, sources, step, upgrade};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::{Read, Wake};
