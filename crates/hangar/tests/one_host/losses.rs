@@ -65,7 +65,7 @@ impl<'a> Losses<'a> {
         for (component, lease) in
             [("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler")]
         {
-            let leader = self.leader(self.tenant, "kube-system", lease);
+            let leader = holder(self.tenant, "kube-system", lease);
             let pods = self.pods("default", &self.selector(component));
             self.kill("default", pods.iter().find(|pod| pod.name == leader).expect("it leads"));
             self.controllers_work();
@@ -118,7 +118,7 @@ impl<'a> Losses<'a> {
 
     /// Another one leads afterwards.
     pub(crate) fn a_manager_is_killed(&self) {
-        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let leader = holder(self.management, SYSTEM, "hangar-manager");
         let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
         self.kill(SYSTEM, pods.iter().find(|pod| pod.name == leader).expect("it leads"));
         self.managers_carry_out("killed-manager");
@@ -131,17 +131,17 @@ impl<'a> Losses<'a> {
         if node != first {
             return node;
         }
-        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let leader = holder(self.management, SYSTEM, "hangar-manager");
         self.management.succeed(&["-n", SYSTEM, "delete", "pod", &leader, "--wait=false"]);
         eventually("the other manager leads", || {
-            let now = self.leader(self.management, SYSTEM, "hangar-manager");
+            let now = holder(self.management, SYSTEM, "hangar-manager");
             is(!now.is_empty() && now != leader && self.managers_node() != first, || now)
         });
         self.managers_node()
     }
 
     fn managers_node(&self) -> String {
-        let leader = self.leader(self.management, SYSTEM, "hangar-manager");
+        let leader = holder(self.management, SYSTEM, "hangar-manager");
         let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
         pods.into_iter().find(|pod| pod.name == leader).map(|pod| pod.node).unwrap_or_default()
     }
@@ -238,7 +238,7 @@ impl<'a> Losses<'a> {
             },
         });
         eventually("the tenant takes a Deployment", || {
-            self.tenant.try_apply(&manifest(&[deployment.clone()]))
+            self.tenant.try_apply(&manifest(std::slice::from_ref(&deployment)))
         });
         eventually("a pod runs that did not", || {
             let path = "jsonpath={.status.availableReplicas}";
@@ -264,16 +264,9 @@ impl<'a> Losses<'a> {
         });
         eventually("the change is carried out", || {
             let now = self.management.attempt(&read)?;
-            is(now != before, || self.leader(self.management, SYSTEM, "hangar-manager"))
+            is(now != before, || holder(self.management, SYSTEM, "hangar-manager"))
         });
         println!("    {name}: a manager carried out a change after {:.1} s", start.elapsed().as_secs_f64());
-    }
-
-    /// The pod that holds a lease; empty while nobody does.
-    fn leader(&self, cluster: &Kubectl, namespace: &str, lease: &str) -> String {
-        let path = "jsonpath={.spec.holderIdentity}";
-        let holder = cluster.succeed(&["-n", namespace, "get", "lease", lease, "-o", path]);
-        holder.split('_').next().unwrap_or_default().to_owned()
     }
 
     fn leading_member(&self) -> Pod {
@@ -336,4 +329,11 @@ fn processes(uid: &str) -> Vec<String> {
         fs::read_to_string(entry.path().join("cgroup")).is_ok_and(|groups| groups.contains(&group))
     });
     processes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The pod that holds a lease; empty while nobody does.
+fn holder(cluster: &Kubectl, namespace: &str, lease: &str) -> String {
+    let path = "jsonpath={.spec.holderIdentity}";
+    let holder = cluster.succeed(&["-n", namespace, "get", "lease", lease, "-o", path]);
+    holder.split('_').next().unwrap_or_default().to_owned()
 }

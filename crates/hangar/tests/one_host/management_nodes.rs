@@ -82,7 +82,7 @@ fn three_of_everything_survive_whatever_happens_to_one() {
 impl Trial {
     fn each_node_is_in_a_zone_of_its_own(&self) {
         let path =
-            r#"{range .items[*]}{.metadata.name} {.metadata.labels.topology\.kubernetes\.io/zone};{end}"#;
+            r"{range .items[*]}{.metadata.name} {.metadata.labels.topology\.kubernetes\.io/zone};{end}";
         let nodes = self.kubectl.succeed(&["get", "nodes", "-o", &format!("jsonpath={path}")]);
         assert_eq!(nodes, "management zone-a;management-2 zone-b;management-3 zone-c;");
         self.kubectl.succeed(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=1m"]);

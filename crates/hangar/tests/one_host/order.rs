@@ -180,15 +180,17 @@ impl Subject {
         let (mut management, mut tenant) = (None, None);
         while !is_over.load(Ordering::SeqCst) {
             let look = self.look(&mut management, &mut tenant).await;
-            let at = start.elapsed();
-            let mut story = story.lock().unwrap_or_else(PoisonError::into_inner);
-            if story.looks.last().is_none_or(|(_, last)| *last != look) {
-                println!("{:>7.2} s  {look}", at.as_secs_f64());
-                story.violations.extend(look.violations(self.to));
-                story.looks.push((at, look));
-            }
-            drop(story);
+            self.note(story, start.elapsed(), look);
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn note(&self, story: &Mutex<Story>, at: Duration, look: Look) {
+        let mut story = story.lock().unwrap_or_else(PoisonError::into_inner);
+        if story.looks.last().is_none_or(|(_, last)| *last != look) {
+            println!("{:>7.2} s  {look}", at.as_secs_f64());
+            story.violations.extend(look.violations(self.to));
+            story.looks.push((at, look));
         }
     }
 

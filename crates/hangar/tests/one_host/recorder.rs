@@ -142,6 +142,22 @@ impl Track {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn failed(&self, failure: String) {
+        let mut seen = self.seen();
+        *seen.chapter.failures.entry(failure).or_default() += 1;
+        seen.failures += 1;
+    }
+
+    fn acknowledged(&self, number: u64, attempts: u64, gap: Duration) {
+        let mut seen = self.seen();
+        seen.acknowledged.insert(number);
+        seen.longest = seen.longest.max(gap);
+        let chapter = &mut seen.chapter;
+        chapter.acknowledged += 1;
+        chapter.attempts = chapter.attempts.max(attempts);
+        chapter.longest = chapter.longest.max(gap);
+    }
+
     async fn fill(&self, kubeconfig: &Path, request: fn(u64) -> Request<Vec<u8>>, stop: &AtomicBool) {
         let text = Kubeconfig::read_from(kubeconfig).unwrap();
         let config = Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await.unwrap();
@@ -154,23 +170,13 @@ impl Track {
                     return;
                 }
                 attempts += 1;
-                let mut seen = self.seen();
-                *seen.chapter.failures.entry(failure).or_default() += 1;
-                seen.failures += 1;
-                drop(seen);
+                self.failed(failure);
                 tokio::time::sleep(PAUSE).await;
             }
             let now = Instant::now();
             let gap = now - last;
             last = now;
-            let mut seen = self.seen();
-            seen.acknowledged.insert(number);
-            seen.longest = seen.longest.max(gap);
-            let chapter = &mut seen.chapter;
-            chapter.acknowledged += 1;
-            chapter.attempts = chapter.attempts.max(attempts);
-            chapter.longest = chapter.longest.max(gap);
-            drop(seen);
+            self.acknowledged(number, attempts, gap);
             if stop.load(Ordering::SeqCst) {
                 return;
             }
