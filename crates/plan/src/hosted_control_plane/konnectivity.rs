@@ -237,7 +237,7 @@ fn agent_container(validated: &Validated<'_>, given: &Settings, host: &str, port
         [
             // The server refuses less than 30 s.
             ("keepalive-time", "35s"),
-            // Each try leads to any of the servers: agents have found a new one before the API server beside it starts.
+            // Each try leads to any of the servers: agents should find a new one before the API server beside it probes.
             ("sync-interval", "100ms"),
             ("sync-interval-cap", "500ms"),
             LOG_LEVEL,
