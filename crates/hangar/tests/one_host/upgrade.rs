@@ -114,8 +114,10 @@ fn upgrade(way: Way) {
     assert_eq!(report.failures, Vec::<String>::new(), "{story}");
     assert_eq!(story.violations, Vec::<String>::new(), "{story}");
     let to = trial.to;
-    for words in [&format!("API servers to be replaced, 1 of 3 are on {to}"), "the scheduler to be replaced"]
-    {
+    for words in [
+        &format!("API servers to be replaced, 1 of 3 are on {to}"),
+        "controller managers and schedulers to be replaced",
+    ] {
         assert!(story.told(words), "nobody said {words}: {story}");
     }
     assert!(story.workers_told(&format!("the control plane to serve {to}")), "{story}");

@@ -100,7 +100,7 @@ fn gate(observed: &Observed, materials: &[Material]) -> Result<(), Waiting> {
 }
 
 /// The wanted version once all API servers have it; until then the one that runs, or the oldest API server's.
-fn version<'observed>(
+pub(super) fn version<'observed>(
     observed: &'observed Observed,
     validated: &Validated<'_>,
     own: Option<&WorkloadFacts>,

@@ -10,7 +10,7 @@ use hangar_api::naming;
 use super::conditions::rolling_out;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::validate::Validated;
-use super::{api_server, etcd, etcd_rollout, upgrade};
+use super::{api_server, controllers, etcd, etcd_rollout, upgrade};
 use crate::flow::{Read, Unknown};
 
 /// To be asked when the API server's Deployment was read.
@@ -28,7 +28,7 @@ pub(super) fn finding<'observed>(
     if let Some(finding) = of_api_servers(observed, validated) {
         return Ok(finding);
     }
-    if let Some(finding) = of_controllers(observed) {
+    if let Some(finding) = of_controllers(observed, validated)? {
         return Ok(finding);
     }
     // The StatefulSet's controller counts no updated pods when all are.
@@ -104,14 +104,27 @@ fn of_api_servers(observed: &Observed, validated: &Validated<'_>) -> Option<Find
     Some(step(on, pods, advice))
 }
 
-fn of_controllers(observed: &Observed) -> Option<Finding> {
-    let pair =
-        [("the controller manager", &observed.controller_manager), ("the scheduler", &observed.scheduler)];
-    let is_rolling = |facts: &WorkloadFacts| facts.updated < facts.existing;
-    let (name, facts) = pair
-        .into_iter()
-        .find_map(|(name, read)| Some((name, read.iter().find(|facts| is_rolling(facts))?)))?;
-    let version = facts.version.as_deref().unwrap_or_default();
-    let on = format!("{name} to be replaced, {} of {} are on {version}", facts.updated, facts.desired);
-    Some(step(on, &observed.controller_pods, None))
+/// Both at once: neither waits for the other, and both may be replaced within a second.
+fn of_controllers<'observed>(
+    observed: &'observed Observed,
+    validated: &Validated<'_>,
+) -> Result<Option<Finding>, &'observed Unknown> {
+    let (mut desired, mut replaced, mut version) = (0, 0, None);
+    let mut is_rolling = false;
+    for facts in [&observed.controller_manager, &observed.scheduler].into_iter().flat_map(Read::iter) {
+        let wanted = controllers::version(observed, validated, Some(facts))?;
+        // Its Deployment may not have been changed yet.
+        let is_changed = facts.version == Some(wanted.label());
+        is_rolling |= !is_changed || facts.updated < facts.existing;
+        desired += facts.desired;
+        if is_changed && facts.is_observed {
+            replaced += facts.updated.min(facts.desired);
+        }
+        version = Some(wanted);
+    }
+    let Some(version) = version.filter(|_| is_rolling) else { return Ok(None) };
+    let on = format!(
+        "controller managers and schedulers to be replaced, {replaced} of {desired} are on {version}"
+    );
+    Ok(Some(step(on, &observed.controller_pods, None)))
 }

@@ -156,6 +156,24 @@ fn a_rollout_says_how_far_it_is() {
     assert!(words.contains("API servers to be replaced") && !words.contains("1 of 1"), "{words}");
 }
 
+/// Between the last API server and the first change of what follows, and while one of two has followed.
+#[test]
+fn a_rollout_is_not_over_before_the_controllers_follow() {
+    let mut observed = wanting("v1.34.10", "v1.35.8");
+    observed.api_server = Read::One(workload("api-server", 1, 1, "v1.35.8"));
+    observed.api_server_pods =
+        Read::found([PodFacts { is_ready: true, ..pod("demo-apiserver-2", "v1.35.8") }]);
+    for (controller_manager, count) in [("v1.34.10", "0 of 2"), ("v1.35.8", "1 of 2")] {
+        observed.controller_manager = Read::One(workload("controller-manager", 1, 1, controller_manager));
+        let plan = checked(&observed);
+        assert_eq!(condition_status(&plan, ROLLING), "True RollingOut");
+        let words = format!("controller managers and schedulers to be replaced, {count} are on v1.35.8");
+        assert!(message(&plan, ROLLING).contains(&words), "{}", message(&plan, ROLLING));
+    }
+    observed.scheduler = Read::One(workload("scheduler", 1, 1, "v1.35.8"));
+    assert_eq!(condition_status(&checked(&observed), ROLLING), "False NotRollingOut");
+}
+
 #[test]
 fn kubelets_that_are_too_old_hold_an_upgrade() {
     let mut observed = wanting("v1.34.10", "v1.35.8");
