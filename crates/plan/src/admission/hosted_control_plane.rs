@@ -54,26 +54,35 @@ pub(super) fn validate(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement 
 /// Minors are not skipped, what served is not left for something older, and living kubelets are not left behind. What
 /// served is on record, and status tells what serves now; what they do not tell yet, the plan sees and waits for.
 fn changed_version(request: &Request<'_>) -> Vec<FieldError> {
-    const PATH: &str = "spec.version";
     let Some(old) = request.old else { return Vec::new() };
-    let read = |text: &str| KubernetesVersion::parse(text);
-    let before = read(text(old, "/spec/version"));
-    let Some(wanted) = read(text(request.object, "/spec/version")) else { return Vec::new() };
-    if before.is_some_and(|before| before.number() == wanted.number()) {
+    let Some((path, wanted)) = api_server_version(request.object) else { return Vec::new() };
+    if api_server_version(old).is_some_and(|(_, before)| before.number() == wanted.number()) {
         return Vec::new();
     }
+    let read = |text: &str| KubernetesVersion::parse(text);
     let record = old.pointer("/metadata/annotations").and_then(|all| all.get(SERVED_VERSION_ANNOTATION));
     let Some(served) = record.and_then(Value::as_str).and_then(read) else { return Vec::new() };
     let lowest = read(text(old, "/status/version"));
     // While the last upgrade goes on, the oldest API server is what the next one would skip from.
     let skipped =
         lowest.filter(|lowest| lowest.minor() < served.minor() && wanted.number() > served.number());
-    let error = upgrade::refusal(PATH, &wanted, skipped.as_ref().unwrap_or(&served));
+    let error = upgrade::refusal(path, &wanted, skipped.as_ref().unwrap_or(&served));
     // What serves already can be returned to.
     let is_new_minor = wanted.minor() > served.minor();
     let kubelet = read(text(old, "/status/oldestKubeletVersion")).filter(|_| is_new_minor);
-    let kubelets = kubelet.and_then(|oldest| upgrade::kubelets_refusal(PATH, &wanted, &oldest));
+    let kubelets = kubelet.and_then(|oldest| upgrade::kubelets_refusal(path, &wanted, &oldest));
     error.into_iter().chain(kubelets).collect()
+}
+
+/// What an object asks API servers to be, and where it says so. The tag that is given for their image comes first.
+fn api_server_version(object: &Value) -> Option<(&'static str, KubernetesVersion)> {
+    let paths = [
+        ("spec.deployment.apiServer.image.tag", "/spec/deployment/apiServer/image/tag"),
+        ("spec.version", "/spec/version"),
+    ];
+    paths
+        .into_iter()
+        .find_map(|(path, pointer)| Some((path, KubernetesVersion::parse(text(object, pointer))?)))
 }
 
 /// Nodes and kubeconfigs keep the endpoint that was published, so the way to it stays; unless it is a name that people

@@ -522,17 +522,20 @@ fn a_version_follows_the_one_that_served() {
             "status": {"version": lowest, "oldestKubeletVersion": kubelet},
         })
     };
-    let refusals = |old: &Value, wanted: &str| {
-        let mut object = old.clone();
-        object["spec"]["version"] = json!(wanted);
+    let refused = |old: &Value, object: &Value| {
         let request = Request {
             operation: Operation::Update,
             group: "controlplane.cluster.x-k8s.io",
             old: Some(old),
-            ..request("HostedControlPlane", &object)
+            ..request("HostedControlPlane", object)
         };
         let errors = validate(&request, &World::default()).errors;
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let refusals = |old: &Value, wanted: &str| {
+        let mut object = old.clone();
+        object["spec"]["version"] = json!(wanted);
+        refused(old, &object)
     };
     let serving = control_plane("v1.34.10", Some("v1.34.10"), "v1.34.10", Some("v1.32.1"));
     for (wanted, words) in [
@@ -559,4 +562,22 @@ fn a_version_follows_the_one_that_served() {
     assert_eq!(refusals(&old, "v1.34.10"), "");
     // Nothing served yet.
     assert_eq!(refusals(&control_plane("v1.35.8", None, "", None), "v1.31.0"), "");
+    // A tag of the API server's image is its version, whatever the rest is asked to be.
+    let tagged = |tag: &str| {
+        let mut object = serving.clone();
+        object["spec"]["deployment"] = json!({"apiServer": {"image": {"tag": tag}}});
+        object
+    };
+    assert_eq!(refused(&serving, &tagged("v1.34.11")), "");
+    let found = refused(&serving, &tagged("v1.33.0"));
+    assert!(
+        found.starts_with("spec.deployment.apiServer.image.tag: ") && found.contains("cannot be lower"),
+        "{found}"
+    );
+    assert!(refused(&serving, &tagged("v1.36.4")).contains("upgrade to 1.35 first"));
+    let ahead = control_plane("v1.33.0", Some("v1.34.10"), "v1.34.10", None);
+    let mut pinned = ahead.clone();
+    pinned["spec"]["deployment"] = json!({"apiServer": {"image": {"tag": "v1.34.10"}}});
+    let found = refused(&pinned, &ahead);
+    assert!(found.starts_with("spec.version: "), "what the tag hid is asked for again: {found}");
 }

@@ -116,7 +116,8 @@ pub(super) fn server_container(validated: &Validated<'_>, given: &Settings) -> C
             ("server-port", text("0")),
             ("uds-name", text(SOCKET)),
         ],
-        [LOG_LEVEL],
+        // Its default is an hour: as long, requests would be sent to an agent whose node is lost.
+        [LOG_LEVEL, ("keepalive-time", "30s")],
     );
     let repository = KONNECTIVITY_SERVER.repository;
     let sleep = SleepAction { seconds: SLEEP_SECONDS };
