@@ -37,7 +37,7 @@ use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
 use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
-use super::{Draft, alarms, etcd_rollout, etcd_settings, upgrade};
+use super::{Draft, alarms, api_server, etcd_rollout, etcd_settings, upgrade};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -203,7 +203,7 @@ pub(super) fn client_urls(validated: &Validated<'_>) -> String {
 pub(super) fn wanted_tag(validated: &Validated<'_>) -> String {
     let settings = settings(validated);
     let given = settings.container.image.and_then(|image| image.tag);
-    given.unwrap_or_else(|| validated.version.etcd_tag(validated.epoch).to_owned())
+    given.unwrap_or_else(|| api_server::wanted(validated).1.etcd_tag(validated.epoch).to_owned())
 }
 
 fn settings(validated: &Validated<'_>) -> Etcd {
