@@ -125,7 +125,9 @@ impl Kubelet {
         let claim = self.world.api::<PersistentVolumeClaim>().get_opt(&format!("data-{name}")).await?;
         let Some(volume) = claim.and_then(|claim| claim.uid()) else { return Ok(None) };
         let maps = self.world.api::<ConfigMap>().get("demo-etcd").await?;
-        let Some(text) = maps.data.unwrap_or_default().remove(&format!("{name}.yaml")) else { return Ok(None) };
+        let Some(text) = maps.data.unwrap_or_default().remove(&format!("{name}.yaml")) else {
+            return Ok(None);
+        };
         let place = self.directory.display();
         let text = text
             .replace("0.0.0.0", &self.address(ordinal).to_string())
@@ -207,8 +209,11 @@ struct Writer {
 
 impl Writer {
     fn start(etcdctl: &Etcdctl) -> Self {
-        let (stop, acknowledged, failed) =
-            (Arc::<AtomicBool>::default(), Arc::<Mutex<BTreeSet<String>>>::default(), Arc::<Mutex<usize>>::default());
+        let (stop, acknowledged, failed) = (
+            Arc::<AtomicBool>::default(),
+            Arc::<Mutex<BTreeSet<String>>>::default(),
+            Arc::<Mutex<usize>>::default(),
+        );
         let (etcdctl, ended) = (etcdctl.clone(), Arc::clone(&stop));
         let (told, lost) = (Arc::clone(&acknowledged), Arc::clone(&failed));
         let thread = std::thread::spawn(move || {
