@@ -6,11 +6,12 @@
 //! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start, and
 //! another version is brought by `etcd_rollout`.
 //!
-//! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on,
-//! with the claims of their volumes. What has data is never bootstrapped again: members without their volume do not
-//! start, and a StatefulSet that was deleted is made again only over the volumes of a quorum.
+//! The number of members is recorded from the first start on, with the claims of their volumes, and `changes` is what
+//! changes it. What has data is never bootstrapped again: members without their volume do not start unless they were
+//! added to etcd for that, and a StatefulSet that was deleted is made again only over the volumes of a quorum.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::controlplane::v1alpha1::Etcd;
@@ -26,6 +27,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::certificates::missing;
+use super::changes::Change;
 use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
@@ -36,11 +38,11 @@ use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
-use super::volumes::{Loss, is_replaced, losses, smallest, to_record};
-use super::{Draft, alarms, api_server, etcd_rollout, etcd_settings, upgrade};
+use super::volumes::{Loss, losses, may_begin, smallest, to_record};
+use super::{Draft, Names, alarms, api_server, changes, etcd_rollout, etcd_settings, upgrade};
 use crate::conditions::shared::unread;
-use crate::conditions::who::MANAGEMENT_CLUSTER;
-use crate::flow::Read;
+use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
+use crate::flow::{self, Read};
 use crate::pieces::{
     config_map_volume, container_port, field_variable, mount, probe, quantities, selecting, service,
     service_port, texts, writable_mount,
@@ -55,6 +57,9 @@ const CLIENT_HTTP_PORT: u16 = 2382;
 const PKI: &str = "/etc/etcd/pki";
 const CONFIGURATION: &str = "/etc/etcd/configuration";
 const DATA: &str = "/var/lib/etcd";
+
+/// Nothing wakes us when a member that joins has started or has all data.
+const CHANGES_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the largest members have: beyond it, starting takes too long.
 const LARGEST_QUOTA: u64 = 8 << 30;
@@ -85,15 +90,24 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         (read, _) => read.iter().next(),
     };
     let losses = losses(observed, validated);
-    health(draft, facts, members, &losses);
+    let change = changes::next(observed, validated, &losses);
+    health(draft, facts, members, (&losses, change.as_ref()));
     let is_quorate = facts.is_some_and(|facts| facts.ready >= quorum(members));
     if let Some(record) = to_record(observed, validated, is_quorate) {
         draft.report.decide("record etcd's members", "they have formed a cluster with these volumes");
         draft.step(record.record());
     }
+    if let Some(change) = &change {
+        draft.report.wait(change.waiting.clone());
+        draft.again(CHANGES_AGAIN);
+        for step in &change.steps {
+            draft.report.decide(flow::Identified::id(step).to_string(), change.why);
+            draft.step(step.clone());
+        }
+    }
     draft.apply(&configuration(observed, validated));
     draft.apply(&governing_service(validated));
-    for ordinal in 0..members {
+    for ordinal in 0..membership(validated).pods() {
         draft.apply(&member_service(validated, ordinal));
     }
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
@@ -109,13 +123,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
-    etcd_rollout::draft(draft, validated, &tag, &losses);
-    if members != validated.wanted_members {
-        let why = "the number of members is that of the first start; changing it is not built yet";
-        draft.report.decide(
-            format!("keep {members} etcd members though {} are wanted", validated.wanted_members),
-            why,
-        );
+    // Members are restarted when it is settled who they are.
+    if change.is_none() {
+        etcd_rollout::draft(draft, validated, &tag, &losses);
     }
 }
 
@@ -142,7 +152,12 @@ pub(super) fn quorum(members: i32) -> i32 {
     members / 2 + 1
 }
 
-fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, losses: &[Loss]) {
+fn health(
+    draft: &mut Draft<'_>,
+    facts: Option<&WorkloadFacts>,
+    members: i32,
+    (losses, change): (&[Loss], Option<&Change>),
+) {
     let ready = facts.map_or(0, |facts| facts.ready);
     let mut waiting =
         Waiting::new(MANAGEMENT_CLUSTER, format!("etcd's members, {ready} of {members} are ready"));
@@ -159,9 +174,17 @@ fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, lo
             .because(lost)
     } else if let Some(finding) = alarms::raised(draft.observed) {
         finding
+    } else if let Some(change) =
+        change.filter(|change| !losses.is_empty() && change.waiting.actor != OPERATOR)
+    {
+        let detail = [Some(lost), change.waiting.detail.clone()];
+        let detail = detail.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let waiting = Waiting::new(change.waiting.actor.clone(), change.waiting.on.clone()).because(detail);
+        etcd_cluster_healthy::REPLACING_MEMBER.waiting(waiting)
     } else if !losses.is_empty() {
+        let on = change.map(|change| change.waiting.on.clone());
         etcd_cluster_healthy::MEMBER_LOST
-            .waits("the member to be removed from etcd and added again")
+            .waits(on.unwrap_or_else(|| "the member to be removed from etcd and added again".to_owned()))
             .because(lost)
     } else if facts.is_none() && draft.observed.is_bootstrapped() {
         etcd_cluster_healthy::NOT_CREATED
@@ -193,10 +216,17 @@ fn health(draft: &mut Draft<'_>, facts: Option<&WorkloadFacts>, members: i32, lo
     draft.say(finding);
 }
 
+/// Where the other members reach one.
+pub(super) fn peer_url(names: &Names, ordinal: i32) -> String {
+    format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal))
+}
+
 /// Client addresses of all members, for the API server.
 pub(super) fn client_urls(validated: &Validated<'_>) -> String {
     let url = |ordinal| format!("https://{}:{CLIENT_PORT}", validated.names.etcd_member_host(ordinal));
-    (0..membership(validated).members).map(url).collect::<Vec<_>>().join(",")
+    let membership = membership(validated);
+    let members = membership.announced.unwrap_or(membership.members);
+    (0..members).map(url).collect::<Vec<_>>().join(",")
 }
 
 /// The tag of etcd's image that the specification leads to.
@@ -212,7 +242,7 @@ fn settings(validated: &Validated<'_>) -> Etcd {
 
 fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
     let names = &validated.names;
-    let data: BTreeMap<String, String> = (0..membership(validated).members)
+    let data: BTreeMap<String, String> = (0..membership(validated).pods())
         .map(|ordinal| {
             let document = document(&member_configuration(observed, validated, ordinal));
             (format!("{}.yaml", names.etcd_pod(ordinal)), document)
@@ -224,12 +254,16 @@ fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
 fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
     let Membership { generation, members, .. } = membership(validated);
-    let peer_url = |ordinal| format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal));
+    let peer_url = |ordinal| peer_url(names, ordinal);
     // A member with data does not read this list. One without data that does not find itself there does not start: it
     // would vote again under the name of the one that knew what was written.
-    let may_begin = validated.bootstrapped.is_none() || is_replaced(observed, validated, ordinal);
-    let initial: Vec<String> = (0..members)
-        .filter(|other| may_begin || *other != ordinal)
+    let may_begin = validated.bootstrapped.is_none() || may_begin(observed, validated, ordinal);
+    // One that joins is named in its own list alone, which has to be that of etcd.
+    let others = (0..members).filter(|other| *other != ordinal);
+    let mut initial: Vec<i32> = others.chain(may_begin.then_some(ordinal)).collect();
+    initial.sort_unstable();
+    let initial: Vec<String> = initial
+        .into_iter()
         .map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal)))
         .collect();
     let security = |name: &str| {
@@ -333,7 +367,7 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
     };
     let spec = StatefulSetSpec {
         service_name: Some(names.etcd_service()),
-        replicas: Some(membership(validated).members),
+        replicas: Some(membership(validated).pods()),
         pod_management_policy: Some("Parallel".to_owned()),
         update_strategy: Some(StatefulSetUpdateStrategy {
             type_: Some("OnDelete".to_owned()),
@@ -345,7 +379,7 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
             when_scaled: Some("Retain".to_owned()),
         }),
         selector: selecting(validated.selector(Component::Etcd)),
-        template: template.render(validated, membership(validated).members),
+        template: template.render(validated, validated.wanted_members.max(membership(validated).members)),
         volume_claim_templates: Some(vec![claim(validated, settings.storage_class_name)]),
         ..StatefulSetSpec::default()
     };

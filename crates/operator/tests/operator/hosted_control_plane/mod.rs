@@ -9,6 +9,7 @@ mod autoscaler;
 mod crash;
 mod files;
 mod gateway;
+mod healing;
 mod lifecycle;
 mod losses;
 mod monitoring;

@@ -71,6 +71,16 @@ pub(super) struct Action {
     effect: Rc<Effect>,
 }
 
+impl Action {
+    pub(super) fn new(id: StepId, effect: Effect) -> Self {
+        Self { id, effect: Rc::new(effect) }
+    }
+
+    pub(super) fn effect(&self) -> &Effect {
+        &self.effect
+    }
+}
+
 impl flow::Identified for Action {
     fn id(&self) -> StepId {
         self.id.clone()
@@ -254,7 +264,7 @@ impl World for Clusters {
             (!is_there).then(|| (id, Effect::Apply(hash, Rc::new(object.clone()))))
         });
         let frontier: Frontier<Action> =
-            calls.chain(applies).map(|(id, effect)| Action { id, effect: Rc::new(effect) }).collect();
+            calls.chain(applies).map(|(id, effect)| Action::new(id, effect)).collect();
         self.plans.borrow_mut().insert(seen.key.clone(), frontier.clone());
         frontier
     }
@@ -272,8 +282,10 @@ impl World for Clusters {
                 return self.evict(target);
             }
             Step::Write(write) => self.write(write),
-            Step::Own(mint) if matches!(mint.content, Content::Copy { .. }) => return self.copy(mint),
-            Step::Own(mint) => {
+            Step::Own(OwnStep::Mint(mint)) if matches!(mint.content, Content::Copy { .. }) => {
+                return self.copy(mint);
+            }
+            Step::Own(OwnStep::Mint(mint)) => {
                 *self.minted.entry(mint.material).or_default() += 1;
                 if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {
                     self.violated("something irreplaceable was minted twice");
@@ -305,6 +317,7 @@ impl World for Clusters {
             Step::Tenant(TenantStep::Delete { object, .. }) => {
                 self.tenant.remove(object);
             }
+            Step::Own(OwnStep::Etcd(_)) => self.violated("nothing changes the members"),
             Step::Cloud(never) => match *never {},
         }
         Outcome::Done
