@@ -23,7 +23,10 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("hangar-pki", &[]),
     ("hangar-plan", &["hangar-api"]),
     ("hangar-kit", &["hangar-api", "hangar-pki", "hangar-plan"]),
-    ("hangar-operator", &["hangar-api", "hangar-kit", "hangar-openstack", "hangar-pki", "hangar-plan"]),
+    (
+        "hangar-operator",
+        &["hangar-api", "hangar-etcd", "hangar-kit", "hangar-openstack", "hangar-pki", "hangar-plan"],
+    ),
     (
         "hangar-host",
         &["hangar-cloud", "hangar-kit", "hangar-machine", "hangar-parts", "hangar-pki", "hangar-plan"],

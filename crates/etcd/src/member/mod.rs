@@ -55,6 +55,10 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
+    pub fn new(authorities: String, certificate: String, key: String) -> Self {
+        Self { authorities, certificate, key: SecretString::from(key) }
+    }
+
     /// A broken PEM would otherwise show itself as a failure to connect.
     fn check(&self) -> Result<(), Error> {
         let count = |what, pem: &str| {

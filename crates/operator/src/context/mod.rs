@@ -64,12 +64,16 @@ pub struct Handles {
     pub tenant_gates: Vec<Arc<dyn CallGate>>,
     /// Who is asked about each call to a cloud, besides the fence and the counters that every session has.
     pub cloud_gates: Vec<Arc<dyn hangar_openstack::CallGate>>,
+    /// The same for each call to a member of etcd.
+    pub etcd_gates: Vec<Arc<dyn hangar_etcd::CallGate>>,
     /// How long a cloud may still carry out a request whose answer was lost.
     pub settling: Duration,
     /// What control planes may ask for beyond their namespace.
     pub limits: Arc<Limits>,
     /// The image that the manager runs from, where it was told: audit proxies run from it, too.
     pub image: Option<String>,
+    /// The namespace that managers run in: the one of their lease.
+    pub own_namespace: Option<String>,
 }
 
 /// What every controller is given. Cloning shares it.

@@ -51,7 +51,7 @@ impl Authorities {
     }
 }
 
-impl RunOwn<ControlPlanes> for Box<Mint> {
+impl RunOwn<ControlPlanes> for Mint {
     /// Mints into a Secret. Answers with the metadata of what is there then, which holds all facts about it.
     async fn run(&self, case: &Case<'_, ControlPlanes>) -> Outcome {
         let minting = Minting { context: case.context, authorities: &case.scratch };

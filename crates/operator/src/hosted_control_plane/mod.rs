@@ -12,10 +12,12 @@
 //!   and only metadata is kept in a store.
 //! - The tenant is called only if there is something to learn or to do: what was read is remembered for some minutes,
 //!   and our own writes are folded into it. If a tenant cannot be reached, its part of the observation is Unknown.
-//! - etcd is only asked for its alarms and its size, over plain HTTP and without a certificate. If no member answers, nothing follows.
+//! - At rest etcd is only asked for its alarms and its size, over plain HTTP and without a certificate. Its members are
+//!   called while the plan wants their list. If no member answers, nothing follows.
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod addons;
+mod etcd;
 mod look;
 mod lookups;
 mod master;
@@ -169,6 +171,9 @@ impl Edge for ControlPlanes {
             }
             Wanted::Members => {
                 observed.etcd_members = self.members.look(case.key(), observed).await;
+            }
+            Wanted::MemberList => {
+                observed.etcd_list = self.look_at_member_list(case, observed).await;
             }
         }
     }

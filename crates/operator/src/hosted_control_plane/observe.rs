@@ -42,6 +42,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         etcd_pods: not_read(),
         etcd_claims: not_read(),
         etcd_members: not_read(),
+        etcd_list: Read::unknown(NOT_ASKED),
         api_server: not_read(),
         api_server_pods: not_read(),
         controller_manager: not_read(),
@@ -57,6 +58,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         pod_monitors: not_read(),
         sources: BTreeMap::new(),
         manager_image: context.handles.image.clone(),
+        manager_namespace: context.handles.own_namespace.clone(),
         troubles: BTreeMap::new(),
     };
     if let Some(names) = observed.names() {

@@ -195,8 +195,10 @@ fn handles(
         instance: options.lease.identity.clone(),
         tenant_gates,
         cloud_gates: Vec::new(),
+        etcd_gates: Vec::new(),
         settling: SETTLING,
         limits: Arc::clone(&options.limits),
         image: options.image.clone(),
+        own_namespace: Some(options.lease.namespace.clone()),
     })
 }

@@ -24,6 +24,7 @@ use hangar_kit::leadership::Always;
 use hangar_kit::metrics::Metrics;
 use hangar_kit::overlay::{Overlay, Place, Written};
 use hangar_plan::controllers::Controller;
+use hangar_plan::install::DEFAULT_NAMESPACE;
 use hangar_plan::limits::Limits;
 use hangar_plan::namespaces::Namespaces;
 use hangar_plan::openstack::SETTLING;
@@ -127,9 +128,12 @@ async fn context(
         instance: "hangar-plan".to_owned(),
         tenant_gates: vec![Arc::new(ReadOnly { is_offline })],
         cloud_gates: vec![Arc::new(ReadOnly { is_offline })],
+        // Its edge calls no member.
+        etcd_gates: Vec::new(),
         settling: SETTLING,
         limits,
         image: Some("(the manager's image)".to_owned()),
+        own_namespace: Some(DEFAULT_NAMESPACE.to_owned()),
     };
     let contracts = Contracts::of(&handles, stop);
     contracts.listed().await?;

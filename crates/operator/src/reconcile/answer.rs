@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hangar_api::conditions::shortened;
+use hangar_etcd::RefusalKind;
 use hangar_kit::call::Stopped;
 use hangar_kit::error::{Error, Failure as _};
 use hangar_plan::flow::{Failure, Outcome, Refusal};
@@ -89,6 +90,31 @@ fn cloud(error: &hangar_openstack::Error) -> Outcome {
     }
     let (category, is_retryable) = (error.category(), error.is_retryable());
     Outcome::Failed(Failure { category, message, is_retryable, retry_after })
+}
+
+/// The outcome of a change of etcd's cluster that did not work.
+pub(crate) fn etcd(error: &hangar_etcd::Error) -> Outcome {
+    let message = words(error);
+    if error.is_lost() {
+        return Outcome::Lost;
+    }
+    match error.refusal().map(|refusal| refusal.kind) {
+        // It was done, or undone, in the meantime: the list of members tells.
+        Some(
+            RefusalKind::MemberNotFound
+            | RefusalKind::MemberExists
+            | RefusalKind::PeerUrlExists
+            | RefusalKind::NotLearner
+            | RefusalKind::NotLeader,
+        ) => Outcome::Stale,
+        Some(_) => Outcome::Refused(Refusal { message, retry_after: None }),
+        None => Outcome::Failed(Failure {
+            category: error.category(),
+            message,
+            is_retryable: error.is_retryable(),
+            retry_after: None,
+        }),
+    }
 }
 
 /// An error with what caused it.

@@ -160,6 +160,11 @@ pub(crate) trait Edge: Send + Sync + Sized + 'static {
 
 /// A step that only one controller's edge can run.
 pub(crate) trait RunOwn<E: Edge> {
+    /// The longest that it may take.
+    fn limit(&self) -> Duration {
+        WRITE_LIMIT
+    }
+
     fn run(&self, case: &Case<'_, E>) -> impl Future<Output = Outcome> + Send;
     /// Makes what it would make, without keys: for previews.
     fn rehearse(&self, case: &Case<'_, E>) -> impl Future<Output = Outcome> + Send;
@@ -343,7 +348,8 @@ impl<E: Edge> Workbench for Bench<'_, E> {
     fn limit(&self, step: &StepOf<E::Observed>) -> Duration {
         match step {
             Step::Cloud(_) => CLOUD_LIMIT,
-            Step::Write(_) | Step::Own(_) | Step::Tenant(_) => WRITE_LIMIT,
+            Step::Own(step) => step.limit(),
+            Step::Write(_) | Step::Tenant(_) => WRITE_LIMIT,
         }
     }
 

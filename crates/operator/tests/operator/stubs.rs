@@ -481,9 +481,11 @@ pub(crate) fn handles(client: Client, metrics: &Metrics) -> Handles {
         instance: "test".to_owned(),
         tenant_gates: Vec::new(),
         cloud_gates: Vec::new(),
+        etcd_gates: Vec::new(),
         settling: crate::SETTLING,
         limits: Arc::default(),
         image: Some("hangar:test".to_owned()),
+        own_namespace: None,
     }
 }
 

@@ -23,7 +23,7 @@ use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, SecretFacts};
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{Draft, endpoint, kept, kubeconfigs, tenant_rbac, trust};
+use super::{Draft, access, endpoint, kept, kubeconfigs, tenant_rbac, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
@@ -219,7 +219,7 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
     }
     let intent = content.hash();
     let secret = kept::secret(validated, material, name, &content);
-    let step = Step::Own(Box::new(Mint { material, secret, content, intent, why }));
+    let step = Step::from(Mint { material, secret, content, intent, why });
     judged.troubles.extend(observed.troubles.get(&step.id()).cloned());
     draft.step(step);
 }
@@ -323,6 +323,7 @@ fn signed(observed: &Observed, validated: &Validated<'_>, material: Material) ->
         // No group: the binding of its user is all it may do.
         Material::ApiServerKubeletClient => client("kube-apiserver-kubelet-client"),
         Material::ApiServerEtcdClient => client("kube-apiserver-etcd-client"),
+        Material::OperatorEtcdClient => client(access::USER),
         Material::FrontProxyClient => client("front-proxy-client"),
         Material::KonnectivityClient => client("system:konnectivity-server"),
         Material::ControllerManager => client("system:kube-controller-manager"),

@@ -11,6 +11,7 @@ use super::network_policies::{DNS_PORT, alone};
 use super::traffic::{Peer, Ports, Traffic};
 use super::validate::Validated;
 use crate::flow::dynamic;
+use crate::install::manager_labels;
 use crate::neighbours::Neighbour;
 
 /// The namespace of a pod, among the labels that Cilium knows it by.
@@ -49,6 +50,11 @@ fn rule(
         Peer::Everybody => ("Entities", json!(["all"])),
         Peer::Pods => {
             ("Endpoints", json!([{ "matchExpressions": [{ "key": NAMESPACE, "operator": "Exists" }] }]))
+        }
+        Peer::Managers(namespace) => {
+            let mut labels = manager_labels();
+            labels.insert(NAMESPACE.to_owned(), namespace.clone());
+            ("Endpoints", json!([{ "matchLabels": labels }]))
         }
         Peer::Own(component) => ("Endpoints", json!([{ "matchLabels": validated.selector(*component) }])),
         Peer::Namespace(name) => ("Endpoints", json!([{ "matchLabels": { NAMESPACE: name } }])),

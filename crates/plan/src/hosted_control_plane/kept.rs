@@ -15,7 +15,7 @@ use super::certificates::{Judgement, secret_type};
 use super::material::{Content, Material};
 use super::names::{Component, KEPT_FINALIZER, KEYS_ANNOTATION};
 use super::observed::{ObjectIdentity, SecretFacts};
-use super::step::{self, Mint, MintReason, Step};
+use super::step::{self, Mint, MintReason};
 use super::validate::Validated;
 use super::{Draft, Names};
 use crate::admission::FieldError;
@@ -178,7 +178,7 @@ fn copied(
     let target = if why == MintReason::Deleted { names.copy(material) } else { names.secret(material) };
     let content = Content::Copy { of: of.to_owned(), uid };
     let secret = secret(validated, material, target, &content);
-    draft.step(Step::Own(Box::new(Mint { material, secret, intent: content.hash(), content, why })));
+    draft.step(Mint { material, secret, intent: content.hash(), content, why });
 }
 
 /// The Secret of a material without its data; held, where it cannot be replaced.

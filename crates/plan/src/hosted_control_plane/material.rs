@@ -45,13 +45,15 @@ pub enum Material {
     Metrics,
     /// Our own kubeconfig, for what we keep in the tenant.
     OperatorAccess,
+    /// What we are to etcd's members.
+    OperatorEtcdClient,
     /// The kubeconfig that the contract promises.
     Kubeconfig,
 }
 
 impl Material {
     /// All of them, authorities first.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ClusterAuthority,
         Self::EtcdAuthority,
         Self::FrontProxyAuthority,
@@ -69,6 +71,7 @@ impl Material {
         Self::Scheduler,
         Self::Metrics,
         Self::OperatorAccess,
+        Self::OperatorEtcdClient,
         Self::Kubeconfig,
     ];
 
@@ -106,6 +109,7 @@ impl Material {
             Self::Scheduler => "scheduler",
             Self::Metrics => "metrics",
             Self::OperatorAccess => "operator-access",
+            Self::OperatorEtcdClient => "operator-etcd-client",
             Self::Kubeconfig => "kubeconfig",
         }
     }
@@ -118,7 +122,9 @@ impl Material {
             | Self::FrontProxyAuthority
             | Self::ServiceAccountKeys
             | Self::EncryptionConfiguration => None,
-            Self::ApiServerEtcdClient | Self::EtcdServer | Self::EtcdPeer => Some(Self::EtcdAuthority),
+            Self::ApiServerEtcdClient | Self::EtcdServer | Self::EtcdPeer | Self::OperatorEtcdClient => {
+                Some(Self::EtcdAuthority)
+            }
             Self::FrontProxyClient => Some(Self::FrontProxyAuthority),
             Self::ApiServer
             | Self::ApiServerKubeletClient

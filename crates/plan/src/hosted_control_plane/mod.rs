@@ -37,6 +37,7 @@ mod delete;
 mod endpoint;
 mod epoch;
 mod etcd;
+pub mod etcd_calls;
 mod etcd_rollout;
 mod etcd_settings;
 pub mod exposure;
@@ -105,7 +106,7 @@ pub use observed::{
 };
 pub use running_addons::{AddonFacts, tenants_words};
 pub use sources::{Source, SourceFacts, SourceKind, sources};
-pub use step::{Mint, MintReason, Step, TenantStep};
+pub use step::{Mint, MintReason, OwnStep, Step, TenantStep};
 pub use validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Lifetimes, Validated, validate};
 pub use version::KubernetesVersion;
 
@@ -144,6 +145,8 @@ pub enum Wanted {
     Tenant,
     /// What the members of etcd tell.
     Members,
+    /// Who belongs to etcd's cluster.
+    MemberList,
     /// What some ways in need besides Services.
     Ways,
     /// What the ConfigMaps and Secrets hold that [`sources()`] names.
@@ -152,7 +155,7 @@ pub enum Wanted {
 
 impl Planner for Observed {
     type Wanted = Wanted;
-    type Own = Box<Mint>;
+    type Own = OwnStep;
     type Tenant = TenantStep;
     type Cloud = Never;
     type Status = HostedControlPlaneStatus;
@@ -173,6 +176,9 @@ impl Planner for Observed {
         if self.etcd_members == Read::unknown(NOT_ASKED) {
             return Some(Wanted::Members);
         }
+        if self.etcd_list == Read::unknown(NOT_ASKED) && etcd_calls::is_wanted(self) {
+            return Some(Wanted::MemberList);
+        }
         // What belongs into the tenant depends on what serves it.
         let is_asked = self.tenant == Read::unknown(NOT_ASKED) && !self.api_server_pods.is_unknown();
         is_asked.then_some(Wanted::Tenant)
@@ -188,6 +194,10 @@ impl Planner for Observed {
             }
             Wanted::Members => {
                 self.etcd_members = Read::unknown(flow::NOT_CALLED);
+                None
+            }
+            Wanted::MemberList => {
+                self.etcd_list = Read::unknown(flow::NOT_CALLED);
                 None
             }
         }
@@ -213,7 +223,7 @@ impl Planner for Observed {
         };
         match step {
             Step::Write(write) => self.written(write),
-            Step::Own(mint) => {
+            Step::Own(OwnStep::Mint(mint)) => {
                 let metadata = serde_json::from_str::<ObjectMeta>(id).ok();
                 let facts = metadata.and_then(|metadata| SecretFacts::of(&metadata));
                 let facts = facts.or_else(|| self.copied(mint));
@@ -221,6 +231,9 @@ impl Planner for Observed {
                 let place =
                     if mint.why == MintReason::Deleted { &mut self.copies } else { &mut self.secrets };
                 place.insert(mint.material, Read::One(facts));
+            }
+            Step::Own(OwnStep::Etcd(step)) => {
+                self.etcd_list.iter_mut().for_each(|list| list.fold(step, id));
             }
             Step::Tenant(TenantStep::Apply { object, uid }) => {
                 let annotations = object.metadata.annotations.as_ref();

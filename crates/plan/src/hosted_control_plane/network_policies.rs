@@ -25,12 +25,13 @@ use super::traffic::{Peer, Ports, Traffic, traffic};
 use super::validate::Validated;
 use super::{Draft, step};
 use crate::flow::{Read, Unknown};
+use crate::install::manager_labels;
 use crate::pieces::{pairs, selecting, texts};
 
 pub(super) const DNS_PORT: u16 = 53;
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
-    let traffic = traffic(validated);
+    let traffic = traffic(draft.observed, validated);
     let found = match &draft.observed.cilium_policies {
         Read::Absent => return traffic.iter().for_each(|one| draft.apply(&network_policy(validated, one))),
         Read::Unknown(_) | Read::Many(_) => return,
@@ -113,15 +114,21 @@ fn network_peer(validated: &Validated<'_>, peer: &Peer) -> Option<NetworkPolicyP
     match peer {
         Peer::Everybody | Peer::Name(_) => return None,
         Peer::Pods => found.namespace_selector = Some(LabelSelector::default()),
-        Peer::Own(component) => found.pod_selector = Some(selecting(validated.selector(*component))),
-        Peer::Namespace(name) => {
-            found.namespace_selector = Some(selecting(pairs([("kubernetes.io/metadata.name", name)])));
+        Peer::Managers(name) => {
+            found.namespace_selector = Some(namespace(name));
+            found.pod_selector = Some(selecting(manager_labels()));
         }
+        Peer::Own(component) => found.pod_selector = Some(selecting(validated.selector(*component))),
+        Peer::Namespace(name) => found.namespace_selector = Some(namespace(name)),
         Peer::Address(address) => {
             found.ip_block = Some(IPBlock { cidr: alone(*address), except: None });
         }
     }
     Some(found)
+}
+
+fn namespace(name: &str) -> LabelSelector {
+    selecting(pairs([("kubernetes.io/metadata.name", name)]))
 }
 
 /// The range of one address.

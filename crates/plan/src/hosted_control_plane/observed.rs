@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::alarms::Alarm;
 use super::database::DatabaseSize;
+use super::etcd_calls::MemberList;
 use super::exposure::Ways;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
@@ -60,6 +61,9 @@ pub struct Observed {
     pub etcd_claims: Read<ClaimFacts>,
     /// The members of etcd that answered. Unknown while none did, with the reason; never Absent.
     pub etcd_members: Read<MemberFacts>,
+    /// Who belongs to etcd's cluster, as its members say when they are called. Unknown unless the plan wanted it and one
+    /// answered, with the reason; never Absent.
+    pub etcd_list: Read<MemberList>,
     /// The API server's Deployment.
     pub api_server: Read<WorkloadFacts>,
     pub api_server_pods: Read<PodFacts>,
@@ -90,6 +94,8 @@ pub struct Observed {
     pub sources: BTreeMap<Source, Read<SourceFacts>>,
     /// The image that the manager runs from, where it was told.
     pub manager_image: Option<String>,
+    /// The namespace that managers run in, where they run in the management cluster.
+    pub manager_namespace: Option<String>,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
@@ -98,13 +104,13 @@ pub struct Observed {
 crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
-        etcd_claims, etcd_members, api_server, api_server_pods, controller_manager, scheduler, controller_pods,
+        etcd_claims, etcd_members, etcd_list, api_server, api_server_pods, controller_manager, scheduler, controller_pods,
         service, tunnel, ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
-        manager_image, troubles,
+        manager_image, manager_namespace, troubles,
     }
     TenantFacts { lacks_rights, nodes, oldest_kubelet, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, KubernetesVersion, MemberFacts, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
+    ClaimFacts, KubernetesVersion, MemberFacts, MemberList, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.

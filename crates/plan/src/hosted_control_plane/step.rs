@@ -8,13 +8,44 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::json;
 
+use super::etcd_calls::EtcdStep;
 use super::material::{Content, Material};
 use super::names::KEPT_FINALIZER;
 use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts, SecretFacts};
 use crate::flow::{self, Action, Identified, StepId, Target, Write};
 
-/// One call: writes to the management cluster, minting, and calls to the tenant.
-pub type Step = flow::Step<Box<Mint>, TenantStep>;
+/// One call: writes to the management cluster, minting, calls to etcd's members and to the tenant.
+pub type Step = flow::Step<OwnStep, TenantStep>;
+
+/// What only this controller's edge can do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnStep {
+    Mint(Box<Mint>),
+    Etcd(Box<EtcdStep>),
+}
+
+impl Identified for OwnStep {
+    fn id(&self) -> StepId {
+        match self {
+            Self::Mint(mint) => {
+                StepId::new("mint", "secret", mint.secret.metadata.name.clone().unwrap_or_default())
+            }
+            Self::Etcd(step) => step.id(),
+        }
+    }
+}
+
+impl From<Mint> for Step {
+    fn from(mint: Mint) -> Self {
+        Self::Own(OwnStep::Mint(Box::new(mint)))
+    }
+}
+
+impl From<EtcdStep> for Step {
+    fn from(step: EtcdStep) -> Self {
+        Self::Own(OwnStep::Etcd(Box::new(step)))
+    }
+}
 
 /// One call to the tenant.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,11 +221,5 @@ impl fmt::Display for MintReason {
             Self::Edited => "somebody changed what is in it",
             Self::Renewal => "two thirds of its validity are over",
         })
-    }
-}
-
-impl Identified for Box<Mint> {
-    fn id(&self) -> StepId {
-        StepId::new("mint", "secret", self.secret.metadata.name.clone().unwrap_or_default())
     }
 }

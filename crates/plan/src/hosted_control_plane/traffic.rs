@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use super::names::Component;
+use super::observed::Observed;
 use super::servers::{Host, servers};
 use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
 use super::{controller_manager, etcd, konnectivity, scheduler};
@@ -14,6 +15,8 @@ pub(super) enum Peer {
     Everybody,
     /// Pods of the management cluster, in whichever namespace.
     Pods,
+    /// Hangar's managers, in their namespace.
+    Managers(String),
     /// Pods of the same control plane.
     Own(Component),
     /// Pods of a namespace.
@@ -42,7 +45,7 @@ pub(super) struct Traffic {
 }
 
 /// Of every component.
-pub(super) fn traffic(validated: &Validated<'_>) -> [Traffic; 4] {
+pub(super) fn traffic(observed: &Observed, validated: &Validated<'_>) -> [Traffic; 4] {
     let names = &validated.names;
     let metrics = |port| (Peer::Pods, Ports::One(port));
     let own = |component, port| (Peer::Own(component), Ports::One(port));
@@ -53,22 +56,21 @@ pub(super) fn traffic(validated: &Validated<'_>) -> [Traffic; 4] {
         outgoing.insert(0, (Peer::Everybody, Ports::Names));
         Traffic { component, name, incoming, outgoing }
     };
+    let mut to_etcd = vec![
+        own(Component::ApiServer, etcd::CLIENT_PORT),
+        own(Component::Etcd, etcd::PEER_PORT),
+        // Whoever collects metrics, and the manager, which asks for alarms there.
+        metrics(etcd::METRICS_PORT),
+    ];
+    // A manager that does not run in the management cluster comes from outside, where no policy of ours can name it.
+    let managers = observed.manager_namespace.clone();
+    to_etcd.extend(managers.map(|namespace| (Peer::Managers(namespace), Ports::One(etcd::CLIENT_PORT))));
     // The tunnel's server goes through the Service of the API servers.
     let mut outgoing =
         vec![own(Component::Etcd, etcd::CLIENT_PORT), own(Component::ApiServer, API_SERVER_PORT)];
     outgoing.extend(outside(validated));
     [
-        of(
-            Component::Etcd,
-            names.etcd(),
-            vec![
-                own(Component::ApiServer, etcd::CLIENT_PORT),
-                own(Component::Etcd, etcd::PEER_PORT),
-                // Whoever collects metrics, and the manager, which asks for alarms there.
-                metrics(etcd::METRICS_PORT),
-            ],
-            vec![own(Component::Etcd, etcd::PEER_PORT)],
-        ),
+        of(Component::Etcd, names.etcd(), to_etcd, vec![own(Component::Etcd, etcd::PEER_PORT)]),
         of(
             Component::ApiServer,
             names.api_server(),

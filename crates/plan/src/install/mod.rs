@@ -26,6 +26,7 @@ pub use paths::keeping_paths;
 pub use priority::{CONTROL_PLANE_CLASS, ETCD_CLASS};
 pub use rights::{CONTROLLERS_ROLE, LEASE, is_left_over};
 pub use webhooks::{MUTATING_PATH, SCALE, Target, VALIDATING_PATH, WEBHOOK_LABEL, WEBHOOK_SERVICE};
+pub(crate) use workload::selector as manager_labels;
 
 /// The name of the Deployment, the ServiceAccount, the roles and the webhook configurations.
 pub const NAME: &str = "hangar-manager";

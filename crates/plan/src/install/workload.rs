@@ -42,7 +42,8 @@ fn pod_labels() -> BTreeMap<String, String> {
     labels
 }
 
-fn selector() -> BTreeMap<String, String> {
+/// What every pod of a manager has; also how policies know them.
+pub(crate) fn selector() -> BTreeMap<String, String> {
     ["app.kubernetes.io/name", "app.kubernetes.io/component"]
         .into_iter()
         .filter_map(|key| pod_labels().remove_entry(key))

@@ -280,9 +280,11 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         instance: "test".to_owned(),
         tenant_gates: tenant_gates.into_iter().collect(),
         cloud_gates: Vec::new(),
+        etcd_gates: Vec::new(),
         settling: crate::SETTLING,
         limits: Arc::default(),
         image: Some(IMAGE.to_owned()),
+        own_namespace: None,
     }
 }
 

@@ -46,9 +46,11 @@ impl Manager {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
+                etcd_gates: Vec::new(),
                 settling: crate::SETTLING,
                 limits: Arc::default(),
                 image: Some("hangar:test".to_owned()),
+                own_namespace: None,
             };
             controllers::run(handles, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
         });

@@ -286,9 +286,11 @@ impl Running {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(seen.tenants)],
                 cloud_gates,
+                etcd_gates: Vec::new(),
                 settling,
                 limits: Arc::default(),
                 image: Some("hangar:test".to_owned()),
+                own_namespace: None,
             };
             controllers::run(handles, &selection, CancellationToken::new()).await.unwrap();
         });

@@ -36,7 +36,7 @@ fn check(observed: &Observed, plan: &Plan) {
     check_isolation(observed, plan);
     for step in &plan.steps {
         match step {
-            Step::Own(mint) => {
+            Step::Own(OwnStep::Mint(mint)) => {
                 let secret = crate::flow::dynamic(&mint.secret);
                 owned(observed, &secret);
                 no_keys(&ObjectIdentity::of(&secret), &secret);

@@ -90,6 +90,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         etcd_pods: Read::Absent,
         etcd_claims: Read::Absent,
         etcd_members: Read::unknown("no member has an address"),
+        etcd_list: Read::unknown("nobody wanted it"),
         api_server: Read::Absent,
         api_server_pods: Read::Absent,
         controller_manager: Read::Absent,
@@ -104,6 +105,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         cilium_policies: Read::Absent,
         pod_monitors: Read::Absent,
         sources: named.map(|source| (source, Read::One(source_facts(&["token", "file"])))).collect(),
+        manager_namespace: Some("hangar-system".to_owned()),
         manager_image: Some("registry.example.org/hangar:v1".to_owned()),
         troubles: std::collections::BTreeMap::new(),
     }
@@ -206,7 +208,7 @@ pub(super) fn settle(observed: &mut Observed) {
         for step in steps {
             tried.insert(flow::Identified::id(&step));
             observed.fold(&step, &outcome(&step));
-            if let Step::Own(mint) = &step {
+            if let Step::Own(OwnStep::Mint(mint)) = &step {
                 complete(observed, mint);
             }
         }
@@ -221,7 +223,7 @@ pub(super) fn is(step: &Step, verb: &str, kind: &str) -> bool {
 
 pub(super) fn outcome(step: &Step) -> Outcome {
     match step {
-        Step::Own(mint) => Outcome::Created(fingerprint(mint)),
+        Step::Own(OwnStep::Mint(mint)) => Outcome::Created(fingerprint(mint)),
         Step::Tenant(TenantStep::Apply { uid: None, object }) => {
             Outcome::Created(format!("uid of {}", ObjectIdentity::of(object)))
         }

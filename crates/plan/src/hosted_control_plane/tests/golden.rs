@@ -50,7 +50,7 @@ fn rest(plan: &Plan) -> Value {
 fn step(step: &Step) -> Value {
     let id = step.id().to_string();
     match step {
-        Step::Own(mint) => {
+        Step::Own(OwnStep::Mint(mint)) => {
             json!({"step": id, "why": mint.why.to_string(), "content": content(&mint.content)})
         }
         Step::Write(write) => written(&id, &write.action),

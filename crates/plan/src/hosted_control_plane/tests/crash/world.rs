@@ -272,8 +272,10 @@ impl World for Clusters {
                 return self.evict(target);
             }
             Step::Write(write) => self.write(write),
-            Step::Own(mint) if matches!(mint.content, Content::Copy { .. }) => return self.copy(mint),
-            Step::Own(mint) => {
+            Step::Own(OwnStep::Mint(mint)) if matches!(mint.content, Content::Copy { .. }) => {
+                return self.copy(mint);
+            }
+            Step::Own(OwnStep::Mint(mint)) => {
                 *self.minted.entry(mint.material).or_default() += 1;
                 if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {
                     self.violated("something irreplaceable was minted twice");
@@ -305,6 +307,7 @@ impl World for Clusters {
             Step::Tenant(TenantStep::Delete { object, .. }) => {
                 self.tenant.remove(object);
             }
+            Step::Own(OwnStep::Etcd(_)) => self.violated("nothing changes the members"),
             Step::Cloud(never) => match *never {},
         }
         Outcome::Done

@@ -69,7 +69,7 @@ fn our_own_access_lives_for_a_day_and_has_no_group() {
     for _ in 0..40 {
         let plan = checked(&observed);
         for step in &plan.steps {
-            if let Step::Own(mint) = step {
+            if let Step::Own(OwnStep::Mint(mint)) = step {
                 found = found.or_else(|| {
                     mint.content.intent().filter(|_| mint.material == Material::OperatorAccess).cloned()
                 });
@@ -77,7 +77,7 @@ fn our_own_access_lives_for_a_day_and_has_no_group() {
         }
         let Some(step) = plan.steps.iter().next().cloned() else { break };
         observed.fold(&step, &super::super::fixture::outcome(&step));
-        if let Step::Own(mint) = &step {
+        if let Step::Own(OwnStep::Mint(mint)) = &step {
             super::super::fixture::complete(&mut observed, mint);
         }
     }

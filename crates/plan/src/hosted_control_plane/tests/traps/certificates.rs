@@ -166,6 +166,11 @@ fn another_authority_means_other_leaves() {
     let mut observed = all_ready(&json!({}));
     observed.control_plane.metadata.annotations.as_mut().unwrap().remove(names::KEYS_ANNOTATION);
     secret(&mut observed, Material::EtcdAuthority).fingerprint = "another".to_owned();
-    let expected = [Material::ApiServerEtcdClient, Material::EtcdServer, Material::EtcdPeer];
+    let expected = [
+        Material::ApiServerEtcdClient,
+        Material::EtcdServer,
+        Material::EtcdPeer,
+        Material::OperatorEtcdClient,
+    ];
     assert_eq!(mints(&checked(&observed)), expected);
 }

@@ -69,7 +69,7 @@ fn certificates_have_the_names_from_the_start_and_keep_them_without_the_gateway(
     let mut names = |material| {
         let facts = observed.secrets.insert(material, Read::Absent).unwrap();
         let found = checked(&observed).steps.iter().find_map(|step| match step {
-            Step::Own(mint) if mint.material == material => mint.content.intent().cloned(),
+            Step::Own(OwnStep::Mint(mint)) if mint.material == material => mint.content.intent().cloned(),
             _ => None,
         });
         observed.secrets.insert(material, facts);

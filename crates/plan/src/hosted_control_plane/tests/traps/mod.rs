@@ -70,7 +70,7 @@ fn condition_status(plan: &Plan, type_: &str) -> String {
 
 fn mints(plan: &Plan) -> Vec<Material> {
     let mint = |step: &Step| match step {
-        Step::Own(mint) => Some(mint.material),
+        Step::Own(OwnStep::Mint(mint)) => Some(mint.material),
         _ => None,
     };
     plan.steps.iter().filter_map(mint).collect()

@@ -160,7 +160,7 @@ fn both_families_reach_all_that_has_addresses() {
     }
     // The certificate has both addresses of the `kubernetes` Service.
     let step = checked(&observed).steps.iter().find_map(|step| match step {
-        Step::Own(mint) if mint.material == Material::ApiServer => Some(mint.content.clone()),
+        Step::Own(OwnStep::Mint(mint)) if mint.material == Material::ApiServer => Some(mint.content.clone()),
         _ => None,
     });
     let intent = step.as_ref().and_then(Content::intent).unwrap();

@@ -18,7 +18,7 @@ fn server(observed: &Observed, map: &str, key: &str) -> String {
 fn intent(observed: &mut Observed, material: Material) -> CertificateIntent {
     observed.secrets.insert(material, Read::Absent);
     let found = checked(observed).steps.iter().find_map(|step| match step {
-        Step::Own(mint) if mint.material == material => mint.content.intent().cloned(),
+        Step::Own(OwnStep::Mint(mint)) if mint.material == material => mint.content.intent().cloned(),
         _ => None,
     });
     found.unwrap()
@@ -108,7 +108,7 @@ fn nodes_may_have_a_host_of_their_own() {
     }
     let server_of_people = |observed: &Observed| {
         checked(observed).steps.iter().find_map(|step| match step {
-            Step::Own(mint) if mint.material == Material::Kubeconfig => match &mint.content {
+            Step::Own(OwnStep::Mint(mint)) if mint.material == Material::Kubeconfig => match &mint.content {
                 Content::Kubeconfig { server, .. } => Some(server.clone()),
                 _ => None,
             },

@@ -75,7 +75,7 @@ fn conditions_repeat_what_went_wrong() {
     settle(&mut observed);
     observed.secrets.insert(Material::ApiServer, Read::Absent);
     let failed = Outcome::failed("MintingFailed", "\"ä\" is not a DNS name");
-    fail(&mut observed, |step| matches!(step, Step::Own(_)), &failed);
+    fail(&mut observed, |step| matches!(step, Step::Own(OwnStep::Mint(_))), &failed);
     let words = message(&observed, conditions::certificates_valid::TYPE);
     assert!(words.contains("is not a DNS name"), "{words}");
 

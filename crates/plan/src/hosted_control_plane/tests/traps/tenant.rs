@@ -13,7 +13,7 @@ fn a_published_endpoint_is_never_changed() {
     assert_eq!(condition_status(&plan, conditions::endpoint_ready::TYPE), "False AddressChanged");
     // The certificate has both.
     let mint = plan.steps.iter().find_map(|step| match step {
-        Step::Own(mint) if mint.material == Material::ApiServer => Some(mint),
+        Step::Own(OwnStep::Mint(mint)) if mint.material == Material::ApiServer => Some(mint),
         _ => None,
     });
     let addresses = &mint.unwrap().content.intent().unwrap().ip_addresses;

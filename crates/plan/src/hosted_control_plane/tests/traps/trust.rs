@@ -63,13 +63,13 @@ fn the_tunnel_is_nobodys_master() {
     loop {
         let plan = checked(&observed);
         let Some(step) = plan.steps.iter().next().cloned() else { break };
-        if let Step::Own(mint) = &step
+        if let Step::Own(OwnStep::Mint(mint)) = &step
             && let Some(intent) = mint.content.intent()
         {
             groups.push((mint.material, intent.organizations.clone()));
         }
         observed.fold(&step, &super::super::fixture::outcome(&step));
-        if let Step::Own(mint) = &step {
+        if let Step::Own(OwnStep::Mint(mint)) = &step {
             super::super::fixture::complete(&mut observed, mint);
         }
     }
