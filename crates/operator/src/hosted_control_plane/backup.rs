@@ -33,7 +33,7 @@ use crate::reconcile::Case;
 
 /// The one piece of long work that a control plane has.
 const NAME: &str = "backup";
-/// How many are made at once: each keeps one part of 8 MiB in memory, and another that is being sent.
+/// How many are made at once: each has one part of 8 MiB in memory.
 pub(super) const AT_ONCE: usize = 4;
 /// A snapshot keeps its member from reusing space, and no member is restarted meanwhile.
 const LONGEST: Duration = Duration::from_hours(1);
