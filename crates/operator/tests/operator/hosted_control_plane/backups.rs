@@ -187,7 +187,9 @@ async fn backups_are_made_told_pruned_and_survive_the_manager() {
     world.delete().await;
     eventually("the deletion waits", async || {
         let (_, reason, message) = world.condition("Deleting").await;
-        reason == "LastBackup" && message.contains("spec.etcd.backup.suspend") && message.contains("NoSuchBucket")
+        reason == "LastBackup"
+            && message.contains("spec.etcd.backup.suspend")
+            && message.contains("NoSuchBucket")
     })
     .await;
     assert_eq!(world.names::<k8s_openapi::api::apps::v1::StatefulSet>().await, ["demo-etcd"]);
