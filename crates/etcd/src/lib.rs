@@ -28,11 +28,13 @@
 
 mod backup;
 mod call;
+mod companion;
 mod encryption;
 mod error;
 mod id;
 mod member;
 mod s3;
+mod settings;
 mod snapshot;
 mod text;
 
@@ -41,6 +43,7 @@ pub use backup::{
     NewBackup, Owner, Retention,
 };
 pub use call::{Answer, Call, CallGate, Delivery, Verb};
+pub use companion::{Files, KeyFiles};
 pub use encryption::BackupKey;
 pub use error::{BackupFault, EncryptionFault, Error, SnapshotFault};
 pub use id::{ClusterId, Digest, MemberId, Revision};
@@ -48,5 +51,6 @@ pub use member::{
     Added, Alarm, AlarmKind, ClusterMember, Credentials, Freshness, Hash, Limits, Member, MemberOptions,
     MemberStatus, Membership, Refusal, RefusalKind,
 };
-pub use s3::{Addressing, StoreConfig, StoreLimits, StoreRefusal, StoreRefusalKind};
+pub use s3::{AddressRule, Addressing, StoreConfig, StoreLimits, StoreRefusal, StoreRefusalKind};
+pub use settings::StoreKeys;
 pub use snapshot::{Origin, Snapshot, Taken};

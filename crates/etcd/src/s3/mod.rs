@@ -10,11 +10,13 @@
 mod answer;
 mod calls;
 mod refusal;
+mod resolve;
 mod sign;
 mod transport;
 mod upload;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +65,10 @@ impl Default for StoreLimits {
     }
 }
 
+/// Whether an address may be connected to, or why not: a name leads wherever its owner wants. Asked after it was
+/// resolved, for every connection.
+pub type AddressRule = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
+
 /// Where a store is, and who we are there.
 #[derive(Clone)]
 pub struct StoreConfig {
@@ -80,6 +86,8 @@ pub struct StoreConfig {
     pub authorities: Option<String>,
     pub addressing: Addressing,
     pub limits: StoreLimits,
+    /// Without one, every address.
+    pub addresses: Option<AddressRule>,
     pub gates: Vec<Arc<dyn CallGate>>,
 }
 
@@ -140,6 +148,11 @@ impl Bucket {
                 return Err(Error::unusable(what, "it is empty, or has characters that it cannot have"));
             }
         }
+        // Literal addresses are connected to without being resolved.
+        let literal = authority.host().trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        if let (Some(rule), Ok(address)) = (&config.addresses, literal) {
+            rule(address).map_err(|why| Error::unusable(ADDRESS, why))?;
+        }
         let usual = if scheme == "https" { 443 } else { 80 };
         let port = authority.port_u16().filter(|port| *port != usual);
         let name = match config.addressing {
@@ -152,7 +165,11 @@ impl Bucket {
             Addressing::VirtualHost => "/".to_owned(),
         };
         Ok(Self {
-            transport: transport::Transport::new(config.authorities.as_deref(), config.limits.connect)?,
+            transport: transport::Transport::new(
+                config.authorities.as_deref(),
+                config.addresses.clone(),
+                config.limits.connect,
+            )?,
             signer: sign::Signer::new(config),
             origin: format!("{scheme}://{host}"),
             host,

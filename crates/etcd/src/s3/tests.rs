@@ -16,6 +16,7 @@ fn config() -> StoreConfig {
         authorities: None,
         addressing: Addressing::Path,
         limits: StoreLimits::default(),
+        addresses: None,
         gates: Vec::new(),
     }
 }

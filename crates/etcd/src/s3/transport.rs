@@ -15,6 +15,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
+use super::AddressRule;
+use super::resolve::{Refused, Resolver};
 use crate::text::causes;
 use crate::{Call, Error};
 
@@ -26,7 +28,7 @@ const LARGEST_ANSWER: usize = 4 << 20;
 
 #[derive(Clone)]
 pub(super) struct Transport {
-    client: Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>,
+    client: Client<TimeoutConnector<HttpsConnector<HttpConnector<Resolver>>>, Full<Bytes>>,
 }
 
 /// An answer whose body is not read yet.
@@ -37,8 +39,12 @@ pub(super) struct Response {
 }
 
 impl Transport {
-    pub(super) fn new(authorities: Option<&str>, connect_limit: Duration) -> Result<Self, Error> {
-        let mut tcp = HttpConnector::new();
+    pub(super) fn new(
+        authorities: Option<&str>,
+        addresses: Option<AddressRule>,
+        connect_limit: Duration,
+    ) -> Result<Self, Error> {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::new(addresses));
         tcp.set_nodelay(true);
         tcp.enforce_http(false);
         let https = HttpsConnectorBuilder::new()
@@ -87,11 +93,16 @@ fn tls(authorities: Option<&str>) -> Result<ClientConfig, Error> {
 
 fn failure(call: &Call, error: &hyper_util::client::legacy::Error) -> Error {
     let why = causes(error);
-    let chain = std::iter::successors(Some(error as &(dyn StdError + 'static)), |error| (*error).source());
+    let chain = || {
+        let first = error as &(dyn StdError + 'static);
+        std::iter::successors(Some(first), |error| (*error).source()).take(16)
+    };
+    if let Some(refused) = chain().find_map(|cause| cause.downcast_ref::<Refused>()) {
+        return Error::unusable("the address of the store", refused);
+    }
     // Cancelled is hyper's word for a request that its connection never took.
-    let is_cancelled = chain
-        .take(16)
-        .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled));
+    let is_cancelled =
+        chain().any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled));
     let call = call.clone();
     if error.is_connect() || is_cancelled {
         Error::Unreached { call, why }

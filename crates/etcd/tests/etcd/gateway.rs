@@ -53,6 +53,7 @@ impl Gateway {
             authorities: Some(self.place.authorities()),
             addressing: Addressing::Path,
             limits: StoreLimits::default(),
+            addresses: None,
             gates: Vec::new(),
         }
     }
