@@ -128,12 +128,12 @@ fn in_claim(scene: &Scene<'_, '_>, joining: &Joining, uid: &str, entry: Option<&
         return change.because(scene.trouble(ordinal));
     }
     let mut changed = Membership { joining: None, ..scene.record.clone() };
-    match usize::try_from(ordinal).ok().and_then(|place| changed.claims.get_mut(place)) {
-        Some(recorded) => uid.clone_into(recorded),
-        None => {
-            changed.claims.push(uid.to_owned());
-            changed.members += 1;
-        }
+    let present = usize::try_from(ordinal).ok().and_then(|place| changed.claims.get_mut(place));
+    if let Some(present) = present {
+        uid.clone_into(present);
+    } else {
+        changed.claims.push(uid.to_owned());
+        changed.members += 1;
     }
     let step = recorded(scene, changed).record();
     Change::ours(format!("{pod} to be recorded as a member"), "it votes and is ready", Some(step))
