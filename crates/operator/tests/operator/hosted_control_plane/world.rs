@@ -288,7 +288,8 @@ pub(crate) fn handles(client: Client, metrics: &Metrics, tenant_calls: Option<&C
         settling: crate::SETTLING,
         limits: Arc::default(),
         image: Some(IMAGE.to_owned()),
-        own_namespace: None,
+        // Where previews take it to be.
+        own_namespace: Some(hangar_operator::DEFAULT_NAMESPACE.to_owned()),
     }
 }
 
