@@ -7,6 +7,8 @@
 pub const STASH_ANNOTATION: &str = "hangar.cluster.x-k8s.io/conversion-stash";
 /// On a `HostedControlPlane`: it can be deleted although its Cluster lives (presence).
 pub const ALLOW_DELETION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/allow-deletion";
+/// On a `HostedControlPlane`: a backup is made now, once for each value that nobody used before.
+pub const BACKUP_REQUESTED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/backup-requested";
 
 // Labels on objects.
 

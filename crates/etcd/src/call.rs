@@ -54,6 +54,11 @@ impl Verb {
         )
     }
 
+    /// True for calls to a store, and not to a member.
+    pub fn is_of_store(self) -> bool {
+        self >= Self::GetObject
+    }
+
     /// As in metrics.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@
 //! and the runtime is `hangar-kit`.
 
 mod admission;
+pub mod backups;
 mod clouds;
 mod cluster;
 mod context;

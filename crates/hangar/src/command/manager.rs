@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use hangar_operator::manager::{self, Options};
 use hangar_operator::{
-    LeaseSettings, LogFormat, LogLevel, MANAGER_NAME, ManagerSettings, Namespaces, OtlpSettings, Selection,
-    TelemetrySettings, WebhookCertificateSource, WebhookTarget, controller_namespace,
+    LeaseSettings, Limits, LogFormat, LogLevel, MANAGER_NAME, ManagerSettings, Namespaces, OtlpSettings,
+    Selection, TelemetrySettings, WebhookCertificateSource, WebhookTarget, controller_namespace,
 };
 
 use crate::configuration::ClusterArguments;
@@ -124,8 +124,10 @@ impl Manager {
             webhook_address: everywhere(self.webhook_address, has_ipv6),
             ..ManagerSettings::new(namespace)
         };
-        let limits = Arc::new(limits::or_default(self.limits.as_deref(), self.priority_classes)?);
+        let limits = limits::or_default(self.limits.as_deref(), self.priority_classes)?;
         let config = self.cluster.load().await?;
+        let api_servers = api_servers(config.cluster_url.host().unwrap_or_default()).await;
+        let limits = Arc::new(Limits { api_servers, ..limits });
         let options = Options {
             settings,
             controllers: self.controllers,
@@ -138,6 +140,18 @@ impl Manager {
         manager::run(config, options).await?;
         Ok(())
     }
+}
+
+/// The addresses of the API server, by the name that the manager uses and by what each pod is told.
+async fn api_servers(host: &str) -> Vec<IpAddr> {
+    let told = std::env::var("KUBERNETES_SERVICE_HOST").ok();
+    let mut found = Vec::new();
+    for host in [Some(host.trim_matches(['[', ']'])), told.as_deref()].into_iter().flatten() {
+        // The port means nothing here. A name that cannot be resolved now leads to no address that could be refused.
+        found
+            .extend(tokio::net::lookup_host((host, 443)).await.into_iter().flatten().map(|found| found.ip()));
+    }
+    found
 }
 
 /// "Everywhere" is every address of both families, and of the one there is where the kernel has no IPv6.

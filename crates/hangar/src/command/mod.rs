@@ -1,6 +1,7 @@
 //! The subcommands: argument structs and what they call.
 
 mod audit_proxy;
+mod backup;
 mod cloud;
 mod completions;
 mod describe;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Logs(status::Logs),
     /// Show a cluster: what is ready, what is waited for, since when, and who must act
     Describe(describe::Describe),
+    /// List the backups of a cluster's etcd, or make one now
+    Backup(backup::Backup),
     /// Show what Hangar would do with the objects of some files, without doing it
     Plan(plan::Plan),
     /// Install Hangar in the cluster: CRDs, RBAC, webhooks and the manager
@@ -61,6 +64,7 @@ impl Command {
         match self {
             Self::Manager(manager) => runtime()?.block_on(manager.run()),
             Self::Describe(describe) => runtime()?.block_on(describe.run()),
+            Self::Backup(backup) => runtime()?.block_on(backup.run()),
             Self::Plan(plan) => runtime()?.block_on(plan.run()),
             Self::Install(install) => runtime()?.block_on(install.run()),
             Self::Up(up) => runtime()?.block_on(up.run()),

@@ -168,7 +168,7 @@ fn state(status: MemberStatus) -> MemberState {
 impl RunOwn<ControlPlanes> for OwnStep {
     fn limit(&self) -> Duration {
         match self {
-            Self::Mint(_) => WRITE_LIMIT,
+            Self::Mint(_) | Self::Backup(_) => WRITE_LIMIT,
             Self::Etcd(_) => STEP_LIMIT,
         }
     }
@@ -177,6 +177,7 @@ impl RunOwn<ControlPlanes> for OwnStep {
         match self {
             Self::Mint(mint) => mint.run(case).await,
             Self::Etcd(step) => change(case, step).await.unwrap_or_else(|outcome| outcome),
+            Self::Backup(step) => case.edge.back_up(case, step),
         }
     }
 
@@ -184,7 +185,7 @@ impl RunOwn<ControlPlanes> for OwnStep {
         match self {
             Self::Mint(mint) => mint.rehearse(case).await,
             // What it would follow from is unknown to previews.
-            Self::Etcd(_) => Outcome::failed("NotSent", "a preview does not call etcd"),
+            Self::Etcd(_) | Self::Backup(_) => Outcome::failed("NotSent", "a preview does not call etcd"),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What Prometheus is told of each control plane, by the manager that leads: conditions, versions, ends of certificates,
-//! sizes of etcd's databases. All of it is in stores already, and nothing is kept for it: the series of a control plane
+//! sizes of etcd's databases, backups. All of it is in stores already, and nothing is kept for it: the series of a control plane
 //! are gone with it.
 //!
 //! These are about sixty series for a control plane: one for each condition, two for each certificate, and three for each
@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use hangar_api::controlplane::v1alpha1::HostedControlPlane;
+use hangar_api::controlplane::v1alpha1::{EtcdBackupSuccess, HostedControlPlane};
 use hangar_kit::ObjectKey;
 use hangar_kit::metrics::{Gauge, Take};
 use hangar_kit::watch::Kept;
+use hangar_plan::hosted_control_plane::backup::failures;
 use hangar_plan::hosted_control_plane::{DatabaseSize, SecretFacts};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -61,6 +62,27 @@ pub(super) fn show(context: &Context, members: &Arc<Members>) {
             "When each certificate is to be renewed, as a Unix timestamp; authorities are not",
             |facts| facts.renew_at().filter(|_| facts.issuer.is_some()),
         ),
+        of_each(
+            "control_plane_etcd_backup_last_success_timestamp_seconds",
+            "When the last backup of etcd was begun, as a Unix timestamp",
+            |take, kept| backup(take, kept, |success| success.time.0.as_duration().as_secs_f64()),
+        ),
+        of_each("control_plane_etcd_backup_last_duration_seconds", "How long it took", |take, kept| {
+            backup(take, kept, |success| signed(success.duration_seconds));
+        }),
+        of_each("control_plane_etcd_backup_last_size_bytes", "Size of its snapshot", |take, kept| {
+            backup(take, kept, |success| signed(success.size));
+        }),
+        of_each(
+            "control_plane_etcd_backup_next_timestamp_seconds",
+            "When the next backup of etcd is due, as a Unix timestamp",
+            next_backup,
+        ),
+        of_each(
+            "control_plane_etcd_backup_failures",
+            "Backups that failed since the last one that was made",
+            failed_backups,
+        ),
         of_members("control_plane_etcd_database_bytes", "Size of an etcd member's database file", |size| {
             size.allocated
         }),
@@ -100,6 +122,12 @@ fn names(key: &ObjectKey) -> (&str, &str) {
 #[allow(clippy::cast_precision_loss, reason = "exact for every size that there is")]
 fn number(bytes: u64) -> f64 {
     bytes as f64
+}
+
+/// The same, of what a status has.
+#[allow(clippy::cast_precision_loss, reason = "exact for every size that there is")]
+fn signed(count: i64) -> f64 {
+    count as f64
 }
 
 fn info(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
@@ -152,6 +180,27 @@ fn replicas(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
 fn ready_replicas(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
     let ready = kept.status.as_ref().and_then(|status| status.ready_replicas);
     one(take, kept, ready.unwrap_or_default().into());
+}
+
+fn backup(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>, value: fn(&EtcdBackupSuccess) -> f64) {
+    let status = kept.status.as_ref().and_then(|status| status.etcd_backup.as_ref());
+    if let Some(success) = status.and_then(|status| status.last_success.as_ref()) {
+        one(take, kept, value(success));
+    }
+}
+
+fn next_backup(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
+    let next = kept.status.as_ref().and_then(|status| status.etcd_next_backup_time.as_ref());
+    if let Some(next) = next {
+        one(take, kept, next.0.as_duration().as_secs_f64());
+    }
+}
+
+fn failed_backups(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
+    if kept.spec.settings.etcd.as_ref().is_some_and(|etcd| etcd.backup.is_some()) {
+        let status = kept.status.as_ref().and_then(|status| status.etcd_backup.as_ref());
+        one(take, kept, status.map_or(0, failures).into());
+    }
 }
 
 fn certificates(watches: &Watches, take: &mut Take<'_>, moment: fn(&SecretFacts) -> Option<Timestamp>) {

@@ -14,9 +14,11 @@
 //!   and our own writes are folded into it. If a tenant cannot be reached, its part of the observation is Unknown.
 //! - At rest etcd is only asked for its alarms and its size, over plain HTTP and without a certificate. Its members are
 //!   called while the plan wants their list. If no member answers, nothing follows.
+//! - Backups of etcd run beside the passes. Their keys and credentials are read when one begins.
 //! - If nothing changed, nothing is sent. That holds for objects, status and tenant.
 
 mod addons;
+mod backup;
 mod etcd;
 mod look;
 mod lookups;
@@ -56,6 +58,7 @@ use tokio::task::JoinSet;
 use crate::context::{Context, KubeconfigSecrets, Watches};
 use crate::reconcile::{self, Case, Edge, Rehearsal, Rehearse};
 use addons::Reasons;
+use backup::Backups;
 use look::Looks;
 use lookups::Lookups;
 use master::Masters;
@@ -80,6 +83,7 @@ struct ControlPlanes {
     given: Given,
     masters: Masters,
     sources: Sources,
+    backups: Arc<Backups>,
     /// A preview writes no keys, so there is nothing to compare. Where it runs, pods cannot be reached.
     is_rehearsed: bool,
 }
@@ -89,9 +93,12 @@ pub(crate) fn spawn(context: &Context, running: &mut JoinSet<()>) {
     let edge = ControlPlanes::new(context, false);
     let (nodes, addons) = (Arc::clone(&edge.nodes), Arc::clone(&edge.addons));
     let looks = Arc::clone(&edge.looks);
+    let backups = Arc::clone(&edge.backups);
     metrics::show(context, &edge.members);
     reconcile::spawn(context, running, edge, |builder| {
-        watch::watched(context, builder, &nodes, &addons, &looks)
+        let mut builder = watch::watched(context, builder, &nodes, &addons, &looks);
+        backups.run_in(builder.long_work(backup::AT_ONCE));
+        builder
     });
 }
 
@@ -117,6 +124,7 @@ impl ControlPlanes {
             given: Given::default(),
             masters: Masters::default(),
             sources: Sources::default(),
+            backups: Arc::default(),
             is_rehearsed,
         }
     }
@@ -139,7 +147,9 @@ impl Edge for ControlPlanes {
     }
 
     fn observe(&self, context: &Context, root: &Kept<HostedControlPlane>) -> Observed {
-        observe::observe(context, root)
+        let mut observed = observe::observe(context, root);
+        observed.backup = self.backups.state(&root.key, &observed);
+        observed
     }
 
     fn is_starting(&self, context: &Context, _: &HostedControlPlane) -> bool {

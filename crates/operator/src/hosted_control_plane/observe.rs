@@ -11,6 +11,7 @@ use hangar_api::names::CLUSTER_NAME_LABEL;
 use hangar_kit::ObjectKey;
 use hangar_kit::watch::Kept;
 use hangar_plan::flow::Read;
+use hangar_plan::hosted_control_plane::backup::Work;
 use hangar_plan::hosted_control_plane::exposure::Ways;
 use hangar_plan::hosted_control_plane::names::{Component, INSTANCE_LABEL};
 use hangar_plan::hosted_control_plane::{
@@ -59,6 +60,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         sources: BTreeMap::new(),
         manager_image: context.handles.image.clone(),
         manager_namespace: context.handles.own_namespace.clone(),
+        backup: Work::None,
         troubles: BTreeMap::new(),
     };
     if let Some(names) = observed.names() {

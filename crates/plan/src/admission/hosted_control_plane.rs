@@ -21,8 +21,8 @@ use crate::hosted_control_plane::names::{
     SERVED_VERSION_ANNOTATION, WAY_ANNOTATION,
 };
 use crate::hosted_control_plane::{
-    DEFAULT_DOMAIN, KubernetesVersion, Names, placement_errors, refused, refused_flags, upgrade,
-    without_effect,
+    DEFAULT_DOMAIN, KubernetesVersion, Names, backup_errors, placement_errors, refused, refused_flags,
+    upgrade, without_effect,
 };
 use crate::limits::{Limits, excess};
 
@@ -200,6 +200,7 @@ fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits, around: &Surroundings
     let mut errors = excess(limits, spec);
     errors.extend(refused_flags(&spec.settings));
     errors.extend(placement_errors(&spec.settings));
+    errors.extend(backup_errors(&spec.settings));
     errors.extend(refused(&spec.settings, around.domain.as_deref(), around.names.as_ref()));
     let warnings = without_effect(&spec.settings).into_iter().map(str::to_owned).collect();
     Judgement { errors, warnings }

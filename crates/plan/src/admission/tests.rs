@@ -285,13 +285,12 @@ fn warnings(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<String> {
 
 #[test]
 fn what_has_no_effect_is_a_warning_when_it_is_written_and_not_again() {
-    let backup = json!({ "schedule": "@daily", "secret": { "name": "s" } });
-    let plane = json!({ "spec": { "version": "v1.34.10", "etcd": { "backup": backup } } });
+    let plane = json!({ "spec": { "version": "v1.34.10", "etcd": { "autoGrow": true } } });
     let cluster = json!({ "metadata": { "name": "demo" }, "spec": { "topology": { "class": "small" } } });
     let other = json!({ "spec": { "clusterName": "demo" } });
     let set = json!({ "spec": { "clusterSelector": { "matchLabels": { "cni": "x" } } } });
     for (kind, object, expected) in [
-        ("HostedControlPlane", &plane, "spec.etcd.backup: no backup is made"),
+        ("HostedControlPlane", &plane, "spec.etcd.autoGrow: volumes do not grow"),
         ("Cluster", &cluster, "spec.topology: no controller acts on cluster classes yet"),
         ("MachineHealthCheck", &other, "no controller acts on a MachineHealthCheck yet: it has no effect"),
         ("ClusterResourceSet", &set, "no controller acts on a ClusterResourceSet yet: it has no effect"),

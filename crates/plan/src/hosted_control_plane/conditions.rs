@@ -71,6 +71,26 @@ conditions! {
         ..shared::reads;
     }
 
+    /// Whether backups of etcd are made when they are due. Exists only if `spec.etcd.backup` is set; neither Ready nor
+    /// Available depends on it.
+    etcd_backed_up = "EtcdBackedUp", Positive, Own {
+        good UP_TO_DATE = "UpToDate": "The last backup that was due is in the bucket, or is being made.";
+        bad NONE_YET = "NoneYet" [HANGAR, MANAGEMENT_CLUSTER, OPERATOR]: "There is no backup yet. The first one is made as soon as etcd has started.";
+        bad LATE = "Late" [HANGAR, MANAGEMENT_CLUSTER, OPERATOR]: "A backup is due and waits for etcd; the message says for what. It is made up for once.";
+        bad SECRET_UNUSABLE = "SecretUnusable" [OWNER]: "The Secret of the store, or the one with the key that encrypts backups, does not exist or cannot be used; the message says why. Hangar tries again, at first after a minute and then ever more rarely, at least once an hour.";
+        bad STORE_FAILING = "StoreFailing" [OWNER, OPERATOR]: "The store cannot be reached or refuses; the message repeats what it says. Hangar tries again, at first after a minute and then ever more rarely, at least once an hour. Nothing else waits for it.";
+        bad SNAPSHOT_FAILING = "SnapshotFailing" [HANGAR]: "No whole snapshot came from a member of etcd, or Hangar failed; the message says why. Hangar tries again.";
+        bad NOT_PRUNED = "NotPruned" [OWNER]: "Backups are made, but those that `spec.etcd.backup.retention` does not keep could not be deleted; the message says why.";
+        bad INVALID_SCHEDULE = "InvalidSchedule" [OWNER]: "The schedule cannot be read, so no backup is made. Admission refuses such a schedule; it was stored before, or while admission was off.";
+        bad SUSPENDED = "Suspended" [OWNER]: "`spec.etcd.backup.suspend` is set: no backup is made, also none before deletion.";
+    }
+
+    /// Whether the last backup is enough to begin anew. Exists once there is a backup.
+    etcd_backup_complete = "EtcdBackupComplete", Positive, Own {
+        good COMPLETE = "Complete": "The last backup contains everything that a restore needs, encrypted.";
+        bad WITHOUT_KEYS = "WithoutKeys" [OWNER, HANGAR]: "The last backup is not encrypted, so the authorities, the service account keys and the encryption configuration are not in it. A restore needs copies of these Secrets from elsewhere.";
+    }
+
     /// Whether API servers are ready.
     api_server_ready = "APIServerReady", Positive, Own {
         good ALL_READY = "AllReady": "All API servers are ready and have the current template.";
@@ -168,6 +188,7 @@ conditions! {
         good NOT_DELETING = "NotDeleting": "The control plane is not being deleted.";
         bad HELD = "Held" [OWNER]: "The control plane was deleted while its Cluster lives and refers to it. It is kept as it is until the Cluster is deleted, or the annotation that the message names allows its deletion.";
         bad DELETING = "Deleting" [MANAGEMENT_CLUSTER, HANGAR, OPERATOR]: "Hangar waits until the object that the message names is deleted.";
+        bad LAST_BACKUP = "LastBackup" [OWNER]: "The API servers have ended, and the last backup of etcd, which `spec.etcd.backup.beforeDeletion` asks for, is being made or cannot be made; the message says why. Hangar goes on trying. To delete the control plane without it, set `spec.etcd.backup.suspend`.";
         bad RELEASING = "Releasing" [HANGAR]: "Everything else is deleted; Hangar is about to remove its finalizer.";
         bad RELEASED = "Released" [MANAGEMENT_CLUSTER]: "Hangar has removed its finalizer; other finalizers remain.";
     }

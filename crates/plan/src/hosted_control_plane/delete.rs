@@ -19,7 +19,7 @@ use super::names::Names;
 use super::observed::{
     ClaimFacts, ClusterFacts, ObjectIdentity, Observed, SecretFacts, ServiceFacts, WorkloadFacts,
 };
-use super::{Draft, is_referred, step, volumes};
+use super::{Draft, backup, is_referred, step, volumes};
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::Read;
@@ -31,7 +31,14 @@ pub(super) fn draft(draft: &mut Draft<'_>) {
     }
     // Without names nobody ever owned it, so nothing was ever made for it.
     if let Some(names) = observed.names() {
-        for phase in [controllers, etcd, claims, keys] {
+        if let Some(waiting) = controllers(draft, &names) {
+            return draft.say(deleting::DELETING.waiting(waiting));
+        }
+        // Nothing is written any more.
+        if let Some(finding) = backup::last(draft) {
+            return draft.say(finding);
+        }
+        for phase in [etcd, claims, keys] {
             if let Some(waiting) = phase(draft, &names) {
                 return draft.say(deleting::DELETING.waiting(waiting));
             }

@@ -12,7 +12,7 @@ use hangar_api::naming;
 use super::observed::{MemberFacts, Observed, PodFacts};
 use super::validate::Validated;
 use super::volumes::Loss;
-use super::{Draft, etcd, step};
+use super::{Draft, backup, etcd, step};
 use crate::flow::Read;
 
 /// Whether a member has to be restarted: it runs another version than its template has.
@@ -29,6 +29,10 @@ pub fn are_members_outdated(observed: &Observed) -> bool {
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>, tag: &str, losses: &[Loss]) {
     let observed = draft.observed;
     if validated.bootstrapped.is_none() || !losses.is_empty() || !is_healthy(observed, validated, tag) {
+        return;
+    }
+    // One procedure at a time; how long a backup takes is limited.
+    if backup::is_running(observed) {
         return;
     }
     let mut outdated: Vec<&PodFacts> =

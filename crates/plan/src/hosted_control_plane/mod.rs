@@ -26,6 +26,7 @@ mod alarms;
 mod api_server;
 mod audit;
 mod authentication;
+pub mod backup;
 mod certificates;
 mod cilium_policies;
 pub(crate) mod conditions;
@@ -114,6 +115,7 @@ use crate::admission::FieldError;
 use crate::conditions::shared::unreadable;
 use crate::flow::{self, Identified as _, Never, Outcome, Planner, Read, StepId, dynamic, has_root};
 use crate::{limits, referred};
+pub(crate) use backup::errors as backup_errors;
 use conditions::{not_rendered, nothing_done};
 pub(crate) use placement::{errors as placement_errors, placements};
 pub(crate) use pod::{REGISTRY, image_name, registry};
@@ -235,6 +237,7 @@ impl Planner for Observed {
             Step::Own(OwnStep::Etcd(step)) => {
                 self.etcd_list.iter_mut().for_each(|list| list.fold(step, id));
             }
+            Step::Own(OwnStep::Backup(step)) => self.backup = step.begun(),
             Step::Tenant(TenantStep::Apply { object, uid }) => {
                 let annotations = object.metadata.annotations.as_ref();
                 let applied =
@@ -417,6 +420,7 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         tenant::draft,
         running_addons::draft,
         pod_monitors::draft,
+        backup::draft,
         unsupported::draft,
     ] {
         concern(draft, validated);

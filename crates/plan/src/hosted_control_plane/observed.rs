@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::alarms::Alarm;
+use super::backup::Work;
 use super::database::DatabaseSize;
 use super::etcd_calls::MemberList;
 use super::exposure::Ways;
@@ -96,6 +97,8 @@ pub struct Observed {
     pub manager_image: Option<String>,
     /// The namespace that managers run in, where they run in the management cluster.
     pub manager_namespace: Option<String>,
+    /// What there is of the backup that [`Observed::backup_identity`] names.
+    pub backup: Work,
     /// What did not work in this pass, steps and objects, in the words of who said so.
     pub troubles: BTreeMap<StepId, String>,
 }
@@ -106,11 +109,11 @@ crate::flow::doubt::reads! {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, etcd_list, api_server, api_server_pods, controller_manager, scheduler, controller_pods,
         service, tunnel, ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
-        manager_image, manager_namespace, troubles,
+        manager_image, manager_namespace, backup, troubles,
     }
     TenantFacts { lacks_rights, nodes, oldest_kubelet, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, KubernetesVersion, MemberFacts, MemberList, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts,
+    ClaimFacts, KubernetesVersion, MemberFacts, MemberList, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts, Work,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.

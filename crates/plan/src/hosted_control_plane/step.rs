@@ -8,13 +8,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::json;
 
+use super::backup::BackupStep;
 use super::etcd_calls::EtcdStep;
 use super::material::{Content, Material};
 use super::names::KEPT_FINALIZER;
 use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts, SecretFacts};
 use crate::flow::{self, Action, Identified, StepId, Target, Write};
 
-/// One call: writes to the management cluster, minting, calls to etcd's members and to the tenant.
+/// One call: writes to the management cluster, minting, calls to etcd's members, backups, and calls to the tenant.
 pub type Step = flow::Step<OwnStep, TenantStep>;
 
 /// What only this controller's edge can do.
@@ -22,6 +23,7 @@ pub type Step = flow::Step<OwnStep, TenantStep>;
 pub enum OwnStep {
     Mint(Box<Mint>),
     Etcd(Box<EtcdStep>),
+    Backup(BackupStep),
 }
 
 impl Identified for OwnStep {
@@ -31,6 +33,7 @@ impl Identified for OwnStep {
                 StepId::new("mint", "secret", mint.secret.metadata.name.clone().unwrap_or_default())
             }
             Self::Etcd(step) => step.id(),
+            Self::Backup(step) => step.id(),
         }
     }
 }
@@ -44,6 +47,12 @@ impl From<Mint> for Step {
 impl From<EtcdStep> for Step {
     fn from(step: EtcdStep) -> Self {
         Self::Own(OwnStep::Etcd(Box::new(step)))
+    }
+}
+
+impl From<BackupStep> for Step {
+    fn from(step: BackupStep) -> Self {
+        Self::Own(OwnStep::Backup(step))
     }
 }
 

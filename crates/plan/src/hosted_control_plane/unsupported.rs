@@ -58,11 +58,8 @@ fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
 /// What the settings ask for and do not get.
 pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'static str> {
     let etcd = settings.etcd.as_ref();
-    [
-        ("spec.etcd.backup: no backup is made", etcd.is_some_and(|etcd| etcd.backup.is_some())),
-        ("spec.etcd.autoGrow: volumes do not grow", etcd.is_some_and(|etcd| etcd.auto_grow == Some(true))),
-    ]
-    .into_iter()
-    .filter_map(|(text, is_given)| is_given.then_some(text))
-    .collect()
+    [("spec.etcd.autoGrow: volumes do not grow", etcd.is_some_and(|etcd| etcd.auto_grow == Some(true)))]
+        .into_iter()
+        .filter_map(|(text, is_given)| is_given.then_some(text))
+        .collect()
 }

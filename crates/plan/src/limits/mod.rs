@@ -9,9 +9,12 @@
 mod excess;
 mod pattern;
 mod placement;
+mod stores;
 
+use std::net::IpAddr;
 use std::num::NonZeroU16;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,6 +42,8 @@ pub struct Limits {
     pub tolerations: Allowed,
     /// Host names of endpoints. Addresses are no names and always allowed.
     pub host_names: Allowed,
+    /// Networks besides the public ones in which stores of backups may be.
+    pub backup_networks: Vec<IpNet>,
     /// How many pods a component may have.
     pub maximum_replicas: MaximumReplicas,
     /// How much memory one container may request or have as its limit.
@@ -48,6 +53,9 @@ pub struct Limits {
     /// Whether `hangar install` made its priority classes. No setting of the file: the manager is told.
     #[serde(skip)]
     pub has_priority_classes: bool,
+    /// Addresses of the management cluster's API server, as the manager reaches it. No setting either.
+    #[serde(skip)]
+    pub api_servers: Vec<IpAddr>,
 }
 
 const HARMLESS_LABELS: [&str; 4] = [
@@ -106,10 +114,12 @@ impl Default for Limits {
             tolerations: Allowed::default(),
             // A name alone takes nothing from anybody: clients trust the authority of the cluster they expect.
             host_names: Allowed::only("*"),
+            backup_networks: Vec::new(),
             maximum_replicas: MaximumReplicas::default(),
             maximum_memory: Memory { text: "16Gi".to_owned(), bytes: 16 << 30 },
             nodes: None,
             has_priority_classes: false,
+            api_servers: Vec::new(),
         }
     }
 }

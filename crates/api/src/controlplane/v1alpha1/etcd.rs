@@ -37,6 +37,6 @@ pub struct Etcd {
     pub volume_size: Option<Quantity>,
     /// Lets volumes grow when they fill up. Accepted, but volumes do not grow yet; a condition reports it.
     pub auto_grow: Option<bool>,
-    /// Backups. Accepted, but no backup is made yet; a condition reports it.
+    /// Backups to an S3 bucket.
     pub backup: Option<EtcdBackup>,
 }

@@ -24,7 +24,10 @@ pub use authentication::{ClaimMappings, ClaimValidationRule, OidcProvider};
 pub use certificates::{Certificates, GoDuration};
 pub use deployment::{ApiServerPod, CoreDns, Deployment, KubeProxy};
 pub use etcd::Etcd;
-pub use etcd_backup::{EtcdBackup, EtcdBackupSecret};
+pub use etcd_backup::{
+    EtcdBackup, EtcdBackupEncryption, EtcdBackupFailure, EtcdBackupRetention, EtcdBackupSecret,
+    EtcdBackupStatus, EtcdBackupSuccess,
+};
 pub use exposure::{Exposure, ExposureType, LoadBalancerExposure, NodePortExposure};
 pub use gateway::GatewayReference;
 pub use hosted_control_plane::{DEFAULT_REPLICAS, HostedControlPlane, HostedControlPlaneSpec};

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::{
     apis::meta::v1::{Condition, Time},
 };
 
+use super::EtcdBackupStatus;
 use crate::crd::schema::QUANTITY_PATTERN;
 
 /// Observed state of a control plane.
@@ -52,10 +53,12 @@ pub struct HostedControlPlaneStatus {
     /// are not counted.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub etcd_volume_usage: Option<Quantity>,
-    /// When etcd was last backed up.
+    /// When the last backup of etcd was begun.
     pub etcd_last_backup_time: Option<Time>,
-    /// When etcd is backed up next.
+    /// When the next backup of etcd is due. A moment that has passed is made up for once.
     pub etcd_next_backup_time: Option<Time>,
+    /// What became of backups of etcd.
+    pub etcd_backup: Option<EtcdBackupStatus>,
     /// When etcd was last defragmented.
     pub etcd_last_defrag_time: Option<Time>,
     /// When a defragmentation of etcd was last begun.

@@ -21,16 +21,20 @@ const QUOTA: u32 = 3 << 20;
 const VALUE: usize = 1 << 20;
 
 /// Dropping it ends it.
-struct Member {
+pub(super) struct Member {
     _process: Process,
     /// Where clients connect to.
     port: Port,
     directory: PathBuf,
-    address: IpAddr,
+    pub(super) address: IpAddr,
 }
 
 impl Member {
     async fn start(world: &World) -> Self {
+        Self::start_with(world, QUOTA).await
+    }
+
+    pub(super) async fn start_with(world: &World, quota: u32) -> Self {
         // The guardian of the testbed ends what names its directory.
         let directory = BED.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
@@ -50,14 +54,17 @@ impl Member {
         let address = IpAddr::V4(Ipv4Addr::new(127, high, low, 1));
         let place = directory.display();
         let text = maps.get("demo-etcd").await.unwrap().data.unwrap()["demo-etcd-0.yaml"]
-            .replace("https://0.0.0.0:2379", &format!("https://127.0.0.1:{}", port.number()))
+            .replace(
+                "https://0.0.0.0:2379",
+                &format!("https://127.0.0.1:{},https://{address}:2379", port.number()),
+            )
             .replace("0.0.0.0", &address.to_string())
             .replace(&format!("etcd0-demo.{}.svc", world.namespace), &address.to_string())
             .replace("/etc/etcd/pki/ca.crt", &format!("{place}/etcd.crt"))
             .replace("/etc/etcd/pki/", &format!("{place}/etcd-"))
             .replace("/var/lib/etcd/", &format!("{place}/"));
         let mut configuration: Value = serde_saphyr::from_str(&text).unwrap();
-        configuration["quota-backend-bytes"] = json!(QUOTA);
+        configuration["quota-backend-bytes"] = json!(quota);
         configuration["unsafe-no-fsync"] = json!(true);
         let file = directory.join("etcd.json");
         fs::write(&file, configuration.to_string()).unwrap();
@@ -70,7 +77,7 @@ impl Member {
     }
 
     /// Runs a command with the certificate that is in every pod: what it prints, or why it failed.
-    fn etcdctl(&self, arguments: &[&str], input: &[u8]) -> Result<String, String> {
+    pub(super) fn etcdctl(&self, arguments: &[&str], input: &[u8]) -> Result<String, String> {
         let file = |name: &str| self.directory.join(name).display().to_string();
         let mut command = Command::new(Parts::from_env().unwrap().program(Set::Etcd36, "etcdctl").unwrap());
         command

@@ -7,12 +7,13 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_kit::serve::PlainServer;
 use hangar_parts::{Parts, Process, Set};
 use hangar_plan::hosted_control_plane::names::{FINGERPRINT_ANNOTATION, NOT_AFTER_ANNOTATION};
 use hangar_testbed::Port;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -254,7 +255,15 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
     let [api_server, controller_manager, scheduler, tunnel] = [0, 1, 2, 3].map(|index| ports[index].number());
     let mut wanted = spec();
     wanted["controlPlaneEndpoint"] = json!({"host": "localhost", "port": api_server});
+    wanted["etcd"]["backup"] = json!({"schedule": "@daily", "secret": {"name": "nobodys"}});
     world.apply(wanted).await;
+    // A backup was made once; those that are due fail, because their Secret does not exist.
+    let made = json!({"status": {"etcdBackup": {"lastSuccess": {
+        "id": "20260101T000000Z", "time": "2026-01-01T00:00:00Z", "durationSeconds": 3, "size": 4096,
+        "storedSize": 4096, "revision": 7, "encrypted": false, "hasKeys": false,
+    }}}});
+    let api = world.api::<HostedControlPlane>();
+    api.patch_status("demo", &PatchParams::default(), &Patch::Merge(made)).await.unwrap();
     let manager = Manager::start();
     let serving = CancellationToken::new();
     let _ends_with_us = serving.clone().drop_guard();

@@ -221,11 +221,15 @@ impl Manager {
 
     /// A manager of another image.
     pub(crate) fn start_of(bed: &Testbed, image: &str) -> Self {
+        Self::start_with(bed, |handles| Handles { image: Some(image.to_owned()), ..handles })
+    }
+
+    /// A manager with other handles.
+    pub(crate) fn start_with(bed: &Testbed, change: impl FnOnce(Handles) -> Handles) -> Self {
         let (calls, tenant_calls, metrics) = (CallLog::default(), CallLog::default(), Metrics::new());
         let options = ClientOptions::default().gate(calls.clone()).gate(metrics.calls.clone()).gate(Refusals);
         let config = rights::config(bed, CONTROLLER, &Namespaces::All);
-        let handles = handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls));
-        let handles = Handles { image: Some(image.to_owned()), ..handles };
+        let handles = change(handles(client(config, &options).unwrap(), &metrics, Some(&tenant_calls)));
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let stop = stop.clone();

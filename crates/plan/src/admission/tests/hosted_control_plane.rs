@@ -105,7 +105,7 @@ fn a_template_is_checked_as_the_control_planes_made_from_it() {
     let template = |spec: Value| json!({ "metadata": {}, "spec": { "template": { "spec": spec } } });
     let kind = "HostedControlPlaneTemplate";
     let given = template(json!({
-        "etcd": { "priorityClassName": "system-node-critical",
+        "etcd": { "priorityClassName": "system-node-critical", "autoGrow": true,
             "backup": { "schedule": "@daily", "secret": { "name": "s", "namespace": "team-b" } } },
         "deployment": { "apiServer": { "args": { "authorization_mode": "AlwaysAllow" } } },
     }));
@@ -119,9 +119,42 @@ fn a_template_is_checked_as_the_control_planes_made_from_it() {
         assert!(said.iter().any(|line| line.starts_with(field)), "{field}: {said:?}");
     }
     let warnings = validate(&request(kind, &given), &Nothing).warnings;
-    assert!(warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.backup: ")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.autoGrow: ")),
+        "{warnings:?}"
+    );
     assert_eq!(messages(&update(kind, &given, &given)), Vec::<String>::new(), "what was there stays");
     assert_eq!(messages(&request(kind, &template(json!({})))), Vec::<String>::new());
+}
+
+#[test]
+fn backups_that_cannot_be_made_are_refused_with_their_field() {
+    let said = |more: Value| {
+        let mut backup = json!({ "schedule": "@daily", "secret": { "name": "bucket" } });
+        backup.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let plane =
+            json!({ "metadata": {}, "spec": { "version": "v1.34.10", "etcd": { "backup": backup } } });
+        messages(&request("HostedControlPlane", &plane))
+    };
+    assert_eq!(
+        said(json!({ "schedule": "0 3 * * mon-fri", "encryption": { "secretName": "key" } })),
+        [""; 0]
+    );
+    for (more, complaint) in [
+        (
+            json!({ "schedule": "61 3 * * *" }),
+            "spec.etcd.backup.schedule: Invalid value: \"61 3 * * *\": minute: ",
+        ),
+        (
+            json!({ "schedule": "0 3 31 2 *" }),
+            "spec.etcd.backup.schedule: Invalid value: \"0 3 31 2 *\": it names no",
+        ),
+        (json!({ "secret": { "name": "../x" } }), "spec.etcd.backup.secret.name: "),
+        (json!({ "encryption": { "secretName": "Key" } }), "spec.etcd.backup.encryption.secretName: "),
+    ] {
+        let said = said(more);
+        assert!(said.len() == 1 && said[0].starts_with(complaint), "{said:?}");
+    }
 }
 
 /// Names, members and keys of a control plane follow from its records.

@@ -107,6 +107,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         sources: named.map(|source| (source, Read::One(source_facts(&["token", "file"])))).collect(),
         manager_namespace: Some("hangar-system".to_owned()),
         manager_image: Some("registry.example.org/hangar:v1".to_owned()),
+        backup: backup::Work::None,
         troubles: std::collections::BTreeMap::new(),
     }
 }

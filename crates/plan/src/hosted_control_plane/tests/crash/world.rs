@@ -275,6 +275,7 @@ impl World for Clusters {
             Step::Own(OwnStep::Mint(mint)) if matches!(mint.content, Content::Copy { .. }) => {
                 return self.copy(mint);
             }
+            Step::Own(OwnStep::Backup(_)) => self.violated("nobody asked for a backup"),
             Step::Own(OwnStep::Mint(mint)) => {
                 *self.minted.entry(mint.material).or_default() += 1;
                 if mint.content.is_irreplaceable() && self.secrets.contains_key(&mint.material) {

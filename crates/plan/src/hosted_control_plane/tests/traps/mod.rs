@@ -3,6 +3,7 @@
 mod access;
 mod addons;
 mod alarms;
+mod backup;
 mod certificates;
 mod etcd;
 mod files;

@@ -290,8 +290,7 @@ fn wrong_input_is_refused_with_its_field() {
 
 #[test]
 fn settings_without_effect_are_said_to_be() {
-    let spec =
-        json!({"etcd": {"replicas": 1, "backup": {"schedule": "@daily", "secret": {"name": "bucket"}}}});
+    let spec = json!({"etcd": {"replicas": 1, "autoGrow": true}});
     let mut observed = etcd_started(&spec);
     let plan = checked(&observed);
     assert_eq!(condition_status(&plan, conditions::settings_effective::TYPE), "False NotBuilt");
@@ -299,7 +298,7 @@ fn settings_without_effect_are_said_to_be() {
     // The same again is the same: no status is written for nothing.
     observed.now = observed.now.checked_add(days(1) / 2).unwrap();
     assert_eq!(checked(&observed).status.conditions, plan.status.conditions);
-    observed.control_plane.spec.settings.etcd.as_mut().unwrap().backup = None;
+    observed.control_plane.spec.settings.etcd.as_mut().unwrap().auto_grow = None;
     assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
 }
 
@@ -337,10 +336,8 @@ fn every_setting_that_is_ignored_is_named_with_its_reason() {
 
     // What was fixed when the control plane was made.
     let mut settled = all_ready(&json!({}));
-    settled.control_plane.spec.settings.etcd = serde_json::from_value(
-        json!({"replicas": 5, "backup": {"schedule": "@daily", "secret": {"name": "b"}}}),
-    )
-    .unwrap();
+    settled.control_plane.spec.settings.etcd =
+        serde_json::from_value(json!({"replicas": 5, "autoGrow": true})).unwrap();
     settled.control_plane.spec.settings.certificates = serde_json::from_value(
         json!({"rootCaCertificateDuration": "90000h", "leafCertificateDuration": "100h"}),
     )
@@ -349,7 +346,7 @@ fn every_setting_that_is_ignored_is_named_with_its_reason() {
     for field in [
         "spec.etcd.replicas: etcd keeps its",
         "spec.certificates.rootCaCertificateDuration: ",
-        "spec.etcd.backup",
+        "spec.etcd.autoGrow",
     ] {
         assert!(said.contains(field), "{field}: {said}");
     }
