@@ -177,6 +177,11 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
     let provider = json!({"audiences": ["a"], "claimMappings": {"username": "claims.sub"}});
     let mount = |mount: Value| json!({"deployment": {"apiServer": {"mounts": {"x": mount}}}});
     let schedule = |text: &str| json!({"etcd": {"backup": {"schedule": text, "secret": {"name": "s"}}}});
+    let backup = |more: Value| {
+        let mut backup = json!({"schedule": "@daily", "secret": {"name": "s"}});
+        backup.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"etcd": {"backup": backup}})
+    };
     let certificates = |given: Value| json!({ "certificates": given });
     let audit = |audit: Value| json!({"deployment": {"apiServer": {"audit": audit}}});
     let rows = vec![
@@ -206,6 +211,13 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
         (schedule("*/15 0-6,22 1,15 JAN-MAR MON"), None),
         (schedule("0 3 * *"), Some("should match")),
         (schedule("@often"), Some("should match")),
+        (
+            backup(json!({"encryption": {"secretName": "k"}, "retention": {"daily": 7}, "suspend": true})),
+            None,
+        ),
+        (backup(json!({"encryption": {"secretName": "s"}})), Some("must not be in the Secret of the bucket")),
+        (backup(json!({"encryption": {"secretName": ""}})), Some("at least 1 chars")),
+        (backup(json!({"retention": {"daily": -1}})), Some("greater than or equal to 0")),
         (audit(json!({"policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}})), None),
         (audit(json!({"policy": {"rules": [{"level": "All"}]}})), Some("Unsupported value")),
         (audit(json!({"policy": {"rules": []}, "log": {"maxSize": 1, "format": "legacy"}})), None),

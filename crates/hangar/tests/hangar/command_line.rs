@@ -51,6 +51,24 @@ fn without_a_cluster_the_error_is_one_line() {
 }
 
 #[test]
+fn backups_without_the_cluster_need_credentials_from_the_environment() {
+    let list = ["backup", "list", "demo", "--bucket=backups/etcd", "--host=127.0.0.1:1"];
+    let command = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(HANGAR);
+        command.args(list).env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(!output.status.success());
+        text(&output.stderr)
+    };
+    let errors = command(&[]);
+    assert!(errors.contains("--bucket needs credentials: AWS_ACCESS_KEY_ID is not set"), "{errors}");
+    let errors = command(&[("AWS_ACCESS_KEY_ID", "me"), ("AWS_SECRET_ACCESS_KEY", "very-secret")]);
+    assert!(errors.contains("(etcd/default/demo/)") && !errors.contains("very-secret"), "{errors}");
+    let errors = text(&hangar(&["backup", "list", "demo"]).stderr);
+    assert!(errors.contains("KUBECONFIG"), "{errors}");
+}
+
+#[test]
 fn bad_environment_is_named_by_variable() {
     let output = Command::new(HANGAR)
         .args(["manager", "--namespace=default"])

@@ -8,6 +8,7 @@ use hangar_api::controlplane::v1alpha1::{
     EtcdBackup, EtcdBackupStatus, EtcdBackupSuccess, HostedControlPlane,
 };
 use hangar_api::names::BACKUP_REQUESTED_ANNOTATION;
+use hangar_api::reference::ContractVersionedObjectReference;
 use hangar_etcd::{BackupStore, Owner};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
@@ -57,7 +58,7 @@ where
 async fn control_plane(client: &Client, namespace: &str, cluster: &str) -> Result<HostedControlPlane, Fault> {
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), namespace);
     let reference = get(&clusters, cluster).await?.spec.control_plane_ref;
-    let reference = reference.filter(|reference| reference.is::<HostedControlPlane>());
+    let reference = reference.filter(ContractVersionedObjectReference::is::<HostedControlPlane>);
     let reference = reference.ok_or_else(|| Fault::NoControlPlane(cluster.to_owned()))?;
     get(&Api::namespaced(client.clone(), namespace), &reference.name).await
 }

@@ -33,7 +33,7 @@ use crate::reconcile::Case;
 
 /// The one piece of long work that a control plane has.
 const NAME: &str = "backup";
-/// How many are made at once: each keeps one part of 8 MiB in memory, and another that is being sent.
+/// How many are made at once: each has one part of 8 MiB in memory.
 pub(super) const AT_ONCE: usize = 4;
 /// A snapshot keeps its member from reusing space, and no member is restarted meanwhile.
 const LONGEST: Duration = Duration::from_hours(1);
@@ -159,8 +159,8 @@ impl Making {
         if left != hangar_etcd::Leftovers::default() {
             tracing::info!(control_plane = ?self.order.owner, ?left, "removed what an earlier backup left");
         }
+        let id = id(&store).await?;
         let snapshot = self.member().await?.snapshot(Freshness::Acknowledged).await?;
-        let id = BackupId::at(Timestamp::now());
         let json = keys.as_ref().map(KeyFiles::to_json);
         let keys = json.as_ref().map(|json| json.as_slice());
         let manifest = store.write(NewBackup { id, snapshot, key: key.as_ref(), keys }).await?;
@@ -264,4 +264,13 @@ impl Making {
         }
         Ok(())
     }
+}
+
+/// A name for a backup that is begun now. Names are seconds: who asks twice in one second has two backups.
+async fn id(store: &BackupStore) -> Result<BackupId, Error> {
+    let newest = store.list(1).await?.newest.into_iter().next();
+    if newest == Some(BackupId::at(Timestamp::now())) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok(BackupId::at(Timestamp::now()))
 }

@@ -187,12 +187,16 @@ async fn backups_are_made_told_pruned_and_survive_the_manager() {
     world.delete().await;
     eventually("the deletion waits", async || {
         let (_, reason, message) = world.condition("Deleting").await;
-        reason == "LastBackup" && message.contains("spec.etcd.backup.suspend") && message.contains("nobodys")
+        reason == "LastBackup"
+            && message.contains("spec.etcd.backup.suspend")
+            && message.contains("NoSuchBucket")
     })
     .await;
     assert_eq!(world.names::<k8s_openapi::api::apps::v1::StatefulSet>().await, ["demo-etcd"]);
     assert_eq!(world.names::<k8s_openapi::api::apps::v1::Deployment>().await, [] as [&str; 0]);
     store.publish(&world, json!({})).await;
+    // Other settings are tried at once.
+    change(&world, json!({"retention": {"daily": 1}})).await;
     eventually("it is gone", async || {
         world.api::<HostedControlPlane>().get_opt("demo").await.unwrap().is_none()
     })
