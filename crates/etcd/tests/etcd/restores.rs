@@ -43,7 +43,13 @@ fn etcdutl(cluster: &Cluster, number: usize, into: &Path) -> Result<(), String> 
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-async fn restore(cluster: &Cluster, number: usize, store: &BackupStore, name: &BackupId, key: Option<&BackupKey>) {
+async fn restore(
+    cluster: &Cluster,
+    number: usize,
+    store: &BackupStore,
+    name: &BackupId,
+    key: Option<&BackupKey>,
+) {
     let into = volume(cluster, number).join("restoring");
     fetch(store, name, key, &into).await.unwrap();
     etcdutl(cluster, number, &into).unwrap();
@@ -152,12 +158,16 @@ async fn what_cannot_be_restored_is_refused_clearly_and_nothing_is_lost() {
     // Cut off, and a manifest that says that this is all.
     let manifest = gateway.file(&name, ".json");
     let text = std::fs::read_to_string(&manifest).unwrap();
-    let shorter = text.replace(&format!("\"storedSize\": {}", whole.len()), &format!("\"storedSize\": {}", whole.len() / 2));
+    let shorter = text.replace(
+        &format!("\"storedSize\": {}", whole.len()),
+        &format!("\"storedSize\": {}", whole.len() / 2),
+    );
     assert_ne!(text, shorter);
     std::fs::write(&manifest, shorter).unwrap();
     let cut = refused(Some(&key)).await;
     assert!(cut.contains("cut off"), "{cut}");
-    let elsewhere = BackupStore::new(&gateway.config(), &hangar_etcd::Owner::new("tenants", "other").unwrap());
+    let elsewhere =
+        BackupStore::new(&gateway.config(), &hangar_etcd::Owner::new("tenants", "other").unwrap());
     let error = fetch(&elsewhere.unwrap(), &name, Some(&key), &into).await.unwrap_err();
     assert!(error.to_string().contains("does not exist"), "{error}");
     assert_eq!(owner().to_string(), "tenants/demo");

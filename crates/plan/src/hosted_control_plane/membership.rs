@@ -30,12 +30,15 @@ pub struct Membership {
     /// The uids of the claims of its volumes, in the order of its members.
     #[serde(default)]
     pub claims: Vec<String>,
+    /// The directory of its data below the volume, where it was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
 }
 
 impl Membership {
     /// What a control plane begins with.
     pub(super) fn first(members: i32) -> Self {
-        Self { generation: 1, members, identity: None, claims: Vec::new() }
+        Self { generation: 1, members, identity: None, claims: Vec::new(), data: None }
     }
 
     /// What is recorded. Something that cannot be read is an error and not nothing: a new cluster would follow from it.
@@ -59,6 +62,7 @@ impl Membership {
                 && (1..=MOST_MEMBERS).contains(&read.members)
                 && (read.claims.is_empty() || i32::try_from(read.claims.len()) == Ok(read.members))
                 && (read.identity.is_none() || read.identity.as_ref() == identity)
+                && read.data.as_deref().is_none_or(is_directory)
         });
         read.map(Some).ok_or_else(|| {
             let why = format!(
@@ -71,4 +75,10 @@ impl Membership {
     pub(super) fn record(&self) -> Step {
         step::record(ETCD_ANNOTATION, &serde_json::json!(self).to_string())
     }
+}
+
+/// Whether it is the directory of a restore: it becomes part of a path.
+fn is_directory(name: &str) -> bool {
+    name.strip_prefix("data-")
+        .is_some_and(|rest| rest.parse::<u32>().is_ok_and(|number| rest == number.to_string()))
 }

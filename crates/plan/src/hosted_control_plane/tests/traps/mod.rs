@@ -14,6 +14,7 @@ mod pods;
 mod reach;
 mod reads;
 mod rest;
+mod restore;
 mod tenant;
 mod trust;
 mod upgrade;
