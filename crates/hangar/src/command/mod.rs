@@ -2,6 +2,7 @@
 
 mod audit_proxy;
 mod backup;
+mod backup_restore;
 mod cloud;
 mod completions;
 mod describe;

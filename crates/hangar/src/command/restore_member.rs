@@ -59,7 +59,11 @@ impl RestoreMember {
             What::Fetch(fetch) => fetch.run().await,
             What::Place(Place { from, to }) => {
                 let was_there = place(&from, &to)?;
-                println!("{} {}", to.display(), if was_there { "was restored before" } else { "is restored" });
+                println!(
+                    "{} {}",
+                    to.display(),
+                    if was_there { "was restored before" } else { "is restored" }
+                );
                 Ok(())
             }
             What::Restored => {
@@ -85,7 +89,10 @@ impl Fetch {
         };
         let store = BackupStore::new(&config, &owner)?;
         let manifest = fetch(&store, &self.backup, key.as_ref(), &self.into).await?;
-        println!("backup {} of {owner}: revision {}, {} bytes", manifest.id, manifest.revision, manifest.size);
+        println!(
+            "backup {} of {owner}: revision {}, {} bytes",
+            manifest.id, manifest.revision, manifest.size
+        );
         Ok(())
     }
 }

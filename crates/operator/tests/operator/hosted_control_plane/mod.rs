@@ -16,6 +16,7 @@ mod monitoring;
 mod neighbours;
 mod pods;
 mod preview;
+mod restores;
 mod store;
 pub(crate) mod tenant;
 mod versions;
