@@ -45,7 +45,7 @@ const REVISIONS: u64 = 1_000_000_000;
 
 /// The server at a URL, as policies know it.
 pub(in super::super) fn server(url: &str) -> Option<(Peer, Ports)> {
-    servers::server(url).map(|server| server.rule())
+    servers::server(url).map(servers::Server::rule)
 }
 
 /// etcd's StatefulSet while it is restored.

@@ -261,8 +261,8 @@ fn asking(restore: &serde_json::Value) -> Clusters {
     Clusters { control_plane: control_plane(&json!({"etcd": etcd, "replicas": 2})), ..Clusters::new() }
 }
 
-fn backup(has_keys: bool) -> Option<BackupFacts> {
-    Some(BackupFacts {
+fn backup(has_keys: bool) -> BackupFacts {
+    BackupFacts {
         id: "20261118T194500Z".to_owned(),
         from: "team/demo".to_owned(),
         etcd_version: "3.6.16".to_owned(),
@@ -270,13 +270,13 @@ fn backup(has_keys: bool) -> Option<BackupFacts> {
         has_keys,
         store: "https://s3.example.org".to_owned(),
         problem: None,
-    })
+    }
 }
 
 #[test]
 fn starting_from_a_backup_survives_every_crash() {
     for has_keys in [true, false] {
-        let mut world = Clusters { backup: backup(has_keys), ..asking(&json!({"backup": "latest"})) };
+        let mut world = Clusters { backup: Some(backup(has_keys)), ..asking(&json!({"backup": "latest"})) };
         if has_keys {
             let trace;
             (world, trace) = swept(world, |_| {});
@@ -301,7 +301,7 @@ fn starting_from_a_backup_survives_every_crash() {
 #[test]
 fn replacing_data_survives_every_crash() {
     let mut world =
-        Clusters { is_reachable: true, backup: backup(false), ..asking(&json!({"backup": "latest"})) };
+        Clusters { is_reachable: true, backup: Some(backup(false)), ..asking(&json!({"backup": "latest"})) };
     let restore = world.control_plane.spec.settings.etcd.as_mut().unwrap().restore.take();
     converge(&mut world);
     let keys = world.secrets.clone();

@@ -220,7 +220,7 @@ fn data_that_is_replaced_stays_and_a_consent_holds_once() {
     );
     (observed.etcd, observed.etcd_pods) = (Read::Absent, Read::Absent);
     let keys: Vec<_> = Material::IRREPLACEABLE
-        .map(|material| observed.secret(material).iter().next().cloned().cloned())
+        .map(|material| observed.secret(material).iter().next().copied().cloned())
         .into();
     restoring(&mut observed, 3, 3);
     let plan = checked(&observed);
@@ -234,7 +234,7 @@ fn data_that_is_replaced_stays_and_a_consent_holds_once() {
     (observed.etcd, observed.etcd_pods) = (Read::Absent, Read::Absent);
     settle(&mut observed);
     let after: Vec<_> = Material::IRREPLACEABLE
-        .map(|material| observed.secret(material).iter().next().cloned().cloned())
+        .map(|material| observed.secret(material).iter().next().copied().cloned())
         .into();
     assert_eq!(keys, after, "keys of a control plane that lives are its own");
     let plan = checked(&observed);
@@ -367,7 +367,11 @@ fn keys_come_from_the_backup_and_those_of_etcd_are_new() {
         [Material::ClusterAuthority, Material::ServiceAccountKeys, Material::EncryptionConfiguration]
     );
     assert!(matches!(observed.secret(Material::EtcdAuthority), Read::One(_)), "a clone does not share it");
-    assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "", "lifetimes are not those asked for, and nobody asked");
+    assert_eq!(
+        condition_status(&checked(&observed), conditions::settings_effective::TYPE),
+        "",
+        "lifetimes are not those asked for, and nobody asked"
+    );
     // Without keys they are new, and a condition says what that means.
     let mut observed = created(&spec(1, &latest()));
     observed.restorable = Read::One(backup());
