@@ -31,7 +31,7 @@ enum What {
     /// Make a backup now, and wait for it
     Create(Create),
     /// Show what a restore would do, and, with consent, ask for it
-    Restore(super::backup_restore::Restore),
+    Restore(Box<super::backup_restore::Restore>),
 }
 
 #[derive(Debug, Args)]
