@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use hangar_host::layout::Layout;
 use hangar_host::management::credentials;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::environment::{Environment, Process, kubectl};
+use crate::waiting::{eventually, is};
 
-/// Only for a check that fails.
-const PATIENCE: Duration = Duration::from_mins(5);
 /// Certificates are valid for a year.
 const AGE: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Those that are looked at, by what their command lines begin with.
@@ -24,12 +22,17 @@ const PROCESSES: [&[&str]; 6] = [
     &["hangar", "provision"],
 ];
 
+/// Waits for those that are just being started again.
 fn processes(environment: &Environment) -> BTreeMap<String, Process> {
-    let found = PROCESSES.iter().map(|words| {
-        let process = environment.process(words).unwrap_or_else(|| panic!("no {words:?} runs"));
-        (words.join(" "), process)
-    });
-    found.collect()
+    let mut found = BTreeMap::new();
+    for words in PROCESSES {
+        eventually("all of them run", || {
+            let process = environment.process(words).ok_or_else(|| format!("no {words:?} runs"))?;
+            found.insert(words.join(" "), process);
+            Ok(())
+        });
+    }
+    found
 }
 
 /// What an `up` with nothing to do leaves alone: called after one.
@@ -54,14 +57,12 @@ pub(crate) fn ended_certificates_are_renewed(environment: &Environment) {
     for name in ["kube-controller-manager", "kube-scheduler", "kubelet"] {
         before[name].kill();
     }
-    let deadline = Instant::now() + PATIENCE;
-    let kubelet = loop {
-        match environment.process(&["kubelet"]) {
-            Some(process) if process != before["kubelet"] => break process,
-            _ => assert!(Instant::now() < deadline, "kubelet was not started again"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let mut kubelet = before["kubelet"].clone();
+    eventually("kubelet is started again", || {
+        let process = environment.process(&["kubelet"]).ok_or("it does not run")?;
+        kubelet = process;
+        is(kubelet != before["kubelet"], || "the one before still runs".to_owned())
+    });
     assert!(!environment.run("status").status.success(), "nobody can talk to anybody");
 
     let output = environment.succeed("up");

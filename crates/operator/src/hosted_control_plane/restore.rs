@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use hangar_api::controlplane::v1alpha1::{EtcdBackupEncryption, EtcdBackupSecret, HostedControlPlane};
 use hangar_etcd::{
-    BackupFault, BackupId, BackupKey, BackupStore, Error, KeyFiles, Manifest, Owner, StoreConfig,
+    BackupFault, BackupId, BackupKey, BackupStore, Error, InvalidBackupId, KeyFiles, Manifest, Owner,
+    StoreConfig,
 };
 use hangar_kit::ObjectKey;
 use hangar_plan::flow::{Outcome, Read};
@@ -94,14 +95,11 @@ async fn find(context: &Context, search: &Search) -> Result<BackupFacts, Trouble
     let access =
         Access::read(context, &search.namespace, (&search.secret, search.encryption.as_ref())).await?;
     let (store, url) = access.store(context, &Owner::new(namespace, name)?)?;
-    let id = match &search.id {
-        Some(id) => {
-            id.parse().map_err(|error: hangar_etcd::InvalidBackupId| Trouble::Problem(error.to_string()))?
-        }
-        None => {
-            let before = search.before.unwrap_or_else(|| context.ambient.now());
-            store.latest_before(before).await?.ok_or(Trouble::Absent)?
-        }
+    let id = if let Some(id) = &search.id {
+        parsed(id)?
+    } else {
+        let before = search.before.unwrap_or_else(|| context.ambient.now());
+        store.latest_before(before).await?.ok_or(Trouble::Absent)?
     };
     let manifest = store.manifest(&id).await?;
     Ok(BackupFacts {
@@ -113,6 +111,10 @@ async fn find(context: &Context, search: &Search) -> Result<BackupFacts, Trouble
         store: url,
         problem: another_key(&manifest, access.key.as_ref()),
     })
+}
+
+fn parsed(id: &str) -> Result<BackupId, Trouble> {
+    id.parse().map_err(|error: InvalidBackupId| Trouble::Problem(error.to_string()))
 }
 
 fn another_key(manifest: &Manifest, key: Option<&BackupKey>) -> Option<String> {
@@ -188,8 +190,7 @@ async fn read_keys(
     let access = Access::read(context, namespace, access).await?;
     let (owner, name) = from.split_once('/').ok_or_else(|| problem("a backup of nobody"))?;
     let (store, _) = access.store(context, &Owner::new(owner, name)?)?;
-    let id: BackupId =
-        id.parse().map_err(|error: hangar_etcd::InvalidBackupId| Trouble::Problem(error.to_string()))?;
+    let id = parsed(id)?;
     let key = access.key.as_ref().ok_or_else(|| problem("the key of the backup is not named"))?;
     let bytes = store.read_keys(&id, key).await?.ok_or_else(|| problem("the backup has no keys"))?;
     Ok(KeyFiles::from_json(&bytes)?)

@@ -37,6 +37,10 @@ const RECORDS: [&str; 8] = [
     RESTORE_ANNOTATION,
 ];
 
+/// Most control planes have no record of etcd's version, and a young one none at all. Nobody else adds one: it has no way
+/// back.
+const OF_VERSIONS: [&str; 2] = [SERVED_VERSION_ANNOTATION, ETCD_VERSION_ANNOTATION];
+
 /// What a template's fields are in.
 const TEMPLATE: &str = "spec.template";
 
@@ -62,8 +66,13 @@ fn changed_version(request: &Request<'_>) -> Vec<FieldError> {
     }
     let read = |text: &str| KubernetesVersion::parse(text);
     let record = old.pointer("/metadata/annotations").and_then(|all| all.get(SERVED_VERSION_ANNOTATION));
-    let Some(served) = record.and_then(Value::as_str).and_then(read) else { return Vec::new() };
     let lowest = read(text(old, "/status/version"));
+    // An earlier Hangar kept no record.
+    let is_initialized = old.pointer("/status/initialized").and_then(Value::as_bool) == Some(true);
+    let told = || lowest.clone().filter(|_| is_initialized);
+    let Some(served) = record.and_then(Value::as_str).and_then(read).or_else(told) else {
+        return Vec::new();
+    };
     // While the last upgrade goes on, the oldest API server is what the next one would skip from.
     let skipped =
         lowest.filter(|lowest| lowest.minor() < served.minor() && wanted.number() > served.number());
@@ -122,7 +131,9 @@ fn changed_records(request: &Request<'_>, lookup: &dyn Lookup) -> Vec<FieldError
         |object: Option<&Value>, name: &str| object?.pointer("/metadata/annotations")?.get(name).cloned();
     let is_changed = |name: &&str| {
         let before = record(request.old, name);
-        before.is_some() && before != record(Some(request.object), name)
+        // The others are there from the beginning, and one that was lost is put back by hand.
+        let is_known = before.is_some() || (request.old.is_some() && OF_VERSIONS.contains(name));
+        is_known && before != record(Some(request.object), name)
     };
     let changed: Vec<&str> = RECORDS.into_iter().filter(is_changed).collect();
     if changed.is_empty() || lookup.manager().as_deref() == Some(request.user) {

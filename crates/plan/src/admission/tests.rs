@@ -561,6 +561,10 @@ fn a_version_follows_the_one_that_served() {
     assert_eq!(refusals(&old, "v1.34.10"), "");
     // Nothing served yet.
     assert_eq!(refusals(&control_plane("v1.35.8", None, "", None), "v1.31.0"), "");
+    // It served before there were records.
+    let mut old = control_plane("v1.34.10", None, "v1.34.10", None);
+    old["status"]["initialized"] = json!(true);
+    assert!(refusals(&old, "v1.33.0").contains("cannot be lower"));
     // A tag of the API server's image is its version, whatever the rest is asked to be.
     let tagged = |tag: &str| {
         let mut object = serving.clone();

@@ -233,7 +233,7 @@ fn deployment(
     containers.extend(audit::proxy(observed, validated));
     let template = Template {
         component: Component::ApiServer,
-        version: label(validated),
+        version: validated.version.label(),
         annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)]
             .into_iter()
             .chain(renewed.map(|renewed| (RENEWED_ANNOTATION.to_owned(), renewed)))
@@ -250,12 +250,7 @@ fn deployment(
     Some(deployment)
 }
 
-/// The version of the API servers, as a label.
-pub(super) fn label(validated: &Validated<'_>) -> String {
-    wanted(validated).1.label()
-}
-
-/// What runs, and the field that says so: the tag that was given for the image, where it is a version.
+/// What is wanted, and the field that says so: the tag that was given for the image, where it is a version.
 pub(super) fn wanted(validated: &Validated<'_>) -> (&'static str, KubernetesVersion) {
     let given = settings(validated).pod.container.image.and_then(|image| image.tag);
     match given.as_deref().and_then(KubernetesVersion::parse) {
@@ -295,7 +290,13 @@ fn volumes(validated: &Validated<'_>) -> Vec<Volume> {
 }
 
 fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> Container {
-    let given = &settings.pod.container;
+    let mut given = settings.pod.container.clone();
+    // A tag that is a version is the wanted one, which may have to wait.
+    if let Some(image) = &mut given.image {
+        image.tag = image.tag.take().filter(|tag| {
+            KubernetesVersion::parse(tag).is_none_or(|tag| tag.number() == validated.version.number())
+        });
+    }
     let mut mounts = vec![
         mount("pki", PKI),
         mount("encryption", ENCRYPTION),
@@ -318,7 +319,14 @@ fn api_server_container(validated: &Validated<'_>, settings: &ApiServerPod) -> C
         // One that hangs gets no requests after ten seconds.
         readiness_probe: Some(probe("/readyz", API_SERVER_PORT, "HTTPS", 1, 3, 3)),
         volume_mounts: Some(mounts),
-        ..container(validated, name, given, API_SERVER.repository, validated.version.tag(), ("100m", "200Mi"))
+        ..container(
+            validated,
+            name,
+            &given,
+            API_SERVER.repository,
+            validated.version.tag(),
+            ("100m", "200Mi"),
+        )
     };
     audit::with_room(validated.settings, container)
 }

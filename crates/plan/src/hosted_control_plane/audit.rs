@@ -295,7 +295,7 @@ fn image_registry(settings: &HostedControlPlaneSettings, image: &Image) -> Optio
 /// image until the API server's version changes.
 fn image(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
     let running = observed.api_server.iter().next();
-    let version = super::api_server::label(validated);
+    let version = validated.version.label();
     let running = running.filter(|facts| facts.version.as_ref() == Some(&version));
     let running = running.and_then(|facts| facts.audit_proxy.as_ref());
     let given = webhook(validated.settings)?.container.image.clone().unwrap_or_default();

@@ -66,7 +66,8 @@ conditions! {
         bad CORRUPT = "Corrupt" [OPERATOR]: "Members have different data (alarm CORRUPT). etcd refuses writes until the member with the wrong data is replaced and the alarm is disarmed. The message names the members that report it.";
         bad RESTORING = "Restoring" [HANGAR]: "etcd does not run, because its data comes from a backup; EtcdRestored says how far that is.";
         bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member finds no node or does not start; the message names it and the error.";
-        bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost.";
+        bad REPLACING_MEMBER = "ReplacingMember" [HANGAR, MANAGEMENT_CLUSTER]: "The volume of a member was deleted or is being deleted; the message names its claim. The others form a quorum, and Hangar replaces the member: it is removed from etcd, added again, and gets its data from the others. The message names the step.";
+        bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost, but Hangar cannot replace the member; the message says what keeps it.";
         bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
         bad VOLUMES_FOUND = "VolumesFound" [OPERATOR]: "Before the first start there are claims with the names of etcd's, of a control plane that had this name before. etcd is not started with data of another control plane.";
         ..shared::reads;
@@ -182,6 +183,7 @@ conditions! {
         bad ROLLING_OUT = "RollingOut" [MANAGEMENT_CLUSTER]: "Pods are being replaced, one after the other; the message says which, and how many have the wanted version.";
         bad STOPPED = "Stopped" [OWNER]: "A new pod does not become ready, so nothing else is replaced and the others serve on. The message repeats what the pod says. While no new API server has served, the version can be set back; the message says to which.";
         bad HELD = "Held" [OWNER, MANAGEMENT_CLUSTER, HANGAR]: "The wanted version waits, because something that talks to API servers is too old for it, or because etcd comes first; the message says what.";
+        bad RESIZING_ETCD = "ResizingEtcd" [HANGAR, MANAGEMENT_CLUSTER, OPERATOR]: "Members are added to etcd or removed, one at a time, until there are as many as the specification wants; the message names the step.";
         bad ETCD_OUTDATED = "EtcdOutdated" [OPERATOR]: "Members of etcd run with an older template. Hangar does not restart them: they get the new one at their next start.";
     }
 

@@ -6,11 +6,12 @@
 //! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start, and
 //! another version is brought by `etcd_rollout`.
 //!
-//! The number of members is fixed at the first start, because members bootstrap with it; it is recorded from then on,
-//! with the claims of their volumes. What has data is never bootstrapped again: members without their volume do not
-//! start, and a StatefulSet that was deleted is made again only over the volumes of a quorum.
+//! The number of members is recorded from the first start on, with the claims of their volumes, and `changes` is what
+//! changes it. What has data is never bootstrapped again: members without their volume do not start unless they were
+//! added to etcd for that, and a StatefulSet that was deleted is made again only over the volumes of a quorum.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hangar_api::conditions::{Actor, Finding, Waiting};
 use hangar_api::controlplane::v1alpha1::Etcd;
@@ -26,6 +27,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::certificates::missing;
+use super::changes::Change;
 use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
@@ -36,11 +38,11 @@ use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
-use super::volumes::{Loss, is_own, is_replaced, losses, smallest, to_record};
-use super::{Draft, alarms, etcd_rollout, etcd_settings, restore, upgrade};
+use super::volumes::{Loss, is_own, losses, may_begin, smallest, to_record};
+use super::{Draft, Names, alarms, api_server, changes, etcd_rollout, etcd_settings, restore, upgrade};
 use crate::conditions::shared::unread;
-use crate::conditions::who::MANAGEMENT_CLUSTER;
-use crate::flow::Read;
+use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
+use crate::flow::{self, Read};
 use crate::pieces::{
     config_map_volume, container_port, field_variable, mount, probe, quantities, selecting, service,
     service_port, texts, writable_mount,
@@ -57,6 +59,9 @@ const CONFIGURATION: &str = "/etc/etcd/configuration";
 pub(super) const DATA: &str = "/var/lib/etcd";
 /// The directory of the first data. That of a restore has another name.
 const FIRST_DATA: &str = "data";
+
+/// Nothing wakes us when a member that joins has started or has all data.
+const CHANGES_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the largest members have: beyond it, starting takes too long.
 const LARGEST_QUOTA: u64 = 8 << 30;
@@ -89,19 +94,27 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         (read, _) => read.iter().next(),
     };
     let losses = losses(observed, validated);
+    let change = changes::next(observed, validated, &losses);
     let is_found = facts.is_none() && validated.bootstrapped.is_none() && !restores(observed);
     let is_restoring = restore::running(validated).is_some() || restore::holds_start(observed, validated);
-    health(draft, (facts, is_restoring && !is_found), members, &losses);
+    health(draft, (facts, is_restoring && !is_found), members, (&losses, change.as_ref()));
     // Pods of a restore are no members.
-    let is_quorate =
-        facts.is_some_and(|facts| facts.ready >= quorum(members) && !restore::is_of_restore(facts));
+    let is_quorate = running(facts) >= quorum(members);
     if let Some(record) = to_record(observed, validated, is_quorate) {
         draft.report.decide("record etcd's members", "they have formed a cluster with these volumes");
         draft.step(record.record());
     }
+    if let Some(change) = &change {
+        draft.report.wait(change.waiting.clone());
+        draft.again(CHANGES_AGAIN);
+        for step in &change.steps {
+            draft.report.decide(flow::Identified::id(step).to_string(), change.why);
+            draft.step(step.clone());
+        }
+    }
     draft.apply(&configuration(observed, validated));
     draft.apply(&governing_service(validated));
-    for ordinal in 0..members {
+    for ordinal in 0..membership(validated).pods() {
         draft.apply(&member_service(validated, ordinal));
     }
     draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
@@ -132,13 +145,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
-    etcd_rollout::draft(draft, validated, &tag, &losses);
-    if members != validated.wanted_members {
-        let why = "the number of members is that of the first start; changing it is not built yet";
-        draft.report.decide(
-            format!("keep {members} etcd members though {} are wanted", validated.wanted_members),
-            why,
-        );
+    // Members are restarted when it is settled who they are.
+    if change.is_none() {
+        etcd_rollout::draft(draft, validated, &tag, &losses);
     }
 }
 
@@ -181,7 +190,7 @@ fn health(
     draft: &mut Draft<'_>,
     (facts, restoring): (Option<&WorkloadFacts>, bool),
     members: i32,
-    losses: &[Loss],
+    (losses, change): (&[Loss], Option<&Change>),
 ) {
     let ready = running(facts);
     let mut waiting =
@@ -202,9 +211,17 @@ fn health(
             .because(lost)
     } else if let Some(finding) = alarms::raised(draft.observed) {
         finding
+    } else if let Some(change) =
+        change.filter(|change| !losses.is_empty() && change.waiting.actor != OPERATOR)
+    {
+        let detail = [Some(lost), change.waiting.detail.clone()];
+        let detail = detail.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let waiting = Waiting::new(change.waiting.actor.clone(), change.waiting.on.clone()).because(detail);
+        etcd_cluster_healthy::REPLACING_MEMBER.waiting(waiting)
     } else if !losses.is_empty() {
+        let on = change.map(|change| change.waiting.on.clone());
         etcd_cluster_healthy::MEMBER_LOST
-            .waits("the member to be removed from etcd and added again")
+            .waits(on.unwrap_or_else(|| "the member to be removed from etcd and added again".to_owned()))
             .because(lost)
     } else if facts.is_none() && draft.observed.is_bootstrapped() {
         etcd_cluster_healthy::NOT_CREATED
@@ -236,17 +253,29 @@ fn health(
     draft.say(finding);
 }
 
+/// Where the other members reach one.
+pub(super) fn peer_url(names: &Names, ordinal: i32) -> String {
+    variable_peer_url(names, &ordinal.to_string())
+}
+
+/// The same for an ordinal that is a variable of its pod.
+pub(super) fn variable_peer_url(names: &Names, ordinal: &str) -> String {
+    format!("https://{}:{PEER_PORT}", names.etcd_host(ordinal))
+}
+
 /// Client addresses of all members, for the API server.
 pub(super) fn client_urls(validated: &Validated<'_>) -> String {
     let url = |ordinal| format!("https://{}:{CLIENT_PORT}", validated.names.etcd_member_host(ordinal));
-    (0..membership(validated).members).map(url).collect::<Vec<_>>().join(",")
+    let membership = membership(validated);
+    let members = membership.announced.unwrap_or(membership.members);
+    (0..members).map(url).collect::<Vec<_>>().join(",")
 }
 
 /// The tag of etcd's image that the specification leads to.
 pub(super) fn wanted_tag(validated: &Validated<'_>) -> String {
     let settings = settings(validated);
     let given = settings.container.image.and_then(|image| image.tag);
-    given.unwrap_or_else(|| validated.version.etcd_tag(validated.epoch).to_owned())
+    given.unwrap_or_else(|| api_server::wanted(validated).1.etcd_tag(validated.epoch).to_owned())
 }
 
 pub(super) fn settings(validated: &Validated<'_>) -> Etcd {
@@ -255,7 +284,7 @@ pub(super) fn settings(validated: &Validated<'_>) -> Etcd {
 
 fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
     let names = &validated.names;
-    let data: BTreeMap<String, String> = (0..membership(validated).members)
+    let data: BTreeMap<String, String> = (0..membership(validated).pods())
         .map(|ordinal| {
             let document = document(&member_configuration(observed, validated, ordinal));
             (format!("{}{}", names.etcd_pod(ordinal), file_suffix(validated)), document)
@@ -267,12 +296,16 @@ fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
 fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
     let Membership { generation, members, data, .. } = membership(validated);
-    let peer_url = |ordinal: i32| peer_url(validated, &ordinal.to_string());
+    let peer_url = |ordinal| peer_url(names, ordinal);
     // A member with data does not read this list. One without data that does not find itself there does not start: it
     // would vote again under the name of the one that knew what was written.
-    let may_begin = validated.bootstrapped.is_none() || is_replaced(observed, validated, ordinal);
-    let initial: Vec<String> = (0..members)
-        .filter(|other| may_begin || *other != ordinal)
+    let may_begin = validated.bootstrapped.is_none() || may_begin(observed, validated, ordinal);
+    // One that joins is named in its own list alone, which has to be that of etcd.
+    let others = (0..members).filter(|other| *other != ordinal);
+    let mut initial: Vec<i32> = others.chain(may_begin.then_some(ordinal)).collect();
+    initial.sort_unstable();
+    let initial: Vec<String> = initial
+        .into_iter()
         .map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), peer_url(ordinal)))
         .collect();
     let security = |name: &str| {
@@ -314,11 +347,6 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
 /// Tells the clusters of etcd apart that a control plane has had.
 pub(super) fn token(validated: &Validated<'_>, generation: u32) -> String {
     format!("{}/{}/{generation}", validated.names.namespace(), validated.names.identity())
-}
-
-/// Where a member is called by the others. The ordinal may be a variable of its pod.
-pub(super) fn peer_url(validated: &Validated<'_>, ordinal: &str) -> String {
-    format!("https://{}:{PEER_PORT}", validated.names.etcd_host(ordinal))
 }
 
 /// The data that members have, where it was restored.
@@ -395,16 +423,17 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
             config_map_volume("configuration", names.etcd()),
         ],
     };
-    let members = membership(validated).members;
-    members_set(validated, members, template.render(validated, members))
+    let membership = membership(validated);
+    let template = template.render(validated, validated.wanted_members.max(membership.members));
+    members_set(validated, membership.pods(), template)
 }
 
 /// A StatefulSet of as many pods, each with the volume of its member.
-pub(super) fn members_set(validated: &Validated<'_>, members: i32, template: PodTemplateSpec) -> StatefulSet {
+pub(super) fn members_set(validated: &Validated<'_>, pods: i32, template: PodTemplateSpec) -> StatefulSet {
     let names = &validated.names;
     let spec = StatefulSetSpec {
         service_name: Some(names.etcd_service()),
-        replicas: Some(members),
+        replicas: Some(pods),
         pod_management_policy: Some("Parallel".to_owned()),
         update_strategy: Some(StatefulSetUpdateStrategy {
             type_: Some("OnDelete".to_owned()),

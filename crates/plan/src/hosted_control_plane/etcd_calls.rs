@@ -16,7 +16,7 @@ use super::material::Material;
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, PodFacts};
 use super::validate::Validated;
-use super::{restore, trust, volumes};
+use super::{changes, restore, trust};
 use crate::flow::{Identified, Read, StepId};
 
 /// The number that etcd gives to a member, for as long as it belongs to the cluster; one that comes back has another.
@@ -178,12 +178,9 @@ pub(super) fn reachable(observed: &Observed, validated: &Validated<'_>) -> Vec<M
     (0..MOST_MEMBERS).filter_map(access).collect()
 }
 
-/// Whether members have to be called before a plan can be made: somebody lost its data, or another number is wanted.
+/// Whether members have to be called before a plan can be made.
 pub(super) fn is_wanted(observed: &Observed) -> bool {
     super::validated(observed).is_some_and(|validated| {
-        let Some(recorded) = &validated.bootstrapped else { return false };
-        let is_due =
-            recorded.members != validated.wanted_members || !volumes::losses(observed, &validated).is_empty();
-        is_due && !reachable(observed, &validated).is_empty()
+        changes::is_due(observed, &validated) && !reachable(observed, &validated).is_empty()
     })
 }

@@ -33,12 +33,44 @@ pub struct Membership {
     /// The directory of its data below the volume, where it was restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// The member that joins, without data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joining: Option<Joining>,
+    /// The uids of claims of members that were removed; they are deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<String>,
+    /// How many members API servers know while the number changes: they are replaced once, at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<i32>,
+}
+
+/// A member that joins: in the place of one that lost its data, or in addition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Joining {
+    pub ordinal: i32,
+    /// The uid of the claim that it may begin in. The consent is to one claim: if it named the member, it would also let
+    /// the member begin when it is lost once more, under the name of one that had voted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// The uid of the pod that was there then, and that cannot know of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
 }
 
 impl Membership {
     /// What a control plane begins with.
     pub(super) fn first(members: i32) -> Self {
-        Self { generation: 1, members, identity: None, claims: Vec::new(), data: None }
+        Self {
+            generation: 1,
+            members,
+            identity: None,
+            claims: Vec::new(),
+            data: None,
+            joining: None,
+            leaving: Vec::new(),
+            announced: None,
+        }
     }
 
     /// What is recorded. Something that cannot be read is an error and not nothing: a new cluster would follow from it.
@@ -63,6 +95,9 @@ impl Membership {
                 && (read.claims.is_empty() || i32::try_from(read.claims.len()) == Ok(read.members))
                 && (read.identity.is_none() || read.identity.as_ref() == identity)
                 && read.data.as_deref().is_none_or(is_directory)
+                && read.pods() <= MOST_MEMBERS
+                && read.joining.iter().all(|joining| (0..=read.members).contains(&joining.ordinal))
+                && read.announced.is_none_or(|announced| (1..=MOST_MEMBERS).contains(&announced))
         });
         read.map(Some).ok_or_else(|| {
             let why = format!(
@@ -70,6 +105,13 @@ impl Membership {
             );
             FieldError::invalid(path, text.as_str(), why)
         })
+    }
+
+    /// How many pods there are: one for each member, and one for a member that joins them.
+    pub(super) fn pods(&self) -> i32 {
+        self.joining
+            .as_ref()
+            .map_or(self.members, |joining| self.members.max(joining.ordinal.saturating_add(1)))
     }
 
     pub(super) fn record(&self) -> Step {

@@ -4,13 +4,13 @@
 //! Each step counts pods that are ready with what is wanted. If a new pod does not become ready, nothing else is
 //! replaced: the others serve on, and the condition repeats what the pod says.
 
-use hangar_api::conditions::Finding;
+use hangar_api::conditions::{Finding, Waiting};
 use hangar_api::naming;
 
 use super::conditions::rolling_out;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::validate::Validated;
-use super::{api_server, controllers, etcd, etcd_rollout, upgrade};
+use super::{api_server, changes, controllers, etcd, etcd_rollout, upgrade, volumes};
 use crate::flow::{Read, Unknown};
 
 /// To be asked when the API server's Deployment was read.
@@ -19,6 +19,9 @@ pub(super) fn finding<'observed>(
     validated: &Validated<'_>,
 ) -> Result<Finding, &'observed Unknown> {
     let next = upgrade::api_server(observed, validated)?;
+    if let Some(finding) = resizing(observed, validated) {
+        return Ok(finding);
+    }
     if let Some(finding) = of_etcd(observed, validated)? {
         return Ok(finding);
     }
@@ -55,6 +58,20 @@ fn step(on: String, pods: &Read<PodFacts>, advice: Option<String>) -> Finding {
 fn ready_with(pods: &Read<PodFacts>, version: &str) -> usize {
     let is_it = |pod: &&PodFacts| pod.is_ready && !pod.is_deleting && pod.version.as_deref() == Some(version);
     pods.iter().filter(is_it).count()
+}
+
+/// Whether the number of members changes, and which step is next. A lost member is a matter of another condition.
+fn resizing(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
+    let recorded = validated.bootstrapped.as_ref()?;
+    let losses = volumes::losses(observed, validated);
+    let is_resizing = recorded.members != validated.wanted_members || recorded.announced.is_some();
+    let is_known = !observed.etcd_claims.is_unknown() && losses.is_empty() && is_resizing;
+    let change = is_known.then(|| changes::next(observed, validated, &losses))??;
+    let Waiting { actor, on, detail } = change.waiting;
+    let (members, wanted) = (recorded.members, validated.wanted_members);
+    let on = format!("{on} ({members} of {wanted} members)");
+    let waiting = Waiting::new(actor, on);
+    Some(rolling_out::RESIZING_ETCD.waiting(Waiting { detail, ..waiting }))
 }
 
 fn of_etcd<'observed>(

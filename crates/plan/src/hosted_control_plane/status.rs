@@ -18,8 +18,7 @@ use super::material::Material;
 use super::names::{COMPONENT_LABEL, Component};
 use super::observed::{ObjectIdentity, Observed, WorkloadFacts};
 use super::validate::Validated;
-use super::version::KubernetesVersion;
-use super::{Draft, alarms, database, endpoint, etcd, rolling_out, volumes};
+use super::{Draft, alarms, database, endpoint, etcd, rolling_out, upgrade, volumes};
 use crate::conditions::shared::{reads, unread};
 use crate::flow::Read;
 
@@ -78,9 +77,11 @@ pub(super) fn counters(draft: &mut Draft<'_>) {
     ] {
         count.get_or_insert_default();
     }
-    let serving = observed.api_server_pods.iter().filter(|pod| pod.is_ready && !pod.is_deleting);
-    let serving = serving.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?));
-    if let Some(lowest) = serving.min_by_key(KubernetesVersion::number) {
+    // The lowest of all that stay, not of those that are ready this moment: kubelets must not be newer than any of them.
+    let is_served = observed.api_server_pods.iter().any(|pod| pod.is_ready && !pod.is_deleting);
+    if let Ok(Some(lowest)) = upgrade::oldest(&observed.api_server_pods)
+        && is_served
+    {
         status.version = Some(lowest.to_string());
     }
     if let Read::One(service) = &observed.service {

@@ -40,10 +40,6 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
 
 /// What was decided when the control plane was made, and is another in the settings now.
 fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
-    let recorded =
-        validated.bootstrapped.as_ref().filter(|recorded| recorded.members != validated.wanted_members);
-    let members =
-        recorded.map(|recorded| format!("spec.etcd.replicas: etcd keeps its {} members", recorded.members));
     let ends = fixed_lifetimes(observed, validated).into_iter();
     let ends =
         ends.map(|field| format!("spec.certificates.{field}: authorities keep the end they were made with"));
@@ -52,7 +48,7 @@ fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
         let kept = validated.exposure;
         format!("spec.exposure.type: it stays {kept:?}, because nodes and kubeconfigs use the endpoint that was published")
     });
-    members.into_iter().chain(ends).chain(way).collect()
+    ends.chain(way).collect()
 }
 
 /// What the settings ask for and do not get.

@@ -5,8 +5,9 @@
 //! have its format, so no older API server starts again. The other is etcd's version, recorded before the first member
 //! gets it: etcd does not read the data of a newer one, so it never goes back.
 //!
-//! A version waits where Kubernetes' rules of version skew would be broken. While something that decides cannot be read,
-//! the workload in question stays as it is.
+//! A version waits where Kubernetes' rules of version skew would be broken, and while something that decides about it
+//! cannot be read. Only the version waits: everything else about the API servers goes on with the version that runs, so
+//! that an upgrade can be wanted together with what makes a tenant answer again.
 
 use hangar_api::conditions::{Actor, Waiting};
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
@@ -16,9 +17,10 @@ use super::names::{ETCD_VERSION_ANNOTATION, SERVED_VERSION_ANNOTATION};
 use super::observed::{Observed, PodFacts};
 use super::step::{self, Step};
 use super::validate::Validated;
-use super::version::{KubernetesVersion, etcd_series};
+use super::version::{KubernetesVersion, etcd_series, is_etcd_known};
 use super::{Draft, api_server, etcd, restore};
 use crate::admission::FieldError;
+use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::{NOT_CALLED, Read, Unknown};
 
@@ -46,16 +48,27 @@ pub(super) fn recorded(control_plane: &HostedControlPlane) -> Result<Option<Kube
     })
 }
 
-/// Versions of API servers that serve now.
-fn serving(observed: &Observed) -> impl Iterator<Item = KubernetesVersion> {
-    let ready = observed.api_server_pods.iter().filter(|pod| pod.is_ready);
-    ready.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?))
+/// What is known to have served, whoever serves now: the record, or what the status of an earlier Hangar says, which kept
+/// none.
+fn known(control_plane: &HostedControlPlane) -> Option<KubernetesVersion> {
+    recorded(control_plane).ok().flatten().or_else(|| {
+        let status = control_plane.status.as_ref().filter(|status| status.initialized == Some(true))?;
+        KubernetesVersion::parse(status.version.as_deref()?)
+    })
 }
 
-/// The highest version that served: on record, or seen to serve.
+/// Versions of API servers that serve now. Labels of a pod are anybody's who may create one, and the record has no way
+/// back: a version that Hangar could not have started is not believed.
+fn serving(observed: &Observed) -> impl Iterator<Item = KubernetesVersion> {
+    let next = known(&observed.control_plane).map(|known| known.minor().saturating_add(1));
+    let ready = observed.api_server_pods.iter().filter(|pod| pod.is_ready);
+    let versions = ready.filter_map(|pod| KubernetesVersion::parse(pod.version.as_deref()?));
+    versions.filter(move |version| version.is_supported() && next.is_none_or(|next| version.minor() <= next))
+}
+
+/// The highest version that served: known, or seen to serve.
 pub(super) fn served(observed: &Observed) -> Option<KubernetesVersion> {
-    let recorded = recorded(&observed.control_plane).ok().flatten();
-    serving(observed).chain(recorded).max_by_key(KubernetesVersion::number)
+    serving(observed).chain(known(&observed.control_plane)).max_by_key(KubernetesVersion::number)
 }
 
 /// Why a version cannot follow the one that served, if so.
@@ -68,8 +81,8 @@ pub(crate) fn refusal(
         format!(
             "API servers of {served} have served, and older ones might not read what they wrote: it cannot be lower than {served}"
         )
-    } else if wanted.minor() > served.minor() + 1 {
-        let next = served.minor() + 1;
+    } else if wanted.minor() > served.minor().saturating_add(1) {
+        let next = served.minor().saturating_add(1);
         format!("{served} serves, and minor versions cannot be skipped: upgrade to 1.{next} first")
     } else {
         return None;
@@ -88,7 +101,7 @@ pub(crate) fn kubelets_refusal(
 }
 
 fn too_old(wanted: &KubernetesVersion, oldest: &KubernetesVersion) -> Option<String> {
-    (oldest.minor() + KUBELET_SKEW < wanted.minor()).then(|| {
+    (oldest.minor().saturating_add(KUBELET_SKEW) < wanted.minor()).then(|| {
         let least = wanted.minor() - KUBELET_SKEW;
         format!(
             "a Node runs kubelet {oldest}, and API servers of {wanted} need kubelets of 1.{least} or newer"
@@ -98,13 +111,17 @@ fn too_old(wanted: &KubernetesVersion, oldest: &KubernetesVersion) -> Option<Str
 
 /// What is wrong with the wanted version after what is on record.
 pub(super) fn error(observed: &Observed, validated: &Validated<'_>) -> Option<FieldError> {
-    match recorded(&observed.control_plane) {
-        Err(error) => Some(error),
-        Ok(served) => {
-            let (path, wanted) = api_server::wanted(validated);
-            refusal(path, &wanted, &served?)
-        }
+    if let Err(error) = recorded(&observed.control_plane) {
+        return Some(error);
     }
+    let (path, wanted) = api_server::wanted(validated);
+    let etcd = annotation(&observed.control_plane, ETCD_VERSION_ANNOTATION);
+    if let Some(text) = etcd.filter(|text| etcd_series(text).is_none_or(|series| !is_etcd_known(series))) {
+        let path = format!("metadata.annotations[{ETCD_VERSION_ANNOTATION}]");
+        let why = "it is Hangar's record of etcd's version and must be as it was written";
+        return Some(FieldError::invalid(path, text.as_str(), why));
+    }
+    refusal(path, &wanted, &known(&observed.control_plane)?)
 }
 
 /// Records the highest version that served.
@@ -126,9 +143,9 @@ pub(super) fn api_server<'observed>(
     observed: &'observed Observed,
     validated: &Validated<'_>,
 ) -> Result<Next, &'observed Unknown> {
-    let go = || Ok(Next { version: validated.version.clone(), held: None });
-    let running = running(observed)?;
     let (_, wanted) = api_server::wanted(validated);
+    let go = || Ok(Next { version: wanted.clone(), held: None });
+    let running = running(observed)?;
     let Some(running) = running.filter(|running| running.number() != wanted.number()) else { return go() };
     if wanted.number() < running.number() {
         // It is taken back, unless a newer one is seen to serve that is not on record yet.
@@ -151,10 +168,12 @@ pub(super) fn api_server<'observed>(
     }
 }
 
-/// The version in the template of the API server's pods.
+/// The version in the template of the API server's pods. A Deployment that somebody deleted comes back with what served:
+/// what an upgrade waits for is not passed by.
 fn running(observed: &Observed) -> Result<Option<KubernetesVersion>, &Unknown> {
     match &observed.api_server {
         Read::Unknown(unknown) => Err(unknown),
+        Read::Absent => Ok(served(observed)),
         read => Ok(read.iter().next().and_then(|facts| KubernetesVersion::parse(facts.version.as_deref()?))),
     }
 }
@@ -188,7 +207,7 @@ fn skew<'observed>(
     let tenant = match &observed.tenant {
         // A preview asks nobody.
         Read::Unknown(unknown) if unknown.why == NOT_CALLED => return Ok(None),
-        Read::Unknown(unknown) => return Err(unknown),
+        Read::Unknown(unknown) => return Ok(Some(unreadable("the tenant's Nodes", unknown))),
         read => read.iter().next(),
     };
     if tenant.is_some_and(|tenant| tenant.lacks_rights) {

@@ -19,7 +19,7 @@ use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
 use super::restore::Restoration;
-use super::version::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR};
+use super::version::{KubernetesVersion, refused_tags};
 use super::{audit, authentication, kept, mounts, node_ranges, placement};
 use crate::admission::{FieldError, elsewhere_refusal};
 use crate::limits::Limits;
@@ -172,8 +172,8 @@ pub fn validate<'observed>(
     }
 }
 
-/// What is wrong with whose tokens are accepted, with audit and with mounts: also asked at admission, as far as domain and
-/// names are known there.
+/// What is wrong with whose tokens are accepted, with audit, mounts and the tags of images: also asked at admission, as far
+/// as domain and names are known there.
 pub(crate) fn refused(
     settings: &HostedControlPlaneSettings,
     domain: Option<&str>,
@@ -182,6 +182,7 @@ pub(crate) fn refused(
     let mut errors = authentication::errors(settings, domain);
     errors.extend(audit::errors(settings, names));
     errors.extend(mounts::errors(settings, names));
+    errors.extend(refused_tags(settings));
     errors
 }
 
@@ -208,15 +209,11 @@ fn elsewhere(settings: &HostedControlPlaneSettings, own: &str) -> Vec<FieldError
 }
 
 fn version(text: &str) -> Result<KubernetesVersion, FieldError> {
-    let complaint = |why: String| FieldError::invalid("spec.version", text, why);
     let version = KubernetesVersion::parse(text).ok_or_else(|| {
-        complaint("it must be complete, such as v1.34.10: it is the tag of images".to_owned())
+        let why = "it must be complete, such as v1.34.10: it is the tag of images";
+        FieldError::invalid("spec.version", text, why)
     })?;
-    if version.is_supported() {
-        Ok(version)
-    } else {
-        Err(complaint(format!("versions from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} can be run")))
-    }
+    KubernetesVersion::refusal("spec.version", &version).map_or(Ok(version), Err)
 }
 
 fn ranges(which: &str, written: &[String], default: &str) -> Result<Vec<IpNet>, FieldError> {

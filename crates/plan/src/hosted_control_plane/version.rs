@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use hangar_api::controlplane::v1alpha1::{Container, HostedControlPlaneSettings};
+
 use super::epoch::Epoch;
+use crate::admission::FieldError;
 
 /// Oldest minor: kubeadm's v1beta4, which workers join by, begins with it.
 pub(super) const OLDEST_MINOR: u32 = 31;
@@ -24,14 +27,14 @@ impl KubernetesVersion {
         let mut parts = number.splitn(3, '.');
         let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let patch = rest.get(..digits)?.parse().ok()?;
+        let patch: u16 = rest.get(..digits)?.parse().ok()?;
         let is_tail =
             rest.get(digits..).is_some_and(|tail| tail.is_empty() || tail.starts_with(['-', '+', '_']));
-        let minor = minor.parse().ok()?;
+        let minor: u16 = minor.parse().ok()?;
         // A `+` cannot be in a tag; registries, and labels of pods, have `_` there.
         (major == "1" && is_tail).then(|| Self {
-            minor,
-            patch,
+            minor: minor.into(),
+            patch: patch.into(),
             text: format!("v{}", number.replace('+', "_")),
         })
     }
@@ -55,6 +58,14 @@ impl KubernetesVersion {
     /// Whether there are rows for it in the tables.
     pub fn is_supported(&self) -> bool {
         (OLDEST_MINOR..=NEWEST_MINOR).contains(&self.minor)
+    }
+
+    /// Why it cannot be run, if so.
+    pub(super) fn refusal(path: &str, version: &Self) -> Option<FieldError> {
+        (!version.is_supported()).then(|| {
+            let why = format!("versions from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} can be run");
+            FieldError::invalid(path, version.tag(), why)
+        })
     }
 
     /// The tag of Kubernetes' own images.
@@ -96,6 +107,28 @@ pub(super) fn etcd_series(tag: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
+/// Whether members of this series start with the files that are rendered for them.
+pub(super) fn is_etcd_known(series: (u32, u32)) -> bool {
+    matches!(series, (3, 6 | 7))
+}
+
+/// What is wrong with tags that are given for images. They are recorded as versions, and there is no way back from one that
+/// does not exist. A tag that is no version is the user's own.
+pub(super) fn refused_tags(settings: &HostedControlPlaneSettings) -> Vec<FieldError> {
+    let tag = |container: &Container| container.image.as_ref()?.tag.clone();
+    let etcd = settings.etcd.as_ref().and_then(|etcd| tag(&etcd.container));
+    let is_unknown = |tag: &String| etcd_series(tag).is_some_and(|series| !is_etcd_known(series));
+    let etcd = etcd
+        .filter(is_unknown)
+        .map(|tag| FieldError::invalid("spec.etcd.image.tag", tag, "etcd 3.6 and 3.7 can be run"));
+    let deployment = settings.deployment.as_ref();
+    let api_server = deployment.and_then(|deployment| tag(&deployment.api_server.as_ref()?.pod.container));
+    let api_server = api_server.and_then(|tag| KubernetesVersion::parse(&tag));
+    let api_server = api_server
+        .and_then(|version| KubernetesVersion::refusal("spec.deployment.apiServer.image.tag", &version));
+    etcd.into_iter().chain(api_server).collect()
+}
+
 /// CoreDNS by the first minor it goes with. Its settings are the same for all of them.
 const CORE_DNS_TAGS: [(u32, &str); 1] = [(OLDEST_MINOR, "v1.14.7")];
 
@@ -115,7 +148,7 @@ mod tests {
             assert_eq!(version.minor(), 34, "{text}");
             assert!(version.is_supported());
         }
-        for text in ["", "v1.34", "latest", "v2.0.0", "v1.34.x", "v1.34.1x"] {
+        for text in ["", "v1.34", "latest", "v2.0.0", "v1.34.x", "v1.34.1x", "v1.4294967295.0"] {
             assert_eq!(KubernetesVersion::parse(text), None, "{text}");
         }
         assert_eq!(KubernetesVersion::parse("1.34.10+a").unwrap().tag(), "v1.34.10_a");

@@ -18,7 +18,7 @@ pub(super) struct Loss {
     pub(super) has_data: bool,
 }
 
-fn claim<'observed>(observed: &'observed Observed, name: &str) -> Option<&'observed ClaimFacts> {
+pub(super) fn claim<'observed>(observed: &'observed Observed, name: &str) -> Option<&'observed ClaimFacts> {
     observed.etcd_claims.iter().find(|claim| claim.name == name)
 }
 
@@ -63,10 +63,20 @@ pub(super) fn is_own(observed: &Observed, claim: &ClaimFacts) -> bool {
     !is_older || recorded.is_some_and(|recorded| recorded.claims.contains(&claim.uid))
 }
 
+/// Whether a member begins without data: it was added to etcd for that, by Hangar or by hand, and has the claim that was
+/// meant.
+pub(super) fn may_begin(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> bool {
+    let joining = validated.bootstrapped.as_ref().and_then(|recorded| recorded.joining.as_ref());
+    let joining = joining.filter(|joining| joining.ordinal == ordinal);
+    let meant = joining.and_then(|joining| joining.claim.as_ref());
+    let claim = claim(observed, &validated.names.etcd_claim(ordinal));
+    meant.is_some_and(|meant| claim.is_some_and(|claim| claim.uid == *meant))
+        || is_consented(observed, validated, ordinal)
+}
+
 /// Whether a member was removed and added again by hand: it begins without data, in a claim that is not on record yet.
-/// The consent is to one claim: if it named the member, it would also let the member begin when it is lost once more,
-/// under the name of one that had voted.
-pub(super) fn is_replaced(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> bool {
+/// The consent is to one claim, as Hangar's own ([`super::membership::Joining`]).
+pub(super) fn is_consented(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> bool {
     let annotations = observed.control_plane.metadata.annotations.as_ref();
     let named = annotations.and_then(|annotations| annotations.get(REPLACED_MEMBER_ANNOTATION));
     let claim = claim(observed, &validated.names.etcd_claim(ordinal));
@@ -91,7 +101,7 @@ pub(super) fn to_record(
         let pod = names.etcd_pod(ordinal);
         let is_ready = observed.etcd_pods.iter().any(|found| found.name == pod && found.is_ready);
         if is_ready
-            && is_replaced(observed, validated, ordinal)
+            && is_consented(observed, validated, ordinal)
             && let Some(claim) = claim(observed, &names.etcd_claim(ordinal))
         {
             uid.clone_from(&claim.uid);

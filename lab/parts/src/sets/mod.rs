@@ -215,6 +215,7 @@ impl Set {
         Self::Kubernetes134,
         Self::UpstreamCrds,
         Self::NeighbourCrds,
+        Self::Konnectivity,
         Self::Prometheus,
         Self::Versitygw,
     ];

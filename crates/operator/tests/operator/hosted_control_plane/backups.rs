@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use base64::Engine as _;
 use hangar_api::controlplane::v1alpha1::{EtcdBackupStatus, EtcdBackupSuccess, HostedControlPlane};
-use hangar_api::names::BACKUP_REQUESTED_ANNOTATION;
-use hangar_etcd::{BackupKey, BackupStore, KeyFiles, Owner};
-use hangar_operator::backups;
+use hangar_etcd::KeyFiles;
+use hangar_operator::backups::{self, Asked, BackupKey};
 use hangar_operator::{Handles, Limits};
 use hangar_parts::{Parts, Set};
 use k8s_openapi::api::core::v1::Secret;
@@ -34,20 +33,21 @@ async fn status(world: &World) -> EtcdBackupStatus {
     world.control_plane().await.status.unwrap_or_default().etcd_backup.unwrap_or_default()
 }
 
+/// As `hangar backup create` does.
 async fn ask(world: &World, token: &str) {
-    let fields = json!({"metadata": {"annotations": {BACKUP_REQUESTED_ANNOTATION: token}}});
-    let api = world.api::<HostedControlPlane>();
-    api.patch("demo", &PatchParams::default(), &Patch::Merge(fields)).await.unwrap();
+    backups::ask(&world.client, &world.namespace, "demo", token).await.unwrap();
+}
+
+async fn asked(world: &World, token: &str) -> Asked {
+    backups::asked(&world.client, &world.namespace, "demo", token).await.unwrap()
 }
 
 /// Asks for a backup, and waits for it.
 async fn back_up(world: &World, token: &str) -> EtcdBackupSuccess {
     ask(world, token).await;
-    eventually("the backup is on record", async || {
-        status(world).await.last_request.as_deref() == Some(token)
-    })
-    .await;
-    status(world).await.last_success.unwrap()
+    eventually("the backup is on record", async || matches!(asked(world, token).await, Asked::Made(_))).await;
+    let Asked::Made(made) = asked(world, token).await else { panic!("it is no longer on record") };
+    *made
 }
 
 async fn change(world: &World, fields: Value) {
@@ -114,6 +114,7 @@ async fn backups_are_made_told_pruned_and_survive_the_manager() {
     store.publish(&world, json!({"secretAccessKey": "wrong"})).await;
     ask(&world, "wrong-key").await;
     eventually("the store is told to refuse", async || told().await == "False StoreFailing").await;
+    assert!(matches!(asked(&world, "wrong-key").await, Asked::Failed(_)));
     let (_, _, message) = world.condition("EtcdBackedUp").await;
     assert!(message.contains("must act") && !message.contains("wrong"), "{message}");
     store.publish(&world, json!({"host": "169.254.169.254"})).await;
@@ -160,30 +161,40 @@ async fn backups_are_made_told_pruned_and_survive_the_manager() {
     manager.rest().await;
     manager.stop().await;
 
-    // The manager dies in the middle of an upload.
+    let fourth = a_manager_dies_in_an_upload(&world, &store, &member).await;
+    a_deletion_waits_for_the_last_one(&world, &store, &fourth).await;
+}
+
+/// What the dead one left is gone with the next backup.
+async fn a_manager_dies_in_an_upload(world: &World, store: &Store, member: &Member) -> EtcdBackupSuccess {
     let value: Vec<u8> = (0..MEBIBYTE).map(|number| u8::try_from(number * 31 % 251).unwrap()).collect();
     for number in 0..40 {
         member.etcdctl(&["put", &format!("large-{number}")], &value).unwrap();
     }
-    let dying = self::manager();
-    ask(&world, "fourth").await;
+    let dying = manager();
+    ask(world, "fourth").await;
     eventually("an upload has begun", async || store.parts() > 0).await;
     store.signal("STOP");
     dying.stop().await;
     store.signal("CONT");
-    assert!(status(&world).await.last_request.as_deref() != Some("fourth"));
+    assert!(status(world).await.last_request.as_deref() != Some("fourth"));
     assert!(store.parts() > 0, "it left something");
-    let last = self::manager();
+    let next = manager();
     eventually("the next one makes it", async || {
-        status(&world).await.last_request.as_deref() == Some("fourth")
+        status(world).await.last_request.as_deref() == Some("fourth")
     })
     .await;
     assert_eq!(store.parts(), 0);
-    let fourth = status(&world).await.last_success.unwrap();
+    let fourth = status(world).await.last_success.unwrap();
     assert!(fourth.size > 40 * i64::try_from(MEBIBYTE).unwrap());
+    next.stop().await;
+    fourth
+}
 
-    // A deletion waits for the last backup, and the condition says how to go on without.
-    store.publish(&world, json!({"bucket": "nobodys"})).await;
+/// And the condition says how to go on without.
+async fn a_deletion_waits_for_the_last_one(world: &World, store: &Store, before: &EtcdBackupSuccess) {
+    let manager = manager();
+    store.publish(world, json!({"bucket": "nobodys"})).await;
     world.delete().await;
     eventually("the deletion waits", async || {
         let (_, reason, message) = world.condition("Deleting").await;
@@ -194,21 +205,21 @@ async fn backups_are_made_told_pruned_and_survive_the_manager() {
     .await;
     assert_eq!(world.names::<k8s_openapi::api::apps::v1::StatefulSet>().await, ["demo-etcd"]);
     assert_eq!(world.names::<k8s_openapi::api::apps::v1::Deployment>().await, [] as [&str; 0]);
-    store.publish(&world, json!({})).await;
+    store.publish(world, json!({})).await;
     // Other settings are tried at once.
-    change(&world, json!({"retention": {"daily": 1}})).await;
+    change(world, json!({"retention": {"daily": 1}})).await;
     eventually("it is gone", async || {
         world.api::<HostedControlPlane>().get_opt("demo").await.unwrap().is_none()
     })
     .await;
-    let objects = store.objects(&world);
+    let objects = store.objects(world);
     assert_eq!(
-        (objects.len(), objects.iter().any(|name| name.starts_with(&fourth.id))),
+        (objects.len(), objects.iter().any(|name| name.starts_with(&before.id))),
         (6, true),
         "{objects:?}"
     );
-    assert!(objects.iter().any(|name| name[..16] > fourth.id[..]), "a newer one: {objects:?}");
-    last.stop().await;
+    assert!(objects.iter().any(|name| name[..16] > before.id[..]), "a newer one: {objects:?}");
+    manager.stop().await;
 }
 
 fn revision(member: &Member) -> i64 {
@@ -218,11 +229,12 @@ fn revision(member: &Member) -> i64 {
 
 /// What went along opens with the key, and is what the Secrets have.
 async fn keys_are_those_of_the_control_plane(world: &World, backup: &EtcdBackupSuccess, key: &BackupKey) {
-    let data = world.api::<Secret>().get("bucket").await.unwrap().data.unwrap();
-    let settings = world.control_plane().await.spec.settings.etcd.unwrap().backup.unwrap();
-    let config = backups::store(&settings.secret, &data).unwrap();
-    let store = BackupStore::new(&config, &Owner::new(&world.namespace, "demo").unwrap()).unwrap();
+    // As `hangar backup list` does.
+    let owner = backups::Owner::new(&world.namespace, "demo").unwrap();
+    let store = backups::store_of(&world.client, (&world.namespace, "demo"), &owner).await.unwrap();
     let id = backup.id.parse().unwrap();
+    assert_eq!(store.list(1).await.unwrap().newest, std::slice::from_ref(&id));
+    assert_eq!(store.manifest(&id).await.unwrap().size, u64::try_from(backup.size).unwrap());
     let keys = store.read_keys(&id, key).await.unwrap().unwrap();
     let keys = KeyFiles::from_json(&keys).unwrap();
     assert_eq!(keys.names().count(), 5);

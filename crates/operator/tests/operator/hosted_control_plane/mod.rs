@@ -10,6 +10,7 @@ mod backups;
 mod crash;
 mod files;
 mod gateway;
+mod healing;
 mod lifecycle;
 mod losses;
 mod monitoring;

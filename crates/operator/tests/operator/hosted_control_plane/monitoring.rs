@@ -243,6 +243,16 @@ async fn only_secrets_of_a_control_plane_count_as_its_certificates() {
     manager.stop().await;
 }
 
+/// A backup was made once; those that are due fail, because their Secret does not exist.
+async fn backed_up_once(world: &World) {
+    let made = json!({"status": {"etcdBackup": {"lastSuccess": {
+        "id": "20260101T000000Z", "time": "2026-01-01T00:00:00Z", "durationSeconds": 3, "size": 4096,
+        "storedSize": 4096, "revision": 7, "encrypted": false, "hasKeys": false,
+    }}}});
+    let api = world.api::<HostedControlPlane>();
+    api.patch_status("demo", &PatchParams::default(), &Patch::Merge(made)).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_expression_of_rules_and_dashboard_finds_series() {
     let _turn = turn().await;
@@ -257,13 +267,7 @@ async fn every_expression_of_rules_and_dashboard_finds_series() {
     wanted["controlPlaneEndpoint"] = json!({"host": "localhost", "port": api_server});
     wanted["etcd"]["backup"] = json!({"schedule": "@daily", "secret": {"name": "nobodys"}});
     world.apply(wanted).await;
-    // A backup was made once; those that are due fail, because their Secret does not exist.
-    let made = json!({"status": {"etcdBackup": {"lastSuccess": {
-        "id": "20260101T000000Z", "time": "2026-01-01T00:00:00Z", "durationSeconds": 3, "size": 4096,
-        "storedSize": 4096, "revision": 7, "encrypted": false, "hasKeys": false,
-    }}}});
-    let api = world.api::<HostedControlPlane>();
-    api.patch_status("demo", &PatchParams::default(), &Patch::Merge(made)).await.unwrap();
+    backed_up_once(&world).await;
     let manager = Manager::start();
     let serving = CancellationToken::new();
     let _ends_with_us = serving.clone().drop_guard();

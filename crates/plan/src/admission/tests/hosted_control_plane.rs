@@ -191,6 +191,30 @@ fn records_are_changed_by_the_manager_alone() {
         // Who the manager is may not be known.
         assert_eq!(messages(&update("HostedControlPlane", &old, &recorded(name, json!("2")))).len(), 1);
     }
+    // There is no way back from a version that somebody adds, and nobody has to put one back.
+    for name in ["served-version", "etcd-version"] {
+        let (old, new) = (recorded("other", json!("1")), recorded(name, json!("9.9.0")));
+        assert_eq!(messages(&update("HostedControlPlane", &old, &new)).len(), 1, "{name}");
+        let by_manager = Request { user: manager, ..update("HostedControlPlane", &old, &new) };
+        assert!(validate(&by_manager, &World::default()).errors.is_empty(), "{name}");
+        assert!(messages(&request("HostedControlPlane", &new)).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn tags_of_versions_that_do_not_exist_are_refused() {
+    for (spec, field) in [
+        (json!({ "etcd": { "image": { "tag": "3.16.6-0" } } }), "spec.etcd.image.tag: "),
+        (
+            json!({ "deployment": { "apiServer": { "image": { "tag": "v1.99.0" } } } }),
+            "spec.deployment.apiServer.image.tag: ",
+        ),
+    ] {
+        let mut object = json!({ "metadata": { "name": "demo" }, "spec": spec });
+        object["spec"]["version"] = json!("v1.34.10");
+        let said = messages(&request("HostedControlPlane", &object));
+        assert!(said.len() == 1 && said[0].starts_with(field), "{said:?}");
+    }
 }
 
 /// Nodes and kubeconfigs keep the endpoint that they have.

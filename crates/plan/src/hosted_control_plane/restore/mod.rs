@@ -269,38 +269,54 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
 
 /// Decides for a backup, once it is known that it can be used.
 fn asked(draft: &mut Draft<'_>, validated: &Validated<'_>) -> Finding {
-    let observed = draft.observed;
-    if secret(validated).is_none() {
-        return etcd_restored::UNUSABLE
-            .waits("spec.etcd.restore.secret, or spec.etcd.backup")
-            .because("nobody says in which bucket the backup is");
-    }
-    let backup = match &observed.restorable {
-        Read::Unknown(unknown) => return unread(etcd_restored::TYPE, "the backup", unknown),
-        Read::One(backup) => backup,
-        Read::Absent | Read::Many(_) => {
-            return etcd_restored::NO_BACKUP
-                .waits("a backup of that id or time, in that bucket, or another one to be named")
-                .because(format!("there is no such backup of {}", owner(validated)));
-        }
+    let record = match decision(draft.observed, validated) {
+        Err(finding) => return *finding,
+        Ok(record) => record,
     };
-    if let Some(why) = problem(observed, validated, backup) {
-        return etcd_restored::UNUSABLE.waits("a backup that can be restored").because(why);
-    }
-    let is_known = !observed.etcd.is_unknown() && !observed.etcd_claims.is_unknown();
-    let restoring = etcd_restored::RESTORING.waits(format!("backup {} to be recorded", backup.id));
-    let replaces = data(observed, validated);
-    // Volumes of another control plane that had this name: `EtcdClusterHealthy` tells of them.
-    if !is_known || (replaces.is_none() && !observed.etcd_claims.is_absent()) {
-        return restoring;
-    }
-    let record = restoration(validated, backup, replaces);
     draft.report.decide(
         format!("restore backup {} of {}", record.backup, record.from),
         "it is asked for, and every member takes the one that is recorded",
     );
     draft.step(record.record());
-    restoring
+    recording(&record.backup)
+}
+
+fn recording(backup: &str) -> Finding {
+    etcd_restored::RESTORING.waits(format!("backup {backup} to be recorded"))
+}
+
+/// What is recorded for what is asked for, or what that waits for.
+fn decision(observed: &Observed, validated: &Validated<'_>) -> Result<Restoration, Box<Finding>> {
+    if secret(validated).is_none() {
+        let finding = etcd_restored::UNUSABLE.waits("spec.etcd.restore.secret, or spec.etcd.backup");
+        return Err(Box::new(finding.because("nobody says in which bucket the backup is")));
+    }
+    let backup = match &observed.restorable {
+        Read::Unknown(unknown) => return Err(Box::new(unread(etcd_restored::TYPE, "the backup", unknown))),
+        Read::One(backup) => backup,
+        Read::Absent | Read::Many(_) => {
+            let on = "a backup of that id or time, in that bucket, or another one to be named";
+            let why = format!("there is no such backup of {}", owner(validated));
+            return Err(Box::new(etcd_restored::NO_BACKUP.waits(on).because(why)));
+        }
+    };
+    if let Some(why) = problem(observed, validated, backup) {
+        return Err(Box::new(etcd_restored::UNUSABLE.waits("a backup that can be restored").because(why)));
+    }
+    let is_known = !observed.etcd.is_unknown() && !observed.etcd_claims.is_unknown();
+    let replaces = data(observed, validated);
+    // Volumes of another control plane that had this name: `EtcdClusterHealthy` tells of them.
+    if !is_known || (replaces.is_none() && !observed.etcd_claims.is_absent()) {
+        return Err(Box::new(recording(&backup.id)));
+    }
+    Ok(restoration(validated, backup, replaces))
+}
+
+/// Whether members stay who they are: while they are replaced all together, and in the pass that decides for it. What was
+/// begun with them goes on when the restore is over, or was given up.
+pub(super) fn holds_changes(observed: &Observed, validated: &Validated<'_>) -> bool {
+    let is_decided = || stage(observed, validated) == Stage::Asked && decision(observed, validated).is_ok();
+    running(validated).is_some() || observed.etcd.iter().any(is_of_restore) || is_decided()
 }
 
 fn restoration(validated: &Validated<'_>, backup: &BackupFacts, replaces: Option<String>) -> Restoration {
@@ -408,11 +424,23 @@ pub(super) fn run(
             if let Some(claims) = claims.filter(|_| is_done) {
                 let why = "all members have the data of the backup";
                 draft.report.decide(format!("switch etcd to generation {}", restoration.generation), why);
-                draft.step(restoration.membership(claims).record());
+                let leaving = leaving(draft.observed, validated, restoration);
+                draft.step(restoration.membership(claims, leaving).record());
             }
             !facts.is_deleting
         }
     }
+}
+
+/// The claims that no member has afterwards: those of members that were removed, and that of one that was joining in
+/// addition.
+fn leaving(observed: &Observed, validated: &Validated<'_>, restoration: &Restoration) -> Vec<String> {
+    let Some(before) = &validated.bootstrapped else { return Vec::new() };
+    let joining = before.joining.as_ref().filter(|joining| joining.ordinal >= restoration.members);
+    let claim =
+        joining.and_then(|joining| volumes::claim(observed, &validated.names.etcd_claim(joining.ordinal)));
+    let claim = claim.filter(|claim| volumes::is_own(observed, claim)).map(|claim| claim.uid.clone());
+    before.leaving.iter().cloned().chain(claim).collect()
 }
 
 /// Deletes the StatefulSet with its pods. Claims stay.

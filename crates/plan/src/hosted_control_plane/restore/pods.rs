@@ -98,9 +98,8 @@ fn fetch(restoration: &Restoration) -> Vec<String> {
 /// before for its own.
 fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd, tag: &str) -> Container {
     let names = &validated.names;
-    let members = (0..restoration.members).map(|ordinal| {
-        format!("{}={}", names.etcd_pod(ordinal), etcd::peer_url(validated, &ordinal.to_string()))
-    });
+    let members = (0..restoration.members)
+        .map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), etcd::peer_url(names, ordinal)));
     let args = vec![
         "snapshot".to_owned(),
         "restore".to_owned(),
@@ -109,7 +108,7 @@ fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd
         "--name=$(POD_NAME)".to_owned(),
         format!("--initial-cluster={}", members.collect::<Vec<_>>().join(",")),
         format!("--initial-cluster-token={}", etcd::token(validated, restoration.generation)),
-        format!("--initial-advertise-peer-urls={}", etcd::peer_url(validated, "$(POD_INDEX)")),
+        format!("--initial-advertise-peer-urls={}", etcd::variable_peer_url(names, "$(POD_INDEX)")),
         format!("--bump-revision={REVISIONS}"),
         "--mark-compacted".to_owned(),
     ];

@@ -73,14 +73,18 @@ impl Restoration {
         format!("data-{}", self.generation)
     }
 
-    /// The record of etcd with which it is finished.
-    pub(super) fn membership(&self, claims: Vec<String>) -> Membership {
+    /// The record of etcd with which it is finished. Nobody joins the new cluster yet; claims of members that were removed
+    /// from an earlier one are still to be deleted.
+    pub(super) fn membership(&self, claims: Vec<String>, leaving: Vec<String>) -> Membership {
         Membership {
             generation: self.generation,
             members: self.members,
             identity: Some(self.identity.clone()),
             claims,
             data: Some(self.directory()),
+            joining: None,
+            leaving,
+            announced: None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! of times.
 
 mod act;
+mod members;
 mod seen;
 mod world;
 

@@ -75,6 +75,16 @@ pub(super) struct Action {
     effect: Rc<Effect>,
 }
 
+impl Action {
+    pub(super) fn new(id: StepId, effect: Effect) -> Self {
+        Self { id, effect: Rc::new(effect) }
+    }
+
+    pub(super) fn effect(&self) -> &Effect {
+        &self.effect
+    }
+}
+
 impl flow::Identified for Action {
     fn id(&self) -> StepId {
         self.id.clone()
@@ -267,7 +277,7 @@ impl World for Clusters {
             (!is_there).then(|| (id, Effect::Apply(hash, Rc::new(object.clone()))))
         });
         let frontier: Frontier<Action> =
-            calls.chain(applies).map(|(id, effect)| Action { id, effect: Rc::new(effect) }).collect();
+            calls.chain(applies).map(|(id, effect)| Action::new(id, effect)).collect();
         self.plans.borrow_mut().insert(seen.key.clone(), frontier.clone());
         frontier
     }

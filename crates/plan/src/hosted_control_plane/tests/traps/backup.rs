@@ -317,6 +317,56 @@ fn what_cannot_be_deleted_from_the_bucket_is_told() {
     assert!(text.starts_with("NotPruned delete object: AccessDenied") && text.len() < 500, "{text}");
 }
 
+/// What a plan does and says about backups.
+fn shown(stage: &str, plan: &Plan) -> Value {
+    let of_backups = |found: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        [etcd_backed_up::TYPE, etcd_backup_complete::TYPE].contains(&found.type_.as_str())
+    };
+    let conditions = plan.status.conditions.iter().filter(of_backups);
+    let line = |found: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        format!("{}={} {}: {}", found.type_, found.status, found.reason, found.message)
+    };
+    let orders: Vec<String> = steps(plan)
+        .iter()
+        .map(|step| match step {
+            BackupStep::Make(order) => format!(
+                "{}: from {}, for {}/{}, with {:?}, last {}",
+                step.id(),
+                order.through.member,
+                order.owner.0,
+                order.owner.1,
+                order.keys.values().collect::<Vec<_>>(),
+                order.is_last
+            ),
+            BackupStep::Stop => step.id().to_string(),
+        })
+        .collect();
+    json!({
+        "stage": stage,
+        "orders": orders,
+        "conditions": conditions.map(line).collect::<Vec<_>>(),
+        "status": plan.status.etcd_backup,
+        "last": plan.status.etcd_last_backup_time,
+        "next": plan.status.etcd_next_backup_time,
+    })
+}
+
+#[test]
+fn the_life_of_backups_as_a_golden() {
+    let mut observed = running(&json!({"encryption": {"secretName": "key"}, "beforeDeletion": true}));
+    let mut stages = vec![shown("none yet", &checked(&observed))];
+    let (order, at) = (ordered(&observed).unwrap(), observed.now);
+    observed.backup = Work::Running;
+    stages.push(shown("the first is being made", &checked(&observed)));
+    stages.push(shown("it failed", &write(&mut observed, failed(&order, at, Origin::Store))));
+    later(&mut observed, SignedDuration::from_mins(1));
+    let (order, began) = (ordered(&observed).unwrap(), observed.now);
+    stages.push(shown("it is made", &write(&mut observed, made(&order, began))));
+    later(&mut observed, days(3));
+    stages.push(shown("three were missed", &checked(&observed)));
+    insta::assert_snapshot!(golden::documents(stages));
+}
+
 /// All API servers have ended.
 fn leaving(more: &Value) -> Observed {
     let mut observed = running(more);

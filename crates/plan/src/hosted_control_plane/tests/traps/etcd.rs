@@ -132,7 +132,7 @@ fn a_claim_that_was_made_again_is_a_lost_member() {
     let mut observed = all_ready(&json!({"etcd": {"replicas": 3}}));
     observed.etcd_claims.iter_mut().find(|found| found.name.ends_with("-1")).unwrap().uid = "new".to_owned();
     let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, HEALTH), "False MemberLost");
+    assert_eq!(condition_status(&plan, HEALTH), "False ReplacingMember");
     assert!(message(&plan, HEALTH).contains("data-demo-etcd-1 was deleted"), "{}", message(&plan, HEALTH));
     assert_eq!(record(&plan), None, "it is not the recorded one");
     for claim in observed.etcd_claims.iter_mut() {
@@ -183,7 +183,7 @@ fn a_member_without_data_finds_itself_in_the_list_only_when_it_was_replaced() {
     lose(&mut observed, "newer");
     let plan = checked(&observed);
     assert_eq!((names(&plan, 1).len(), record(&plan)), (2, None));
-    assert_eq!(condition_status(&plan, HEALTH), "False MemberLost");
+    assert_eq!(condition_status(&plan, HEALTH), "False ReplacingMember");
 }
 
 #[test]

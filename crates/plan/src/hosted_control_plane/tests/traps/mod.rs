@@ -15,6 +15,7 @@ mod reach;
 mod reads;
 mod rest;
 mod restore;
+mod restore_members;
 mod tenant;
 mod trust;
 mod upgrade;

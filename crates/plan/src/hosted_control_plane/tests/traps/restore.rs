@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ID: &str = "20261118T194500Z";
+pub(super) const ID: &str = "20261118T194500Z";
 const TYPE: &str = conditions::etcd_restored::TYPE;
 const HEALTH: &str = conditions::etcd_cluster_healthy::TYPE;
 
@@ -15,13 +15,13 @@ fn latest() -> Value {
     json!({"backup": "latest"})
 }
 
-fn ask(observed: &mut Observed, restore: &Value) {
+pub(super) fn ask(observed: &mut Observed, restore: &Value) {
     let wanted = super::super::fixture::control_plane(&spec(1, restore)).spec.settings.etcd.unwrap();
     let etcd = observed.control_plane.spec.settings.etcd.get_or_insert_default();
     (etcd.restore, etcd.backup) = (wanted.restore, wanted.backup);
 }
 
-fn backup() -> BackupFacts {
+pub(super) fn backup() -> BackupFacts {
     BackupFacts {
         id: ID.to_owned(),
         from: "team/demo".to_owned(),
@@ -38,7 +38,7 @@ fn message(plan: &Plan, type_: &str) -> String {
     found.map(|condition| condition.message.clone()).unwrap_or_default()
 }
 
-fn annotation(observed: &Observed, name: &str) -> Option<Value> {
+pub(super) fn annotation(observed: &Observed, name: &str) -> Option<Value> {
     let text = observed.control_plane.metadata.annotations.as_ref()?.get(name)?;
     Some(serde_json::from_str(text).unwrap())
 }
@@ -57,7 +57,7 @@ fn template(plan: &Plan) -> Option<String> {
 }
 
 /// The StatefulSet of the restore is there, with so many pods that are done.
-fn restoring(observed: &mut Observed, members: i32, ready: i32) {
+pub(super) fn restoring(observed: &mut Observed, members: i32, ready: i32) {
     let version = template(&checked(observed)).unwrap();
     observed.etcd = Read::One(workload("etcd", members, ready, &version));
     let pods = (0..members).map(|ordinal| PodFacts {

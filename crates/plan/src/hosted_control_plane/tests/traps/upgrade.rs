@@ -69,6 +69,7 @@ fn what_served_is_recorded_and_never_left_for_something_older() {
     // What is seen to serve counts before it is recorded, and a record that cannot be read is no absence of one.
     let mut observed = wanting("v1.34.10", "v1.33.0");
     observed.control_plane.metadata.annotations.as_mut().unwrap().remove(names::SERVED_VERSION_ANNOTATION);
+    observed.control_plane.status = None;
     assert_eq!(api_server(&checked(&observed)), "v1.34.10");
     settle(&mut observed);
     assert_eq!(condition_status(&checked(&observed), VALID), "False Invalid");
@@ -191,9 +192,112 @@ fn kubelets_that_are_too_old_hold_an_upgrade() {
     observed.control_plane.spec.version = "v1.35.8".to_owned();
     observed.tenant.iter_mut().next().unwrap().oldest_kubelet = Some(version("v1.32.0"));
     assert_eq!(api_server(&checked(&observed)), "v1.35.8");
-    // How old they are cannot be asked.
+    // How old they are cannot be asked: the version waits, and nothing else does.
     observed.tenant = Read::unknown("connection refused");
-    assert!(!kinds(&checked(&observed), "Deployment").contains(&"demo-apiserver".to_owned()));
+    observed.control_plane.spec.replicas = 2;
+    let plan = checked(&observed);
+    assert_eq!(api_server(&plan), "v1.34.10");
+    assert_eq!(object(&plan, "Deployment", "demo-apiserver")["spec"]["replicas"], 2);
+    assert_eq!(condition_status(&plan, ROLLING), "True Held");
+    assert!(message(&plan, ROLLING).contains("connection refused"), "{}", message(&plan, ROLLING));
+}
+
+/// A tag of the image is a version like any other.
+#[test]
+fn a_given_tag_waits_as_a_version_does() {
+    let tagged = |tag: &str| {
+        let mut observed = wanting("v1.34.10", "v1.34.10");
+        let image = json!({"apiServer": {"image": {"tag": tag}}});
+        observed.control_plane.spec.settings.deployment = serde_json::from_value(image).unwrap();
+        observed
+    };
+    let mut observed = tagged("v1.35.8");
+    assert_eq!(api_server(&checked(&observed)), "v1.35.8");
+    observed.tenant.iter_mut().next().unwrap().oldest_kubelet = Some(version("v1.31.2"));
+    let plan = checked(&observed);
+    assert_eq!(api_server(&plan), "v1.34.10");
+    let labels = &object(&plan, "Deployment", "demo-apiserver")["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(labels["app.kubernetes.io/version"], "v1.34.10");
+    assert_eq!(condition_status(&plan, ROLLING), "True Held");
+    assert_eq!(condition_status(&checked(&tagged("v1.99.0")), VALID), "False Invalid");
+    assert_eq!(api_server(&checked(&tagged("1.34.10"))), "1.34.10", "as it was written");
+    assert_eq!(api_server(&checked(&tagged("patched"))), "patched", "it is no version");
+    // etcd follows what API servers will be.
+    let mut observed = wanting("v1.36.4", "v1.36.4");
+    let next = json!({"apiServer": {"image": {"tag": "v1.37.1"}}});
+    observed.control_plane.spec.settings.deployment = serde_json::from_value(next).unwrap();
+    settle(&mut observed);
+    let plan = checked(&observed);
+    assert_eq!(image(&plan, "StatefulSet", "demo-etcd"), "3.7.3-0");
+    assert_eq!(api_server(&plan), "v1.36.4");
+}
+
+/// There would be no way back from it.
+#[test]
+fn a_series_of_etcd_that_does_not_exist_is_refused() {
+    for (tag, is_refused) in [("3.16.6-0", true), ("3.5.9-0", true), ("3.6.17-0", false), ("patched", false)]
+    {
+        let mut observed = wanting("v1.34.10", "v1.34.10");
+        let etcd = observed.control_plane.spec.settings.etcd.get_or_insert_default();
+        etcd.container.image = serde_json::from_value(json!({"tag": tag})).unwrap();
+        let plan = checked(&observed);
+        assert_eq!(condition_status(&plan, VALID) == "False Invalid", is_refused, "{tag}");
+        assert!(!is_refused || message(&plan, VALID).contains("spec.etcd.image.tag"), "{tag}");
+    }
+    for record in ["9.9.0", "latest"] {
+        let mut observed = wanting("v1.34.10", "v1.34.10");
+        let record = (names::ETCD_VERSION_ANNOTATION.to_owned(), record.to_owned());
+        observed.control_plane.metadata.annotations.as_mut().unwrap().extend([record]);
+        assert_eq!(condition_status(&checked(&observed), VALID), "False Invalid");
+    }
+}
+
+/// Labels are anybody's who may create a pod, and what is recorded has no way back.
+#[test]
+fn a_version_that_hangar_could_not_have_started_is_not_believed() {
+    for strange in ["v1.99.0", "v1.36.4", "v1.4294967295.0"] {
+        let mut observed = wanting("v1.34.10", "v1.34.10");
+        let pods = observed.api_server_pods.iter().cloned();
+        let stranger = PodFacts { is_ready: true, ..pod("stranger", strange) };
+        observed.api_server_pods = Read::found(pods.chain([stranger]).collect::<Vec<_>>());
+        let plan = checked(&observed);
+        assert!(!plan.steps.iter().any(|step| is(step, "record", "control-plane")), "{strange}");
+        assert_eq!(condition_status(&plan, VALID), "True Valid", "{strange}");
+    }
+}
+
+/// An earlier Hangar kept no record, and none of its API servers is ready now.
+#[test]
+fn what_the_status_says_of_an_earlier_hangar_counts_as_served() {
+    let mut observed = wanting("v1.34.10", "v1.36.4");
+    observed.control_plane.metadata.annotations.as_mut().unwrap().remove(names::SERVED_VERSION_ANNOTATION);
+    observed.api_server_pods.iter_mut().for_each(|pod| pod.is_ready = false);
+    let status = json!({"initialized": true, "version": "v1.34.10"});
+    observed.control_plane.status = serde_json::from_value(status).unwrap();
+    let plan = checked(&observed);
+    assert_eq!(condition_status(&plan, VALID), "False Invalid");
+    assert!(message(&plan, VALID).contains("upgrade to 1.35 first"), "{}", message(&plan, VALID));
+}
+
+/// What an upgrade waits for is not passed by.
+#[test]
+fn a_deployment_that_is_deleted_comes_back_with_what_served() {
+    let mut observed = wanting("v1.34.10", "v1.35.8");
+    observed.tenant.iter_mut().next().unwrap().oldest_kubelet = Some(version("v1.31.2"));
+    observed.api_server = Read::Absent;
+    observed.api_server_pods = Read::Absent;
+    assert_eq!(api_server(&checked(&observed)), "v1.34.10");
+}
+
+/// Machines follow the status, and their kubelets talk to all API servers.
+#[test]
+fn the_status_has_the_lowest_version_of_all_that_stay() {
+    let mut observed = wanting("v1.34.10", "v1.35.8");
+    observed.api_server = Read::One(workload("api-server", 1, 1, "v1.35.8"));
+    let pods = [("a", "v1.34.10", false), ("b", "v1.35.8", true)];
+    let pods = pods.map(|(name, version, is_ready)| PodFacts { is_ready, ..pod(name, version) });
+    observed.api_server_pods = Read::found(pods);
+    assert_eq!(checked(&observed).status.version.as_deref(), Some("v1.34.10"));
 }
 
 /// Two minors apart, a controller manager does not understand its API servers.

@@ -1,0 +1,90 @@
+//! etcd's own list of members beside what is recorded: who is who, who is well, and who can be asked for a change.
+//!
+//! Members are known by their peer URL. It follows from the ordinal, is there before a member has started, and no other
+//! member can have it.
+
+use std::collections::BTreeSet;
+
+use super::etcd;
+use super::etcd_calls::{
+    EtcdStep, ListedMember, MemberAccess, MemberChange, MemberId, MemberList, MemberState, reachable,
+};
+use super::membership::MOST_MEMBERS;
+use super::names::Names;
+use super::observed::Observed;
+use super::validate::Validated;
+
+pub(super) struct Roster<'observed> {
+    list: &'observed MemberList,
+    names: Names,
+    callable: Vec<MemberAccess>,
+}
+
+impl<'observed> Roster<'observed> {
+    pub(super) fn new(observed: &Observed, validated: &Validated<'_>, list: &'observed MemberList) -> Self {
+        Self { list, names: validated.names.clone(), callable: reachable(observed, validated) }
+    }
+
+    pub(super) fn entry(&self, ordinal: i32) -> Option<&'observed ListedMember> {
+        let url = etcd::peer_url(&self.names, ordinal);
+        self.list.members.iter().find(|member| member.peer_urls.contains(&url))
+    }
+
+    /// Members that nobody of us added, by id.
+    pub(super) fn strangers(&self) -> Vec<String> {
+        let own: BTreeSet<MemberId> =
+            (0..MOST_MEMBERS).filter_map(|ordinal| Some(self.entry(ordinal)?.id)).collect();
+        let strange = self.list.members.iter().filter(|member| !own.contains(&member.id));
+        strange.map(|member| member.id.to_string()).collect()
+    }
+
+    pub(super) fn has_learner(&self) -> bool {
+        self.list.members.iter().any(|member| member.is_learner)
+    }
+
+    /// What the program behind an entry of the list tells of itself; nothing from one that runs as another member.
+    pub(super) fn state(&self, ordinal: i32) -> Option<&'observed MemberState> {
+        let state = self.list.told.get(&self.names.etcd_pod(ordinal))?;
+        self.entry(ordinal).filter(|entry| entry.id == state.id).map(|_| state)
+    }
+
+    /// Whether it votes, follows a leader or leads, and nothing is wrong with it.
+    pub(super) fn is_well(&self, ordinal: i32) -> bool {
+        let is_voter = self.entry(ordinal).is_some_and(|entry| !entry.is_learner);
+        let is_fine = |state: &MemberState| {
+            !state.is_learner
+                && state.leader.is_some()
+                && state.leader == self.leader()
+                && state.errors.is_empty()
+        };
+        is_voter && self.state(ordinal).is_some_and(is_fine)
+    }
+
+    /// Whom those that answered follow; nobody where they disagree.
+    pub(super) fn leader(&self) -> Option<MemberId> {
+        let mut leaders = self.list.told.values().filter(|state| !state.is_learner).map(|state| state.leader);
+        let first = leaders.next()??;
+        leaders.all(|leader| leader == Some(first)).then_some(first)
+    }
+
+    /// The change of a member, asked for at the leader, or at another one that is well. Nothing where nobody can be asked.
+    pub(super) fn change(&self, ordinal: i32, change: MemberChange) -> Option<EtcdStep> {
+        let is_leader = |other: &i32| self.entry(*other).map(|entry| entry.id) == self.leader();
+        let mut others: Vec<i32> =
+            (0..MOST_MEMBERS).filter(|other| *other != ordinal && self.is_well(*other)).collect();
+        others.sort_by_key(|other| !is_leader(other));
+        let through = others.into_iter().find_map(|other| self.access(other))?;
+        Some(EtcdStep { through, member: self.names.etcd_pod(ordinal), change })
+    }
+
+    /// Lets a member lead, asked for at the one that does.
+    pub(super) fn lead(&self, from: i32, to: i32) -> Option<EtcdStep> {
+        let change = MemberChange::Lead(self.entry(to)?.id);
+        Some(EtcdStep { through: self.access(from)?, member: self.names.etcd_pod(to), change })
+    }
+
+    fn access(&self, ordinal: i32) -> Option<MemberAccess> {
+        let name = self.names.etcd_pod(ordinal);
+        self.callable.iter().find(|access| access.member == name).cloned()
+    }
+}
