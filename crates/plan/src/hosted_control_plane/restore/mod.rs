@@ -312,11 +312,16 @@ fn decision(observed: &Observed, validated: &Validated<'_>) -> Result<Restoratio
     Ok(restoration(validated, backup, replaces))
 }
 
-/// Whether members stay who they are: while they are replaced all together, and in the pass that decides for it. What was
-/// begun with them goes on when the restore is over, or was given up.
+/// Whether members stay who they are: while they are replaced all together, and in a pass that decides for it or would, if
+/// the store had answered. What was begun with them goes on when the restore is over, or was given up.
 pub(super) fn holds_changes(observed: &Observed, validated: &Validated<'_>) -> bool {
-    let is_decided = || stage(observed, validated) == Stage::Asked && decision(observed, validated).is_ok();
-    running(validated).is_some() || observed.etcd.iter().any(is_of_restore) || is_decided()
+    let may_decide = || {
+        (secret(validated).is_some() && observed.restorable.is_unknown())
+            || decision(observed, validated).is_ok()
+    };
+    running(validated).is_some()
+        || observed.etcd.iter().any(is_of_restore)
+        || (stage(observed, validated) == Stage::Asked && may_decide())
 }
 
 fn restoration(validated: &Validated<'_>, backup: &BackupFacts, replaces: Option<String>) -> Restoration {
