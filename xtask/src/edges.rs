@@ -31,7 +31,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
         "hangar-host",
         &["hangar-cloud", "hangar-kit", "hangar-machine", "hangar-parts", "hangar-pki", "hangar-plan"],
     ),
-    ("hangar", &["hangar-audit", "hangar-cloud", "hangar-host", "hangar-operator"]),
+    ("hangar", &["hangar-audit", "hangar-cloud", "hangar-etcd", "hangar-host", "hangar-operator"]),
     ("hangar-testbed", &["hangar-kit", "hangar-parts", "hangar-pki"]),
     ("hangar-wire", &[]),
     ("hangar-bench", &["hangar-parts", "hangar-pki"]),

@@ -37,6 +37,7 @@ mod s3;
 mod settings;
 mod snapshot;
 mod text;
+mod volume;
 
 pub use backup::{
     Backup, BackupId, BackupStore, Companion, Encryption, InvalidBackupId, Leftovers, Listing, Manifest,
@@ -54,3 +55,4 @@ pub use member::{
 pub use s3::{AddressRule, Addressing, StoreConfig, StoreLimits, StoreRefusal, StoreRefusalKind};
 pub use settings::StoreKeys;
 pub use snapshot::{Origin, Snapshot, Taken};
+pub use volume::{fetch, place};

@@ -182,6 +182,7 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
         backup.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"etcd": {"backup": backup}})
     };
+    let restore = |restore: Value| json!({"etcd": {"restore": restore}});
     let certificates = |given: Value| json!({ "certificates": given });
     let audit = |audit: Value| json!({"deployment": {"apiServer": {"audit": audit}}});
     let rows = vec![
@@ -207,6 +208,17 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
             Some("at most 2"),
         ),
         (mount(json!({"path": "relative", "configMap": {"name": "c"}})), Some("should match")),
+        (restore(json!({"backup": "latest", "before": "2026-11-18T12:00:00Z"})), None),
+        (restore(json!({"backup": "20261118T194500Z", "replace": "shop/1"})), None),
+        (
+            restore(json!({"backup": "20261118T194500Z", "before": "2026-11-18T12:00:00Z"})),
+            Some("it needs backup: latest"),
+        ),
+        (restore(json!({"backup": "newest"})), Some("should match")),
+        (
+            restore(json!({"backup": "latest", "from": {"namespace": "../x", "name": "shop"}})),
+            Some("should match"),
+        ),
         (schedule("@daily"), None),
         (schedule("*/15 0-6,22 1,15 JAN-MAR MON"), None),
         (schedule("0 3 * *"), Some("should match")),

@@ -9,6 +9,7 @@ mod cluster;
 mod gateway;
 mod members;
 mod place;
+mod restores;
 mod snapshots;
 mod space;
 mod trust;

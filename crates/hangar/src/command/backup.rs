@@ -1,4 +1,4 @@
-//! `hangar backup list` and `hangar backup create`: the backups of a cluster's etcd.
+//! `hangar backup list`, `create` and `restore`: the backups of a cluster's etcd.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,6 +30,8 @@ enum What {
     List(List),
     /// Make a backup now, and wait for it
     Create(Create),
+    /// Show what a restore would do, and, with consent, ask for it
+    Restore(Box<super::backup_restore::Restore>),
 }
 
 #[derive(Debug, Args)]
@@ -84,9 +86,20 @@ impl StoreArguments {
         namespace: &str,
         name: &str,
     ) -> anyhow::Result<BackupStore> {
+        self.open_of(cluster, (namespace, name), (namespace, name)).await
+    }
+
+    /// The same, of the backups of another cluster.
+    pub(crate) async fn open_of(
+        &self,
+        cluster: &ClusterArguments,
+        (namespace, name): (&str, &str),
+        owner: (&str, &str),
+    ) -> anyhow::Result<BackupStore> {
+        let owner = Owner::new(owner.0, owner.1)?;
         let Some(bucket) = &self.bucket else {
             let client = Client::try_from(cluster.load().await?)?;
-            return Ok(store_of(&client, namespace, name).await?);
+            return Ok(store_of(&client, (namespace, name), &owner).await?);
         };
         let variable = |name: &str| std::env::var(name).ok();
         let authority = self.certificate_authority.as_ref();
@@ -113,7 +126,7 @@ impl StoreArguments {
             }
         }
         let config = StoreKeys::default().read(|key| given.get(key).map(String::as_bytes))?;
-        Ok(BackupStore::new(&config, &Owner::new(namespace, name)?)?)
+        Ok(BackupStore::new(&config, &owner)?)
     }
 }
 
@@ -142,6 +155,7 @@ impl Backup {
         match self.what {
             What::List(list) => list.run().await,
             What::Create(create) => create.run().await,
+            What::Restore(restore) => restore.run().await,
         }
     }
 }

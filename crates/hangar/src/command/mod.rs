@@ -2,6 +2,7 @@
 
 mod audit_proxy;
 mod backup;
+mod backup_restore;
 mod cloud;
 mod completions;
 mod describe;
@@ -12,6 +13,7 @@ mod manager;
 mod node;
 mod plan;
 mod provision;
+mod restore_member;
 mod status;
 mod up;
 
@@ -46,6 +48,9 @@ pub(crate) enum Command {
     /// Send the audit records of the API server in this pod to their receivers
     #[command(hide = true)]
     AuditProxy(audit_proxy::AuditProxy),
+    /// Restore a member of etcd from a backup
+    #[command(hide = true)]
+    RestoreMember(restore_member::RestoreMember),
     /// Provision volumes as directories of this machine
     #[command(hide = true)]
     Provision(provision::Provision),
@@ -70,6 +75,7 @@ impl Command {
             Self::Logs(logs) => runtime()?.block_on(logs.run()),
             Self::Cloud(cloud) => runtime()?.block_on(cloud.run()),
             Self::AuditProxy(proxy) => runtime()?.block_on(proxy.run()),
+            Self::RestoreMember(restore) => runtime()?.block_on(restore.run()),
             Self::Provision(provision) => runtime()?.block_on(provision.run()),
             Self::Version => {
                 println!("hangar v{}", env!("CARGO_PKG_VERSION"));

@@ -68,6 +68,38 @@ fn backups_without_the_cluster_need_credentials_from_the_environment() {
     assert!(errors.contains("KUBECONFIG"), "{errors}");
 }
 
+/// Its last line is what the condition of the control plane repeats.
+#[test]
+fn a_member_that_cannot_be_restored_says_why_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::create_dir(path("store")).unwrap();
+    std::fs::write(path("store/accessKeyID"), "me").unwrap();
+    let refused = |backup: &str| {
+        let output = hangar(&[
+            "restore-member",
+            "fetch",
+            "--owner=team/shop",
+            &format!("--backup={backup}"),
+            &format!("--store={}", path("store")),
+            &format!("--into={}", path("restoring")),
+        ]);
+        assert!(!output.status.success());
+        text(&output.stderr)
+    };
+    let errors = refused("20261118T194500Z");
+    assert_eq!(errors, "error: the Secret of the store: it has no key \"bucket\"\n");
+    assert!(refused("../../data").contains("is no id of a backup"));
+    let errors = hangar(&[
+        "restore-member",
+        "place",
+        &format!("--from={}", path("restoring")),
+        &format!("--to={}", path("data-2")),
+    ]);
+    assert!(text(&errors.stderr).starts_with("error: the volume: cannot read "), "{}", text(&errors.stderr));
+    assert!(!std::path::Path::new(&path("data-2")).exists());
+}
+
 #[test]
 fn bad_environment_is_named_by_variable() {
     let output = Command::new(HANGAR)

@@ -2,6 +2,7 @@
 //! `hangar backup` read them here.
 
 mod people;
+mod restoring;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ pub use hangar_etcd::{
 use k8s_openapi::ByteString;
 
 pub use people::{Asked, Fault, ask, asked, store_of};
+pub use restoring::{Proposal, propose, restore};
 
 /// Where an encryption Secret has the key, unless it says otherwise.
 const KEY: &str = "key";

@@ -20,6 +20,10 @@ use serde_json::json;
 pub enum Fault {
     #[error("cannot read {what}")]
     Read { what: String, source: Box<kube::Error> },
+    #[error("cannot write {what}")]
+    Write { what: String, source: Box<kube::Error> },
+    #[error("{0}")]
+    Strange(String),
     #[error("there is no {0}")]
     Missing(String),
     #[error("Cluster {0} has no HostedControlPlane")]
@@ -55,7 +59,11 @@ where
 }
 
 /// The control plane of a Cluster.
-async fn control_plane(client: &Client, namespace: &str, cluster: &str) -> Result<HostedControlPlane, Fault> {
+pub(super) async fn control_plane(
+    client: &Client,
+    namespace: &str,
+    cluster: &str,
+) -> Result<HostedControlPlane, Fault> {
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), namespace);
     let reference = get(&clusters, cluster).await?.spec.control_plane_ref;
     let reference = reference.filter(ContractVersionedObjectReference::is::<HostedControlPlane>);
@@ -63,7 +71,7 @@ async fn control_plane(client: &Client, namespace: &str, cluster: &str) -> Resul
     get(&Api::namespaced(client.clone(), namespace), &reference.name).await
 }
 
-fn name(control_plane: &HostedControlPlane) -> String {
+pub(super) fn name(control_plane: &HostedControlPlane) -> String {
     control_plane.metadata.name.clone().unwrap_or_default()
 }
 
@@ -72,14 +80,18 @@ fn settings(control_plane: &HostedControlPlane) -> Result<&EtcdBackup, Fault> {
     backup.ok_or_else(|| Fault::NotConfigured(name(control_plane)))
 }
 
-/// The store of a Cluster's backups, with the Secret that its control plane names.
-pub async fn store_of(client: &Client, namespace: &str, cluster: &str) -> Result<BackupStore, Fault> {
+/// The store that a Cluster's control plane names, with the backups of this or another Cluster.
+pub async fn store_of(
+    client: &Client,
+    (namespace, cluster): (&str, &str),
+    owner: &Owner,
+) -> Result<BackupStore, Fault> {
     let control_plane = control_plane(client, namespace, cluster).await?;
     let settings = settings(&control_plane)?;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let secret = get(&secrets, &settings.secret.name).await?;
     let config = super::store(&settings.secret, &secret.data.unwrap_or_default())?;
-    Ok(BackupStore::new(&config, &Owner::new(namespace, cluster)?)?)
+    Ok(BackupStore::new(&config, owner)?)
 }
 
 /// Asks for a backup. The same token is answered once.

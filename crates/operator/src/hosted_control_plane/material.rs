@@ -276,6 +276,15 @@ fn content_fingerprint(material: Material, secret: &Secret) -> Result<String, St
     }
 }
 
+/// The facts of what is in a backup, if it is what it is called.
+pub(super) fn backed_up(material: Material, secret: &Secret) -> Result<SecretFacts, String> {
+    if material == Material::EncryptionConfiguration {
+        let fingerprint = content_fingerprint(material, secret)?;
+        return Ok(SecretFacts { fingerprint, ..SecretFacts::default() });
+    }
+    described(material, secret, SecretFacts::default())
+}
+
 /// What a Secret that people brought holds.
 fn described(material: Material, secret: &Secret, base: SecretFacts) -> Result<SecretFacts, String> {
     let key = PrivateKeyPem::new(text(secret, keys::PRIVATE_KEY)?);

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_kit::error::status_code;
 use hangar_pki::{
     Authority, Certificate, Credentials, Intent, KeyPairPem, Kubeconfig, ServiceAccountKeys, Trust,
@@ -24,7 +25,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ObjectMeta, PartialObjectMetaExt as _};
 use serde_json::json;
 
-use super::{ControlPlanes, FIELD_MANAGER, material};
+use super::{ControlPlanes, FIELD_MANAGER, material, restore};
 use crate::context::Context;
 use crate::reconcile::{Case, RunOwn, answer};
 
@@ -54,7 +55,7 @@ impl Authorities {
 impl RunOwn<ControlPlanes> for Mint {
     /// Mints into a Secret. Answers with the metadata of what is there then, which holds all facts about it.
     async fn run(&self, case: &Case<'_, ControlPlanes>) -> Outcome {
-        let minting = Minting { context: case.context, authorities: &case.scratch };
+        let minting = Minting { context: case.context, root: &case.seen().value, authorities: &case.scratch };
         match minting.minted(self).await {
             Ok(metadata) => Outcome::Created(serde_json::to_string(&metadata).unwrap_or_default()),
             Err(outcome) => outcome,
@@ -63,7 +64,7 @@ impl RunOwn<ControlPlanes> for Mint {
 
     /// Puts intents into the Secret, in place of keys.
     async fn rehearse(&self, case: &Case<'_, ControlPlanes>) -> Outcome {
-        let minting = Minting { context: case.context, authorities: &case.scratch };
+        let minting = Minting { context: case.context, root: &case.seen().value, authorities: &case.scratch };
         let (data, facts) = self.intended(case.context.ambient.now());
         let data = data.into_iter().map(|(key, intent)| (key.to_owned(), bytes(&intent)));
         let put = async {
@@ -79,6 +80,7 @@ impl RunOwn<ControlPlanes> for Mint {
 
 struct Minting<'a> {
     context: &'a Context,
+    root: &'a HostedControlPlane,
     authorities: &'a Authorities,
 }
 
@@ -87,6 +89,10 @@ impl Minting<'_> {
         let present = self.present(mint).await?;
         if let Content::Copy { of, uid } = &mint.content {
             let minted = self.copied(mint, of, uid).await?;
+            return self.put(mint, present, minted).await;
+        }
+        if let Content::BackedUp { from, backup } = &mint.content {
+            let minted = self.backed_up(mint, (from, backup)).await?;
             return self.put(mint, present, minted).await;
         }
         let issuer = match mint.content.issuer() {
@@ -110,6 +116,24 @@ impl Minting<'_> {
         }
         let facts = SecretFacts::of(&secret.metadata).unwrap_or_default();
         Ok(Minted { data: secret.data.unwrap_or_default(), facts })
+    }
+
+    /// What is in a backup. It was encrypted with the control plane's key, and is checked as what people bring.
+    async fn backed_up(&self, mint: &Mint, backup: (&str, &str)) -> Result<Minted, Outcome> {
+        let unusable = |why: String| {
+            Outcome::failed(
+                "UnusableBackup",
+                format!("backup {} of {}: {}: {why}", backup.1, backup.0, mint.material),
+            )
+        };
+        let found = restore::keys(self.context, self.root, backup).await?;
+        let files =
+            found.get(mint.material.suffix()).ok_or_else(|| unusable("it is not in it".to_owned()))?;
+        let data: BTreeMap<String, ByteString> =
+            files.iter().map(|(name, content)| (name.clone(), ByteString(content.clone()))).collect();
+        let secret = Secret { data: Some(data.clone()), ..Secret::default() };
+        let facts = material::backed_up(mint.material, &secret).map_err(unusable)?;
+        Ok(Minted { data, facts: SecretFacts { is_ours: true, intent: Some(mint.intent.clone()), ..facts } })
     }
 
     /// The Secret that will be replaced, read before anything is minted: only that version of it may be.
@@ -297,7 +321,9 @@ fn make(
             ]);
             Ok(Minted { data, facts: note(fingerprint(&made.public)) })
         }
-        Content::Copy { .. } => Ok(Minted { data: BTreeMap::new(), facts: note(String::new()) }),
+        Content::Copy { .. } | Content::BackedUp { .. } => {
+            Ok(Minted { data: BTreeMap::new(), facts: note(String::new()) })
+        }
         Content::EncryptionConfiguration => {
             let configuration = encryption_configuration();
             let data = BTreeMap::from([(keys::ENCRYPTION.to_owned(), bytes(&configuration))]);

@@ -30,6 +30,7 @@ mod mint;
 mod news;
 mod observe;
 mod remembered;
+mod restore;
 mod run;
 mod sources;
 mod watch;
@@ -50,7 +51,7 @@ use hangar_plan::controllers::Controller;
 use hangar_plan::flow::{Ending, Read};
 use hangar_plan::hosted_control_plane::names::{ADDONS_NAMESPACE, ADDONS_SELECTOR};
 use hangar_plan::hosted_control_plane::{
-    Material, Observed, TenantStep, Wanted, members_to_ask, sources as named_sources,
+    Material, NOT_ASKED, Observed, TenantStep, Wanted, members_to_ask, sources as named_sources,
 };
 use kube::Client;
 use tokio::task::JoinSet;
@@ -65,6 +66,7 @@ use master::Masters;
 use material::{Given, copies};
 use members::Members;
 use mint::Authorities;
+use restore::Searches;
 use sources::Sources;
 
 /// The field manager of everything we write; it never changes.
@@ -83,6 +85,7 @@ struct ControlPlanes {
     given: Given,
     masters: Masters,
     sources: Sources,
+    searches: Searches,
     backups: Arc<Backups>,
     /// A preview writes no keys, so there is nothing to compare. Where it runs, pods cannot be reached.
     is_rehearsed: bool,
@@ -124,6 +127,7 @@ impl ControlPlanes {
             given: Given::default(),
             masters: Masters::default(),
             sources: Sources::default(),
+            searches: Searches::default(),
             backups: Arc::default(),
             is_rehearsed,
         }
@@ -171,6 +175,9 @@ impl Edge for ControlPlanes {
             Wanted::Ways => {
                 let root = (case.key(), case.seen().uid.as_str());
                 observed.ways = self.look_at_ways(case.context, root, observed, &names).await;
+            }
+            Wanted::Backup => {
+                observed.restorable = self.look_for_backup(case.context, case.key(), observed).await;
             }
             Wanted::Sources => {
                 let wanted = named_sources(&observed.control_plane.spec.settings);
@@ -220,6 +227,10 @@ impl Edge for ControlPlanes {
         if members_to_ask(observed).is_empty() {
             self.members.forget(case.key());
         }
+        // Once it is on record nobody looks for it again.
+        if observed.restorable == Read::unknown(NOT_ASKED) {
+            self.searches.forget(case.key());
+        }
         if observed.sources.is_empty() {
             self.sources.forget(case.key());
         }
@@ -237,6 +248,7 @@ impl Edge for ControlPlanes {
             self.members.due_in(key),
             self.lookups.due_in(key),
             self.sources.due_in(key),
+            self.searches.due_in(key),
         ];
         due.into_iter().flatten().min()
     }
@@ -251,5 +263,6 @@ impl Edge for ControlPlanes {
         self.lookups.forget(key);
         self.reasons.forget(key);
         self.sources.forget(key);
+        self.searches.forget(key);
     }
 }

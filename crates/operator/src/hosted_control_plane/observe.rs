@@ -57,6 +57,7 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
         network_policies: not_read(),
         cilium_policies: not_read(),
         pod_monitors: not_read(),
+        restorable: Read::unknown(NOT_ASKED),
         sources: BTreeMap::new(),
         manager_image: context.handles.image.clone(),
         manager_namespace: context.handles.own_namespace.clone(),
@@ -73,6 +74,8 @@ pub(super) fn observe(context: &Context, root: &Kept<HostedControlPlane>) -> Obs
     });
     observed.tenant = Read::unknown(if root.is_terminating {
         "the control plane is being deleted"
+    } else if observed.is_restoring() {
+        "its data is replaced by that of a backup"
     } else if observed.api_server.iter().all(|facts| facts.ready < 1) {
         "no API server is ready"
     } else {

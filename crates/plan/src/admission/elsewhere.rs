@@ -6,15 +6,17 @@ use serde_json::Value;
 use super::{FieldError, Request};
 
 /// Where objects name a namespace beside a name. v1beta1 has one in each reference; a `*` stands for every entry of a list.
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 11] = [
     "spec.controlPlaneRef.namespace",
     "spec.infrastructureRef.namespace",
     "spec.bootstrap.configRef.namespace",
     "spec.template.spec.bootstrap.configRef.namespace",
     "spec.template.spec.infrastructureRef.namespace",
     "spec.etcd.backup.secret.namespace",
+    "spec.etcd.restore.secret.namespace",
     "spec.deployment.apiServer.audit.webhook.targets.*.authentication.secretNamespace",
     "spec.template.spec.etcd.backup.secret.namespace",
+    "spec.template.spec.etcd.restore.secret.namespace",
     "spec.template.spec.deployment.apiServer.audit.webhook.targets.*.authentication.secretNamespace",
 ];
 

@@ -18,7 +18,7 @@ use crate::flow::Read;
 use crate::hosted_control_plane::exposure::{RecordedWay, asked};
 use crate::hosted_control_plane::names::{
     EPOCH_ANNOTATION, ETCD_ANNOTATION, ETCD_VERSION_ANNOTATION, IDENTITY_ANNOTATION, KEYS_ANNOTATION,
-    SERVED_VERSION_ANNOTATION, WAY_ANNOTATION,
+    RESTORE_ANNOTATION, SERVED_VERSION_ANNOTATION, WAY_ANNOTATION,
 };
 use crate::hosted_control_plane::{
     DEFAULT_DOMAIN, KubernetesVersion, Names, backup_errors, placement_errors, refused, refused_flags,
@@ -26,7 +26,7 @@ use crate::hosted_control_plane::{
 };
 use crate::limits::{Limits, excess};
 
-const RECORDS: [&str; 7] = [
+const RECORDS: [&str; 8] = [
     EPOCH_ANNOTATION,
     IDENTITY_ANNOTATION,
     ETCD_ANNOTATION,
@@ -34,6 +34,7 @@ const RECORDS: [&str; 7] = [
     WAY_ANNOTATION,
     SERVED_VERSION_ANNOTATION,
     ETCD_VERSION_ANNOTATION,
+    RESTORE_ANNOTATION,
 ];
 
 /// Most control planes have no record of etcd's version, and a young one none at all. Nobody else adds one: it has no way

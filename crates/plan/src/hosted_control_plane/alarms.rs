@@ -11,11 +11,11 @@ use std::net::SocketAddr;
 use hangar_api::conditions::{Bad, Finding};
 use serde::Deserialize;
 
-use super::Draft;
 use super::conditions::etcd_cluster_healthy;
 use super::etcd::METRICS_PORT;
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, WorkloadFacts};
+use super::{Draft, restore};
 use crate::flow::Unknown;
 
 /// An alarm of etcd, the worst first.
@@ -72,7 +72,8 @@ pub fn members_to_ask(observed: &Observed) -> BTreeMap<String, SocketAddr> {
     };
     let members = facts.desired.min(MOST_MEMBERS);
     let names: BTreeSet<String> = (0..members).map(|ordinal| names.etcd_pod(ordinal)).collect();
-    let pods = observed.etcd_pods.iter().filter(|pod| names.contains(&pod.name) && !pod.is_deleting);
+    let pods = observed.etcd_pods.iter().filter(|pod| !pod.is_deleting && !restore::is_pod(pod));
+    let pods = pods.filter(|pod| names.contains(&pod.name));
     pods.filter_map(|pod| Some((pod.name.clone(), SocketAddr::new(pod.address?, METRICS_PORT)))).collect()
 }
 

@@ -28,13 +28,17 @@ use super::conditions::api_server_ready;
 use super::controllers::serving_version;
 use super::flags::{Flags, NODE_RESTRICTION};
 use super::material::{Material, keys};
-use super::names::{Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, SETTINGS_ANNOTATION};
+use super::names::{
+    Component, RENEWED_ANNOTATION, RESTORED_ANNOTATION, SERVED_ANNOTATION, SETTINGS_ANNOTATION,
+};
 use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::API_SERVER;
 use super::validate::{API_SERVER_PORT, Validated};
 use super::version::KubernetesVersion;
-use super::{Draft, ages, audit, authentication, etcd, kept, konnectivity, mounts, sources, step, upgrade};
+use super::{
+    Draft, ages, audit, authentication, etcd, kept, konnectivity, mounts, restore, sources, step, upgrade,
+};
 use crate::conditions::shared::unread;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::{Read, Wake};
@@ -129,8 +133,9 @@ fn gate(observed: &Observed, validated: &Validated<'_>) -> Result<(), Waiting> {
         return Err(Waiting::new(actor, why));
     }
     let first = validated.names.etcd_pod(0);
-    let has_begun =
-        observed.etcd_pods.iter().any(|pod| pod.name == first && (pod.is_ready_to_start || pod.is_ready));
+    let begins = |pod: &&PodFacts| pod.is_ready_to_start || pod.is_ready;
+    let mut members = observed.etcd_pods.iter().filter(|pod| !restore::is_pod(pod));
+    let has_begun = members.any(|pod| pod.name == first && begins(&pod));
     if has_begun { Ok(()) } else { Err(Waiting::new(MANAGEMENT_CLUSTER, format!("pod {first} to start"))) }
 }
 
@@ -232,6 +237,8 @@ fn deployment(
         annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)]
             .into_iter()
             .chain(renewed.map(|renewed| (RENEWED_ANNOTATION.to_owned(), renewed)))
+            // What they have in memory is of the data that was replaced.
+            .chain(etcd::restored(validated).map(|data| (RESTORED_ANNOTATION.to_owned(), data)))
             .collect(),
         priority_class: settings.pod.priority_class_name.clone(),
         grace_seconds: GRACE_SECONDS,

@@ -23,7 +23,7 @@ use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, SecretFacts};
 use super::step::{Mint, MintReason, Step};
 use super::validate::Validated;
-use super::{Draft, access, endpoint, kept, kubeconfigs, tenant_rbac, trust};
+use super::{Draft, access, endpoint, kept, kubeconfigs, restore, tenant_rbac, trust};
 use crate::conditions::shared::unread;
 use crate::flow::{Identified as _, Read, Unknown, Wake};
 
@@ -189,6 +189,10 @@ fn judge(draft: &mut Draft<'_>, validated: &Validated<'_>, material: Material, j
             }
         }
     }
+    let is_awaited = facts.is_none() && material.is_backed_up() && restore::holds_keys(observed, validated);
+    if is_awaited {
+        return judged.minting.push(format!("{name} (or the one in the backup)"));
+    }
     // Without content it needs something that is not there yet and that others wait for already.
     let Some(content) = content(observed, validated, material) else {
         if material == Material::Kubeconfig && kubeconfigs::is_withheld(observed) {
@@ -277,6 +281,9 @@ fn ends_with_issuer(observed: &Observed, material: Material, facts: &SecretFacts
 /// What a material must be; nothing while something that it needs was not seen.
 fn content(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Content> {
     let lifetimes = validated.lifetimes;
+    if let Some(content) = backed_up(observed, validated, material) {
+        return Some(content);
+    }
     let authority = |name: &str, lifetime| {
         Some(Content::Authority(CertificateIntent {
             common_name: name.to_owned(),
@@ -297,6 +304,13 @@ fn content(observed: &Observed, validated: &Validated<'_>, material: Material) -
     }
 }
 
+/// What is taken from a backup while etcd has no data: what was stored, signed and issued with it stays valid.
+fn backed_up(observed: &Observed, validated: &Validated<'_>, material: Material) -> Option<Content> {
+    let restoration = restore::running(validated).filter(|restoration| restoration.has_keys)?;
+    let is_taken = material.is_backed_up() && restore::holds_start(observed, validated);
+    is_taken.then(|| Content::BackedUp { from: restoration.from.clone(), backup: restoration.backup.clone() })
+}
+
 /// The settings that ask for another lifetime of authorities than those of ours were made with: they are not made twice.
 pub(super) fn fixed_lifetimes(observed: &Observed, validated: &Validated<'_>) -> BTreeSet<&'static str> {
     let fields = [
@@ -306,7 +320,10 @@ pub(super) fn fixed_lifetimes(observed: &Observed, validated: &Validated<'_>) ->
     ];
     let is_other = |material| {
         let wanted = content(observed, validated, material).map(|content| content.hash());
-        let is_made = |facts: &SecretFacts| facts.is_ours && facts.intent.is_some();
+        let taken = Content::BackedUp { from: String::new(), backup: String::new() }.hash();
+        let is_made = |facts: &SecretFacts| {
+            facts.is_ours && facts.intent.as_ref().is_some_and(|intent| *intent != taken)
+        };
         observed.secret(material).iter().any(|facts| is_made(facts) && facts.intent != wanted)
     };
     fields.into_iter().filter_map(|(material, field)| is_other(material).then_some(field)).collect()

@@ -3,7 +3,7 @@
 //! One change at a time, and one step of it at a time, each derived from etcd's own list, the record and the claims; there
 //! is no other memory. A step that may cost a vote is only taken while all other members are well, so the members that are
 //! left always are a majority. A change goes on until it is finished or undone before another one begins; lost members
-//! come before a wanted number.
+//! come before a wanted number. While etcd is restored, nobody joins or leaves.
 //!
 //! ```text
 //! replace:  remove -> delete the claim that is lost -> (the StatefulSet makes another) -> add as a learner -> record the
@@ -20,6 +20,7 @@ use super::joining::{self, recorded};
 use super::membership::{Joining, Membership};
 use super::names::Names;
 use super::observed::{ClaimFacts, ObjectIdentity, Observed, PodFacts};
+use super::restore;
 use super::roster::Roster;
 use super::step::{self, Step};
 use super::validate::Validated;
@@ -100,7 +101,8 @@ fn due<'v>(observed: &Observed, validated: &'v Validated<'_>, losses: &[Loss]) -
     let is_there = observed.etcd.iter().any(|facts| !facts.is_deleting) && !observed.etcd_pods.is_unknown();
     // A member that is alone has nobody to get its data from.
     let is_alone = record.members == 1 && record.joining.is_none() && !losses.is_empty();
-    (is_due && is_quorate && is_there && !is_alone).then_some(record)
+    let is_held = || restore::holds_changes(observed, validated);
+    (is_due && is_quorate && is_there && !is_alone && !is_held()).then_some(record)
 }
 
 /// Whether members have to be called before a plan can be made.

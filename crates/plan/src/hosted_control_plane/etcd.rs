@@ -20,8 +20,8 @@ use k8s_openapi::api::apps::v1::{
     StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec, StatefulSetUpdateStrategy,
 };
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, PersistentVolumeClaim, PersistentVolumeClaimSpec, Service, ServiceSpec,
-    VolumeResourceRequirements,
+    ConfigMap, Container, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodTemplateSpec, Service,
+    ServiceSpec, VolumeResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -38,8 +38,8 @@ use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
-use super::volumes::{Loss, losses, may_begin, smallest, to_record};
-use super::{Draft, Names, alarms, api_server, changes, etcd_rollout, etcd_settings, upgrade};
+use super::volumes::{Loss, is_own, losses, may_begin, smallest, to_record};
+use super::{Draft, Names, alarms, api_server, changes, etcd_rollout, etcd_settings, restore, upgrade};
 use crate::conditions::shared::unread;
 use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
 use crate::flow::{self, Read};
@@ -56,7 +56,9 @@ const CLIENT_HTTP_PORT: u16 = 2382;
 
 const PKI: &str = "/etc/etcd/pki";
 const CONFIGURATION: &str = "/etc/etcd/configuration";
-const DATA: &str = "/var/lib/etcd";
+pub(super) const DATA: &str = "/var/lib/etcd";
+/// The directory of the first data. That of a restore has another name.
+const FIRST_DATA: &str = "data";
 
 /// Nothing wakes us when a member that joins has started or has all data.
 const CHANGES_AGAIN: Duration = Duration::from_secs(5);
@@ -70,7 +72,9 @@ pub(super) const MATERIALS: [Material; 3] =
 
 /// The members: those that are recorded, or those that the first start will have.
 pub(super) fn membership(validated: &Validated<'_>) -> Membership {
-    validated.bootstrapped.clone().unwrap_or_else(|| Membership::first(validated.wanted_members))
+    let begun = restore::running(validated).map(|restoration| restoration.members);
+    let first = || Membership::first(begun.unwrap_or(validated.wanted_members));
+    validated.bootstrapped.clone().unwrap_or_else(first)
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
@@ -91,8 +95,11 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     };
     let losses = losses(observed, validated);
     let change = changes::next(observed, validated, &losses);
-    health(draft, facts, members, (&losses, change.as_ref()));
-    let is_quorate = facts.is_some_and(|facts| facts.ready >= quorum(members));
+    let is_found = facts.is_none() && validated.bootstrapped.is_none() && !restores(observed);
+    let is_restoring = restore::running(validated).is_some() || restore::holds_start(observed, validated);
+    health(draft, (facts, is_restoring && !is_found), members, (&losses, change.as_ref()));
+    // Pods of a restore are no members.
+    let is_quorate = running(facts) >= quorum(members);
     if let Some(record) = to_record(observed, validated, is_quorate) {
         draft.report.decide("record etcd's members", "they have formed a cluster with these volumes");
         draft.step(record.record());
@@ -118,6 +125,21 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.step(record);
     }
     let lacking = missing(observed, &MATERIALS);
+    if let Some(restoration) = restore::running(validated) {
+        let is_startable = facts.is_some() || validated.bootstrapped.is_some() || restores(observed);
+        if restore::run(draft, validated, restoration, facts) && is_startable {
+            draft.apply(&restore::stateful_set(observed, validated, restoration, &tag));
+        }
+        return restore::begin_again(draft);
+    }
+    if let Some(facts) = facts.filter(|facts| restore::is_of_restore(facts)) {
+        return restore::remove(
+            draft,
+            validated,
+            facts,
+            "the restore is over, and its pods make way for members",
+        );
+    }
     if facts.is_some() || (lacking.is_empty() && is_startable(observed, validated, &losses)) {
         draft.apply(&stateful_set(validated, &tag));
     } else if !lacking.is_empty() {
@@ -134,11 +156,18 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
 /// one, the StatefulSet's controller would make empty ones for members that must not start.
 fn is_startable(observed: &Observed, validated: &Validated<'_>, losses: &[Loss]) -> bool {
     let members = membership(validated).members;
-    if validated.bootstrapped.is_none() {
+    if restore::holds_start(observed, validated) {
+        false
+    } else if validated.bootstrapped.is_none() {
         observed.etcd_claims.is_absent()
     } else {
         with_data(members, losses) >= quorum(members)
     }
+}
+
+/// Whether volumes may be restored to before anything is on record of them: there are none of another control plane.
+fn restores(observed: &Observed) -> bool {
+    observed.etcd_claims.iter().all(|claim| is_own(observed, claim))
 }
 
 /// How many members have their data.
@@ -152,23 +181,31 @@ pub(super) fn quorum(members: i32) -> i32 {
     members / 2 + 1
 }
 
+/// How many members are ready. Pods of a restore are none.
+pub(super) fn running(facts: Option<&WorkloadFacts>) -> i32 {
+    facts.filter(|facts| !restore::is_of_restore(facts)).map_or(0, |facts| facts.ready)
+}
+
 fn health(
     draft: &mut Draft<'_>,
-    facts: Option<&WorkloadFacts>,
+    (facts, restoring): (Option<&WorkloadFacts>, bool),
     members: i32,
     (losses, change): (&[Loss], Option<&Change>),
 ) {
-    let ready = facts.map_or(0, |facts| facts.ready);
+    let ready = running(facts);
     let mut waiting =
         Waiting::new(MANAGEMENT_CLUSTER, format!("etcd's members, {ready} of {members} are ready"));
     let trouble = PodFacts::first_trouble(&draft.observed.etcd_pods);
     waiting.detail.clone_from(&trouble);
     let lost = losses.iter().map(|loss| loss.what.as_str()).collect::<Vec<_>>().join("; ");
     let has_quorum = with_data(members, losses).min(ready) >= quorum(members);
-    if has_quorum && alarms::is_kept(draft) {
+    if has_quorum && !restoring && alarms::is_kept(draft) {
         return;
     }
-    let finding: Finding = if with_data(members, losses) < quorum(members) {
+    let is_restoring = facts.is_some_and(restore::is_of_restore);
+    let finding: Finding = if is_restoring || restoring {
+        etcd_cluster_healthy::RESTORING.waits("the data of a backup, see EtcdRestored")
+    } else if with_data(members, losses) < quorum(members) {
         etcd_cluster_healthy::DATA_LOST
             .waits("a restore, or a new cluster; nothing is started without data")
             .because(lost)
@@ -218,7 +255,12 @@ fn health(
 
 /// Where the other members reach one.
 pub(super) fn peer_url(names: &Names, ordinal: i32) -> String {
-    format!("https://{}:{PEER_PORT}", names.etcd_member_host(ordinal))
+    variable_peer_url(names, &ordinal.to_string())
+}
+
+/// The same for an ordinal that is a variable of its pod.
+pub(super) fn variable_peer_url(names: &Names, ordinal: &str) -> String {
+    format!("https://{}:{PEER_PORT}", names.etcd_host(ordinal))
 }
 
 /// Client addresses of all members, for the API server.
@@ -236,7 +278,7 @@ pub(super) fn wanted_tag(validated: &Validated<'_>) -> String {
     given.unwrap_or_else(|| api_server::wanted(validated).1.etcd_tag(validated.epoch).to_owned())
 }
 
-fn settings(validated: &Validated<'_>) -> Etcd {
+pub(super) fn settings(validated: &Validated<'_>) -> Etcd {
     validated.settings.etcd.clone().unwrap_or_default()
 }
 
@@ -245,7 +287,7 @@ fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
     let data: BTreeMap<String, String> = (0..membership(validated).pods())
         .map(|ordinal| {
             let document = document(&member_configuration(observed, validated, ordinal));
-            (format!("{}.yaml", names.etcd_pod(ordinal)), document)
+            (format!("{}{}", names.etcd_pod(ordinal), file_suffix(validated)), document)
         })
         .collect();
     validated.config_map(names.etcd(), Component::Etcd, data)
@@ -253,7 +295,7 @@ fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
 
 fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
-    let Membership { generation, members, .. } = membership(validated);
+    let Membership { generation, members, data, .. } = membership(validated);
     let peer_url = |ordinal| peer_url(names, ordinal);
     // A member with data does not read this list. One without data that does not find itself there does not start: it
     // would vote again under the name of the one that knew what was written.
@@ -280,7 +322,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
     let owned = json!({
         "name": names.etcd_pod(ordinal),
         // Below the volume: etcd wants its directory closed to others, a volume's root often is not.
-        "data-dir": format!("{DATA}/data"),
+        "data-dir": format!("{DATA}/{}", data.as_deref().unwrap_or(FIRST_DATA)),
         "listen-client-urls": format!("https://0.0.0.0:{CLIENT_PORT}"),
         "listen-client-http-urls": format!("https://0.0.0.0:{CLIENT_HTTP_PORT}"),
         "advertise-client-urls": format!("https://{}:{CLIENT_PORT}", names.etcd_member_host(ordinal)),
@@ -289,7 +331,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
         "listen-metrics-urls": format!("http://0.0.0.0:{METRICS_PORT}"),
         "initial-cluster": initial.join(","),
         "initial-cluster-state": if validated.bootstrapped.is_some() { "existing" } else { "new" },
-        "initial-cluster-token": format!("{}/{}/{generation}", names.namespace(), names.identity()),
+        "initial-cluster-token": token(validated, generation),
         "client-transport-security": security("server"),
         "peer-transport-security": peer,
         "feature-gates": "InitialCorruptCheck=true",
@@ -300,6 +342,22 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
     extend(&mut merged, etcd_settings::given(&settings(validated).container.args));
     extend(&mut merged, owned);
     merged
+}
+
+/// Tells the clusters of etcd apart that a control plane has had.
+pub(super) fn token(validated: &Validated<'_>, generation: u32) -> String {
+    format!("{}/{}/{generation}", validated.names.namespace(), validated.names.identity())
+}
+
+/// The data that members have, where it was restored.
+pub(super) fn restored(validated: &Validated<'_>) -> Option<String> {
+    validated.bootstrapped.as_ref()?.data.clone()
+}
+
+/// What follows the name of a member in that of its file. Restored data has files of its own: a member that finds none yet
+/// does not start, and one with the file of before would start on what was replaced.
+fn file_suffix(validated: &Validated<'_>) -> String {
+    restored(validated).map_or_else(|| ".yaml".to_owned(), |data| format!(".{data}.yaml"))
 }
 
 fn extend(target: &mut Value, more: Value) {
@@ -365,9 +423,17 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
             config_map_volume("configuration", names.etcd()),
         ],
     };
+    let membership = membership(validated);
+    let template = template.render(validated, validated.wanted_members.max(membership.members));
+    members_set(validated, membership.pods(), template)
+}
+
+/// A StatefulSet of as many pods, each with the volume of its member.
+pub(super) fn members_set(validated: &Validated<'_>, pods: i32, template: PodTemplateSpec) -> StatefulSet {
+    let names = &validated.names;
     let spec = StatefulSetSpec {
         service_name: Some(names.etcd_service()),
-        replicas: Some(membership(validated).pods()),
+        replicas: Some(pods),
         pod_management_policy: Some("Parallel".to_owned()),
         update_strategy: Some(StatefulSetUpdateStrategy {
             type_: Some("OnDelete".to_owned()),
@@ -379,8 +445,8 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
             when_scaled: Some("Retain".to_owned()),
         }),
         selector: selecting(validated.selector(Component::Etcd)),
-        template: template.render(validated, validated.wanted_members.max(membership(validated).members)),
-        volume_claim_templates: Some(vec![claim(validated, settings.storage_class_name)]),
+        template,
+        volume_claim_templates: Some(vec![claim(validated, settings(validated).storage_class_name)]),
         ..StatefulSetSpec::default()
     };
     let metadata = validated.metadata(names.etcd(), Component::Etcd);
@@ -410,7 +476,7 @@ fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeCl
 fn member_container(validated: &Validated<'_>, settings: &Etcd, tag: &str) -> Container {
     Container {
         command: Some(texts(&["etcd"])),
-        args: Some(vec![format!("--config-file={CONFIGURATION}/$(POD_NAME).yaml")]),
+        args: Some(vec![format!("--config-file={CONFIGURATION}/$(POD_NAME){}", file_suffix(validated))]),
         env: Some(vec![field_variable("POD_NAME", "metadata.name")]),
         ports: Some(vec![
             container_port("client", CLIENT_PORT, "TCP"),

@@ -14,9 +14,9 @@ use super::certificates;
 use super::etcd::CLIENT_PORT;
 use super::material::Material;
 use super::membership::MOST_MEMBERS;
-use super::observed::Observed;
+use super::observed::{Observed, PodFacts};
 use super::validate::Validated;
-use super::{changes, trust};
+use super::{changes, restore, trust};
 use crate::flow::{Identified, Read, StepId};
 
 /// The number that etcd gives to a member, for as long as it belongs to the cluster; one that comes back has another.
@@ -165,7 +165,8 @@ pub(super) fn reachable(observed: &Observed, validated: &Validated<'_>) -> Vec<M
     let names = &validated.names;
     let access = |ordinal| {
         let name = names.etcd_pod(ordinal);
-        let pod = observed.etcd_pods.iter().find(|pod| pod.name == name && !pod.is_deleting)?;
+        let is_member = |pod: &&PodFacts| pod.name == name && !pod.is_deleting && !restore::is_pod(pod);
+        let pod = observed.etcd_pods.iter().find(is_member)?;
         Some(MemberAccess {
             member: name,
             address: SocketAddr::new(pod.address?, CLIENT_PORT),

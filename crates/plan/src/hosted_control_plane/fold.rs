@@ -129,6 +129,12 @@ impl Observed {
 impl Content {
     /// Whether minting it again would lose what the present one protects.
     pub fn is_irreplaceable(&self) -> bool {
-        matches!(self, Self::Authority(_) | Self::ServiceAccountKeys | Self::EncryptionConfiguration)
+        matches!(
+            self,
+            Self::Authority(_)
+                | Self::ServiceAccountKeys
+                | Self::EncryptionConfiguration
+                | Self::BackedUp { .. }
+        )
     }
 }

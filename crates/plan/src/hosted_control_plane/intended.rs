@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::material::{CertificateIntent, Content, Issuer, keys};
+use super::material::{CertificateIntent, Content, Issuer, Material, keys};
 use super::observed::SecretFacts;
 use super::step::Mint;
 
@@ -17,11 +17,14 @@ impl Mint {
             Content::Authority(_) | Content::Certificate { .. } | Content::ServiceAccountKeys => {
                 [keys::CERTIFICATE, keys::PRIVATE_KEY].map(|key| (key, what.clone())).into()
             }
-            Content::EncryptionConfiguration => [(keys::ENCRYPTION, what)].into(),
+            Content::BackedUp { .. } if self.material != Material::EncryptionConfiguration => {
+                [keys::CERTIFICATE, keys::PRIVATE_KEY].map(|key| (key, what.clone())).into()
+            }
+            Content::EncryptionConfiguration | Content::BackedUp { .. } => [(keys::ENCRYPTION, what)].into(),
             Content::Kubeconfig { .. } => [(keys::KUBECONFIG, what)].into(),
             Content::Copy { .. } => BTreeMap::new(),
         };
-        let is_authority = matches!(self.content, Content::Authority(_));
+        let is_authority = self.material.is_authority() && !matches!(self.content, Content::Copy { .. });
         let facts = SecretFacts {
             intent: Some(self.intent.clone()),
             fingerprint: format!("<to be minted: {name}>"),
@@ -54,6 +57,7 @@ impl Content {
             }
             Self::ServiceAccountKeys => "RSA key pair for service account tokens".to_owned(),
             Self::EncryptionConfiguration => "random key that encrypts Secrets in etcd".to_owned(),
+            Self::BackedUp { from, backup } => format!("what is in backup {backup} of {from}"),
             Self::Copy { of, .. } => format!("what is in {of}"),
             Self::Kubeconfig { intent, issuer, server, .. } => {
                 let name = &intent.common_name;

@@ -89,6 +89,12 @@ impl Material {
         Self::IRREPLACEABLE.contains(&self)
     }
 
+    /// Whether a new control plane takes it from the backup that it starts from. The other authorities sign only what
+    /// Hangar mints anew, and a clone must not be able to talk to the original's etcd.
+    pub fn is_backed_up(self) -> bool {
+        matches!(self, Self::ClusterAuthority | Self::ServiceAccountKeys | Self::EncryptionConfiguration)
+    }
+
     /// What follows the identity in the name of the Secret; the Cluster's name in those of the contract.
     pub fn suffix(self) -> &'static str {
         match self {
@@ -242,6 +248,13 @@ pub enum Content {
         /// The serial of the user, where it can be revoked by another; it is part of the common name.
         serial: Option<String>,
     },
+    /// What is in a backup, whose Secrets are named after their suffix.
+    BackedUp {
+        /// Whose backup it is: namespace and name.
+        from: String,
+        /// The id of the backup.
+        backup: String,
+    },
     /// What is in another Secret of the same namespace, with the notes on it.
     Copy {
         /// The Secret that is copied.
@@ -258,7 +271,10 @@ impl Content {
             Self::Authority(intent) | Self::Certificate { intent, .. } | Self::Kubeconfig { intent, .. } => {
                 Some(intent)
             }
-            Self::ServiceAccountKeys | Self::EncryptionConfiguration | Self::Copy { .. } => None,
+            Self::ServiceAccountKeys
+            | Self::EncryptionConfiguration
+            | Self::BackedUp { .. }
+            | Self::Copy { .. } => None,
         }
     }
 
@@ -269,6 +285,7 @@ impl Content {
             Self::Authority(_)
             | Self::ServiceAccountKeys
             | Self::EncryptionConfiguration
+            | Self::BackedUp { .. }
             | Self::Copy { .. } => None,
         }
     }
@@ -288,6 +305,7 @@ impl Content {
             Self::Certificate { .. } => "certificate".to_owned(),
             Self::ServiceAccountKeys => "service-account-keys".to_owned(),
             Self::EncryptionConfiguration => "encryption-configuration".to_owned(),
+            Self::BackedUp { .. } => "backed-up".to_owned(),
             Self::Copy { of, uid } => format!("copy\0{of}\0{uid}"),
             Self::Kubeconfig { cluster, user, server, trust, .. } => {
                 format!("kubeconfig\0{cluster}\0{user}\0{server}\0{trust}")

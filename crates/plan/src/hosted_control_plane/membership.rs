@@ -30,6 +30,9 @@ pub struct Membership {
     /// The uids of the claims of its volumes, in the order of its members.
     #[serde(default)]
     pub claims: Vec<String>,
+    /// The directory of its data below the volume, where it was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     /// The member that joins, without data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joining: Option<Joining>,
@@ -63,6 +66,7 @@ impl Membership {
             members,
             identity: None,
             claims: Vec::new(),
+            data: None,
             joining: None,
             leaving: Vec::new(),
             announced: None,
@@ -90,6 +94,7 @@ impl Membership {
                 && (1..=MOST_MEMBERS).contains(&read.members)
                 && (read.claims.is_empty() || i32::try_from(read.claims.len()) == Ok(read.members))
                 && (read.identity.is_none() || read.identity.as_ref() == identity)
+                && read.data.as_deref().is_none_or(is_directory)
                 && read.pods() <= MOST_MEMBERS
                 && read.joining.iter().all(|joining| (0..=read.members).contains(&joining.ordinal))
                 && read.announced.is_none_or(|announced| (1..=MOST_MEMBERS).contains(&announced))
@@ -112,4 +117,10 @@ impl Membership {
     pub(super) fn record(&self) -> Step {
         step::record(ETCD_ANNOTATION, &serde_json::json!(self).to_string())
     }
+}
+
+/// Whether it is the directory of a restore: it becomes part of a path.
+fn is_directory(name: &str) -> bool {
+    name.strip_prefix("data-")
+        .is_some_and(|rest| rest.parse::<u32>().is_ok_and(|number| rest == number.to_string()))
 }

@@ -65,6 +65,7 @@ mod placement;
 mod pod;
 mod pod_monitors;
 mod program;
+mod restore;
 mod rights;
 mod rolling_out;
 mod roster;
@@ -108,6 +109,7 @@ pub use observed::{
     ClaimFacts, ClusterFacts, InfrastructureFacts, MemberFacts, NOT_ASKED, ObjectIdentity, Observed,
     OwnedObject, PodFacts, SecretFacts, ServiceFacts, TenantFacts, TenantObject, WorkloadFacts,
 };
+pub use restore::{BackupFacts, Restoration, Search, access as restore_access, data_of as data_to_replace};
 pub use running_addons::{AddonFacts, tenants_words};
 pub use sources::{Source, SourceFacts, SourceKind, sources};
 pub use step::{Mint, MintReason, OwnStep, Step, TenantStep};
@@ -154,6 +156,8 @@ pub enum Wanted {
     MemberList,
     /// What some ways in need besides Services.
     Ways,
+    /// The backup that is asked for.
+    Backup,
     /// What the ConfigMaps and Secrets hold that [`sources()`] names.
     Sources,
 }
@@ -178,6 +182,11 @@ impl Planner for Observed {
         if sources::is_unread(self) {
             return Some(Wanted::Sources);
         }
+        if self.restorable == Read::unknown(NOT_ASKED)
+            && validated(self).is_some_and(|validated| restore::is_unread(self, &validated))
+        {
+            return Some(Wanted::Backup);
+        }
         if self.etcd_members == Read::unknown(NOT_ASKED) {
             return Some(Wanted::Members);
         }
@@ -195,6 +204,10 @@ impl Planner for Observed {
             Wanted::Secrets | Wanted::Sources | Wanted::Ways => Some(wanted),
             Wanted::Tenant => {
                 self.tenant = Read::unknown(flow::NOT_CALLED);
+                None
+            }
+            Wanted::Backup => {
+                self.restorable = Read::unknown(flow::NOT_CALLED);
                 None
             }
             Wanted::Members => {
@@ -415,6 +428,7 @@ fn render(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         exposure::draft,
         // Before the pods that they are about.
         network_policies::draft,
+        restore::draft,
         etcd::draft,
         upgrade::draft,
         api_server::draft,

@@ -42,6 +42,10 @@ pub const WAY_ANNOTATION: &str = "hangar.cluster.x-k8s.io/way-in";
 pub const SERVED_VERSION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-version";
 /// On HostedControlPlanes: the newest etcd that members may have run, once it was changed.
 pub const ETCD_VERSION_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd-version";
+/// On HostedControlPlanes: the backup that etcd starts from, or started from.
+pub const RESTORE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/restore";
+/// On the template of API server pods: which data they serve, where it was restored. Another value replaces the pods.
+pub const RESTORED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/restored";
 /// On HostedControlPlanes, by their operator: the uid of the claim of an etcd member that was removed and added again,
 /// and begins without data.
 pub const REPLACED_MEMBER_ANNOTATION: &str = "hangar.cluster.x-k8s.io/replaced-etcd-member";
@@ -188,7 +192,12 @@ impl Names {
 
     /// The host name of one etcd member.
     pub fn etcd_member_host(&self, ordinal: i32) -> String {
-        format!("{}.{}.svc", self.etcd_member_service(ordinal), self.namespace)
+        self.etcd_host(&ordinal.to_string())
+    }
+
+    /// The same for an ordinal that is a variable.
+    pub(super) fn etcd_host(&self, ordinal: &str) -> String {
+        format!("etcd{ordinal}-{}.{}.svc", self.identity, self.namespace)
     }
 
     /// The API server's Deployment, PodDisruptionBudget, NetworkPolicy, and the ConfigMap of what it reads when it starts.

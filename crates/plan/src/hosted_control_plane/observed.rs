@@ -24,6 +24,7 @@ use super::etcd_calls::MemberList;
 use super::exposure::Ways;
 use super::kubeconfigs::KubeconfigFacts;
 use super::material::Material;
+use super::restore::BackupFacts;
 use super::running_addons::AddonFacts;
 use super::sources::{Source, SourceFacts};
 use super::version::KubernetesVersion;
@@ -91,6 +92,8 @@ pub struct Observed {
     pub cilium_policies: Read<BTreeMap<String, OwnedObject>>,
     /// PodMonitors of this control plane, by name. Absent: the management cluster has no such kind.
     pub pod_monitors: Read<BTreeMap<String, OwnedObject>>,
+    /// The backup that is asked for. Absent: there is none of that id or time.
+    pub restorable: Read<BackupFacts>,
     /// What there is of the objects that [`super::sources()`] names. What is missing in the map was not read.
     pub sources: BTreeMap<Source, Read<SourceFacts>>,
     /// The image that the manager runs from, where it was told.
@@ -108,12 +111,12 @@ crate::flow::doubt::reads! {
     Observed {
         now, limits, clocks, control_plane, cluster, infrastructure, secrets, copies, etcd, etcd_pods,
         etcd_claims, etcd_members, etcd_list, api_server, api_server_pods, controller_manager, scheduler, controller_pods,
-        service, tunnel, ways, tenant, addons, network_policies, cilium_policies, pod_monitors, sources,
+        service, tunnel, ways, tenant, addons, network_policies, cilium_policies, pod_monitors, restorable, sources,
         manager_image, manager_namespace, backup, troubles,
     }
     TenantFacts { lacks_rights, nodes, oldest_kubelet, objects };
     Arc<Limits>, HostedControlPlane, ClusterFacts, InfrastructureFacts, SecretFacts, WorkloadFacts, PodFacts,
-    ClaimFacts, KubernetesVersion, MemberFacts, MemberList, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts, Work,
+    ClaimFacts, KubernetesVersion, MemberFacts, MemberList, ServiceFacts, TenantObject, AddonFacts, OwnedObject, SourceFacts, BackupFacts, Work,
 }
 
 /// Why the tenant, or a member of etcd, is unknown while nobody asked it, though it can be asked.
@@ -396,7 +399,7 @@ impl PodFacts {
         pods.iter().filter(|pod| !pod.is_ready && !pod.is_deleting).find_map(Self::told)
     }
 
-    fn told(&self) -> Option<String> {
+    pub(super) fn told(&self) -> Option<String> {
         Some(format!("{}: {}", self.name, self.trouble.as_ref()?))
     }
 }

@@ -134,15 +134,22 @@ pub(super) fn items(files: &[(&str, &str)]) -> Vec<KeyToPath> {
     files.iter().map(item).collect()
 }
 
+/// Of this program, which is none in Go.
+const OWN: [&str; 4] = [AUDIT_PROXY, "fetch", "place", "restored"];
+
 /// What a container may take at most unless users say otherwise: a storm of requests ends in the pods of its own tenant,
 /// and not in those of whoever shares the node.
-const MEMORY_LIMITS: [(&str, &str); 6] = [
+const MEMORY_LIMITS: [(&str, &str); 10] = [
     (AUDIT_PROXY, "128Mi"),
     ("etcd", "2Gi"),
+    ("etcdutl", "2Gi"),
+    ("fetch", "256Mi"),
     ("konnectivity-server", "512Mi"),
     ("kube-apiserver", "2Gi"),
     ("kube-controller-manager", "1Gi"),
     ("kube-scheduler", "1Gi"),
+    ("place", "128Mi"),
+    ("restored", "64Mi"),
 ];
 
 /// The container with a limit of its memory, which its program knows: near it, garbage is collected more often.
@@ -158,8 +165,7 @@ fn limited(mut container: Container) -> Container {
         let limit = requested.cloned().unwrap_or_else(|| Quantity((*default).to_owned()));
         limits.insert(MEMORY.to_owned(), limit);
     }
-    // The proxy is no program in Go.
-    let is_told = container.name != AUDIT_PROXY;
+    let is_told = !OWN.contains(&container.name.as_str());
     if let Some(limit) = limits.get(MEMORY).and_then(|limit| bytes(&limit.0)).filter(|_| is_told) {
         let soft = (limit / 10 * 9).to_string();
         container.env.get_or_insert_default().push(variable("GOMEMLIMIT", soft));
@@ -175,6 +181,13 @@ fn told(container: Container) -> Container {
 
 fn bytes(text: &str) -> Option<u64> {
     quantity::Quantity::parse(text).and_then(quantity::Quantity::bytes)
+}
+
+/// The same pods, with containers that run one after the other before all others.
+pub(super) fn starting_with(mut template: PodTemplateSpec, first: Vec<Container>) -> PodTemplateSpec {
+    let spec = template.spec.get_or_insert_default();
+    spec.init_containers = Some(first.into_iter().map(limited).map(told).collect());
+    template
 }
 
 /// A pod template of a component.

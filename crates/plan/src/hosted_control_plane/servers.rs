@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
 
 use super::address::Address;
+use super::traffic::{Peer, Ports};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Server {
@@ -24,6 +25,17 @@ pub(super) enum Host {
     Name(String),
 }
 
+impl Server {
+    /// As policies know it.
+    pub(super) fn rule(self) -> (Peer, Ports) {
+        match self.host {
+            Host::Address(address) => (Peer::Address(address), Ports::One(self.port)),
+            Host::Service { namespace } => (Peer::Namespace(namespace), Ports::All),
+            Host::Name(name) => (Peer::Name(name), Ports::One(self.port)),
+        }
+    }
+}
+
 /// All of them, each once.
 pub(super) fn servers(settings: &HostedControlPlaneSettings) -> BTreeSet<Server> {
     let api_server = settings.deployment.as_ref().and_then(|deployment| deployment.api_server.as_ref());
@@ -33,7 +45,7 @@ pub(super) fn servers(settings: &HostedControlPlaneSettings) -> BTreeSet<Server>
 }
 
 /// Nothing for what is no URL of a server: nobody connects to it either.
-fn server(url: &str) -> Option<Server> {
+pub(super) fn server(url: &str) -> Option<Server> {
     let Address { host: name, port, .. } = Address::parse(url).ok()?;
     Some(Server { host: host(&name), port })
 }

@@ -162,7 +162,7 @@ fn unserved(draft: &Draft<'_>, validated: &Validated<'_>) -> Option<Finding> {
     let members = etcd::membership(validated).members;
     let healthy = match &observed.etcd {
         Read::Unknown(unknown) => return Some(unread(available::TYPE, "etcd's StatefulSet", unknown)),
-        read => read.iter().next().map_or(0, |facts| facts.ready),
+        read => etcd::running(read.iter().next()),
     };
     if alarms::is_said(draft) {
         // Before what may follow from it: with some alarms neither members nor API servers are ready.

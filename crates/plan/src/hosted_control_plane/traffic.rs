@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use super::names::Component;
 use super::observed::Observed;
-use super::servers::{Host, servers};
+use super::servers::servers;
 use super::validate::{API_SERVER_PORT, KONNECTIVITY_PORT, Validated};
-use super::{controller_manager, etcd, konnectivity, scheduler};
+use super::{controller_manager, etcd, konnectivity, restore, scheduler};
 
 /// Somebody at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +69,11 @@ pub(super) fn traffic(observed: &Observed, validated: &Validated<'_>) -> [Traffi
     let mut outgoing =
         vec![own(Component::Etcd, etcd::CLIENT_PORT), own(Component::ApiServer, API_SERVER_PORT)];
     outgoing.extend(outside(validated));
+    // While a backup is fetched, and no longer.
+    let mut from_etcd = vec![own(Component::Etcd, etcd::PEER_PORT)];
+    from_etcd.extend(restore::running(validated).and_then(|restoration| restore::server(&restoration.store)));
     [
-        of(Component::Etcd, names.etcd(), to_etcd, vec![own(Component::Etcd, etcd::PEER_PORT)]),
+        of(Component::Etcd, names.etcd(), to_etcd, from_etcd),
         of(
             Component::ApiServer,
             names.api_server(),
@@ -98,11 +101,7 @@ pub(super) fn traffic(observed: &Observed, validated: &Validated<'_>) -> [Traffi
 fn outside(validated: &Validated<'_>) -> Vec<(Peer, Ports)> {
     let mut all = Vec::new();
     for server in servers(validated.settings) {
-        let rule = match server.host {
-            Host::Address(address) => (Peer::Address(address), Ports::One(server.port)),
-            Host::Service { namespace } => (Peer::Namespace(namespace), Ports::All),
-            Host::Name(name) => (Peer::Name(name), Ports::One(server.port)),
-        };
+        let rule = server.rule();
         if !all.contains(&rule) {
             all.push(rule);
         }

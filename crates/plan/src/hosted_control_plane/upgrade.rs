@@ -18,7 +18,7 @@ use super::observed::{Observed, PodFacts};
 use super::step::{self, Step};
 use super::validate::Validated;
 use super::version::{KubernetesVersion, etcd_series, is_etcd_known};
-use super::{Draft, api_server, etcd};
+use super::{Draft, api_server, etcd, restore};
 use crate::admission::FieldError;
 use crate::conditions::shared::unreadable;
 use crate::conditions::who::MANAGEMENT_CLUSTER;
@@ -250,7 +250,8 @@ pub(super) fn etcd<'observed>(
 ) -> Result<(String, Option<Step>), &'observed Unknown> {
     let wanted = etcd::wanted_tag(validated);
     let record = annotation(&observed.control_plane, ETCD_VERSION_ANNOTATION);
-    let template = observed.etcd.iter().next().and_then(|facts| facts.version.as_ref());
+    let facts = observed.etcd.iter().find(|facts| !restore::is_of_restore(facts));
+    let template = facts.and_then(|facts| facts.version.as_ref());
     let present = record.into_iter().chain(template).max_by_key(|tag| etcd_series(tag));
     let (Some(present), Some(needed)) = (present, etcd_series(&wanted)) else { return Ok((wanted, None)) };
     match etcd_series(present) {

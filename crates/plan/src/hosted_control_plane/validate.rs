@@ -18,6 +18,7 @@ use super::material::Material;
 use super::membership::Membership;
 use super::names::Names;
 use super::observed::ClusterFacts;
+use super::restore::Restoration;
 use super::version::{KubernetesVersion, refused_tags};
 use super::{audit, authentication, kept, mounts, node_ranges, placement};
 use crate::admission::{FieldError, elsewhere_refusal};
@@ -67,6 +68,8 @@ pub struct Validated<'observed> {
     pub wanted_members: i32,
     /// What etcd was bootstrapped with, once it was.
     pub bootstrapped: Option<Membership>,
+    /// The backup that etcd starts or started from, once it is recorded.
+    pub restoration: Option<Restoration>,
     /// The fingerprints of keys that cannot be replaced, once they are recorded.
     pub keys: Option<BTreeMap<Material, String>>,
     /// Size of etcd's volumes, as written.
@@ -122,6 +125,7 @@ pub fn validate<'observed>(
     let volume = volume(&etcd).map_err(&mut keep).ok();
     let members = members(&etcd).map_err(&mut keep).ok();
     let bootstrapped = Membership::recorded(control_plane).map_err(&mut keep).ok().flatten();
+    let restoration = Restoration::recorded(control_plane).map_err(&mut keep).ok().flatten();
     let keys = kept::recorded(control_plane).map_err(&mut keep).ok().flatten();
     elsewhere(settings, metadata.namespace.as_deref().unwrap_or_default()).into_iter().for_each(&mut keep);
     let domain = cluster.service_domain.clone().unwrap_or_else(|| DEFAULT_DOMAIN.to_owned());
@@ -148,6 +152,7 @@ pub fn validate<'observed>(
             replicas: control_plane.spec.replicas.max(1),
             wanted_members,
             bootstrapped,
+            restoration,
             keys,
             volume,
             volume_bytes,
@@ -193,7 +198,11 @@ fn elsewhere(settings: &HostedControlPlaneSettings, own: &str) -> Vec<FieldError
         let field = "spec.deployment.apiServer.audit.webhook.targets";
         (format!("{field}[{index}].authentication.secretNamespace"), namespace)
     });
-    let all = std::iter::once(("spec.etcd.backup.secret.namespace".to_owned(), backup)).chain(audit);
+    let restore = settings.etcd.as_ref().and_then(|etcd| etcd.restore.as_ref()?.secret.as_ref());
+    let restore = restore.and_then(|secret| secret.namespace.as_deref());
+    let etcd = [("backup", backup), ("restore", restore)];
+    let etcd = etcd.map(|(field, namespace)| (format!("spec.etcd.{field}.secret.namespace"), namespace));
+    let all = etcd.into_iter().chain(audit);
     all.filter(|(_, namespace)| namespace.is_some_and(|namespace| !namespace.is_empty() && namespace != own))
         .map(|(field, _)| elsewhere_refusal(field, own))
         .collect()

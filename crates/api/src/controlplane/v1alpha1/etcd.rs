@@ -3,7 +3,7 @@
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{Container, EtcdBackup, Placement};
+use super::{Container, EtcdBackup, EtcdRestore, Placement};
 use crate::crd::schema::QUANTITY_PATTERN;
 
 /// Members, volumes and backups of etcd.
@@ -39,4 +39,6 @@ pub struct Etcd {
     pub auto_grow: Option<bool>,
     /// Backups to an S3 bucket.
     pub backup: Option<EtcdBackup>,
+    /// The backup that etcd starts from.
+    pub restore: Option<EtcdRestore>,
 }

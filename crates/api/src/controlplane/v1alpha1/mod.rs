@@ -7,6 +7,7 @@ mod certificates;
 mod deployment;
 mod etcd;
 mod etcd_backup;
+mod etcd_restore;
 mod exposure;
 mod gateway;
 mod hosted_control_plane;
@@ -28,6 +29,7 @@ pub use etcd_backup::{
     EtcdBackup, EtcdBackupEncryption, EtcdBackupFailure, EtcdBackupRetention, EtcdBackupSecret,
     EtcdBackupStatus, EtcdBackupSuccess,
 };
+pub use etcd_restore::{EtcdRestore, EtcdRestoreFrom};
 pub use exposure::{Exposure, ExposureType, LoadBalancerExposure, NodePortExposure};
 pub use gateway::GatewayReference;
 pub use hosted_control_plane::{DEFAULT_REPLICAS, HostedControlPlane, HostedControlPlaneSpec};

@@ -230,7 +230,8 @@ fn revision(member: &Member) -> i64 {
 /// What went along opens with the key, and is what the Secrets have.
 async fn keys_are_those_of_the_control_plane(world: &World, backup: &EtcdBackupSuccess, key: &BackupKey) {
     // As `hangar backup list` does.
-    let store = backups::store_of(&world.client, &world.namespace, "demo").await.unwrap();
+    let owner = backups::Owner::new(&world.namespace, "demo").unwrap();
+    let store = backups::store_of(&world.client, (&world.namespace, "demo"), &owner).await.unwrap();
     let id = backup.id.parse().unwrap();
     assert_eq!(store.list(1).await.unwrap().newest, std::slice::from_ref(&id));
     assert_eq!(store.manifest(&id).await.unwrap().size, u64::try_from(backup.size).unwrap());

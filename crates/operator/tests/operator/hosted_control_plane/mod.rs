@@ -17,6 +17,7 @@ mod monitoring;
 mod neighbours;
 mod pods;
 mod preview;
+mod restores;
 mod store;
 pub(crate) mod tenant;
 mod versions;

@@ -128,7 +128,8 @@ fn template(plan: &Plan, observed: &Observed, object: &DynamicObject) {
     }
     let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
     volumes.extend(claims.map(|claim| claim["metadata"]["name"].as_str().unwrap().to_owned()));
-    for container in pod["containers"].as_array().unwrap() {
+    let first = pod["initContainers"].as_array().into_iter().flatten();
+    for container in first.chain(pod["containers"].as_array().unwrap()) {
         let security = &container["securityContext"];
         assert_eq!(security["allowPrivilegeEscalation"], false, "{identity}");
         assert_eq!(security["readOnlyRootFilesystem"], true, "{identity}");

@@ -104,6 +104,7 @@ pub(super) fn created(spec: &Value) -> Observed {
         network_policies: Read::Absent,
         cilium_policies: Read::Absent,
         pod_monitors: Read::Absent,
+        restorable: Read::unknown(NOT_ASKED),
         sources: named.map(|source| (source, Read::One(source_facts(&["token", "file"])))).collect(),
         manager_namespace: Some("hangar-system".to_owned()),
         manager_image: Some("registry.example.org/hangar:v1".to_owned()),

@@ -88,6 +88,7 @@ fn content(content: &Content) -> Value {
     });
     match content {
         Content::Copy { of, uid } => json!({"copy": {"of": of, "uid": uid}}),
+        Content::BackedUp { from, backup } => json!({"backup": {"from": from, "id": backup}}),
         Content::Authority(_) => json!({"authority": intent}),
         Content::Certificate { issuer, .. } => json!({"certificate": intent, "issuer": issuer.secret}),
         Content::ServiceAccountKeys => json!("service account keys"),

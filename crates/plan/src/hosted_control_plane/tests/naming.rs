@@ -20,6 +20,8 @@ fn every_name_is_pinned() {
         super::super::names::EPOCH_ANNOTATION,
         super::super::names::IDENTITY_ANNOTATION,
         super::super::names::ETCD_ANNOTATION,
+        super::super::names::RESTORE_ANNOTATION,
+        super::super::names::RESTORED_ANNOTATION,
         super::super::names::INTENT_ANNOTATION,
         super::super::names::FINGERPRINT_ANNOTATION,
         super::super::names::ISSUER_ANNOTATION,

@@ -28,11 +28,13 @@ impl Clusters {
     pub(super) fn run_pods(&mut self) {
         let number = |text: &String| KubernetesVersion::parse(text).unwrap().number();
         match self.template("StatefulSet", "demo-etcd") {
+            Some(version) if version.starts_with("restore-") => self.restore(&version),
             Some(version) => {
                 let all = self.replicas("StatefulSet", "demo-etcd");
                 for ordinal in 0..i32::try_from(all).unwrap() {
                     self.members.entry(ordinal).or_insert_with(|| version.clone());
                 }
+                self.run_members();
             }
             None => self.members.clear(),
         }
@@ -41,7 +43,11 @@ impl Clusters {
             Some(version) => {
                 let wanted = KubernetesVersion::parse(&version).unwrap();
                 let etcd = wanted.etcd_tag(Epoch::CURRENT);
-                if self.members.values().any(|member| member.as_str() < etcd) {
+                if self
+                    .members
+                    .values()
+                    .any(|member| member.as_str() < etcd && !member.starts_with("restore"))
+                {
                     self.violated("API servers came before their etcd");
                 }
                 if self.highest.as_ref().is_some_and(|highest| wanted.number() < highest.number()) {
@@ -62,6 +68,55 @@ impl Clusters {
                 self.violated("controllers lead API servers");
             }
             self.controllers.insert(name, version);
+        }
+    }
+
+    /// Pods of a restore, each with a directory that it makes once.
+    fn restore(&mut self, version: &str) {
+        if self.members.values().any(|member| member != version) {
+            self.violated("members and pods of a restore at the same time");
+        }
+        let (_, set) = &self.objects[&Self::identity("StatefulSet", "demo-etcd")];
+        let text = set.data.to_string();
+        let value = |flag: &str| text.split_once(flag).unwrap().1.split('"').next().unwrap().to_owned();
+        let (backup, directory) = (value("--backup="), value("--to=/var/lib/etcd/"));
+        for ordinal in 0..3 {
+            let volume = self.volumes.entry(ordinal).or_default();
+            volume.entry(directory.clone()).or_insert_with(|| format!("backup {backup}"));
+            self.members.insert(ordinal, version.to_owned());
+        }
+    }
+
+    /// Members start on the directory that their file names. Who finds none begins with nothing.
+    fn run_members(&mut self) {
+        if self.members.values().any(|member| member.starts_with("restore-")) {
+            self.violated("members and pods of a restore at the same time");
+        }
+        let (_, set) = &self.objects[&Self::identity("StatefulSet", "demo-etcd")];
+        let text = set.data.to_string();
+        let suffix = text.split_once("$(POD_NAME)").unwrap().1.split('"').next().unwrap().to_owned();
+        let files =
+            ObjectIdentity { api_version: "v1".to_owned(), ..Self::identity("ConfigMap", "demo-etcd") };
+        let files = self.objects[&files].1.data["data"].clone();
+        let is_asked = self.control_plane.spec.settings.etcd.as_ref().unwrap().restore.is_some();
+        let mut found = Vec::new();
+        for ordinal in self.members.keys().copied().collect::<Vec<_>>() {
+            let Some(file) = files[format!("demo-etcd-{ordinal}{suffix}")].as_str() else {
+                // It does not start, and tries again.
+                continue;
+            };
+            let directory =
+                file.split_once("data-dir: ").unwrap().1.lines().next().unwrap().trim_matches('"');
+            let directory = directory.strip_prefix("/var/lib/etcd/").unwrap().to_owned();
+            let volume = self.volumes.entry(ordinal).or_default();
+            let is_empty = !volume.contains_key(&directory);
+            found.push(volume.entry(directory).or_insert_with(|| "written here".to_owned()).clone());
+            if is_empty && is_asked {
+                self.violated("a member started empty where a restore was asked for");
+            }
+        }
+        if found.windows(2).any(|pair| pair[0] != pair[1]) {
+            self.violated("members have data of different clusters");
         }
     }
 
@@ -141,7 +196,8 @@ impl Clusters {
 
     pub(super) fn delete(&mut self, object: &ObjectIdentity) {
         let has_api_server = self.exists("Deployment", "demo-apiserver");
-        if object.kind == "StatefulSet" && has_api_server {
+        let is_leaving = self.control_plane.metadata.deletion_timestamp.is_some();
+        if object.kind == "StatefulSet" && has_api_server && is_leaving {
             self.violated("etcd went before the API server");
         }
         if object.kind == "PersistentVolumeClaim" && self.exists("StatefulSet", "demo-etcd") {

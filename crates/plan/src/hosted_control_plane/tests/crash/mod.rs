@@ -256,6 +256,72 @@ fn an_upgrade_that_is_taken_back_survives_every_crash() {
     assert_eq!((back.stuck, back.members), (None, members));
 }
 
+fn asking(restore: &serde_json::Value) -> Clusters {
+    let backup = json!({"schedule": "@daily", "secret": {"name": "bucket"}});
+    let etcd = json!({"replicas": 3, "backup": backup, "restore": restore});
+    Clusters { control_plane: control_plane(&json!({"etcd": etcd, "replicas": 2})), ..Clusters::new() }
+}
+
+fn backup(has_keys: bool) -> BackupFacts {
+    BackupFacts {
+        id: "20261118T194500Z".to_owned(),
+        from: "team/demo".to_owned(),
+        etcd_version: "3.6.16".to_owned(),
+        is_encrypted: false,
+        has_keys,
+        store: "https://s3.example.org".to_owned(),
+        problem: None,
+    }
+}
+
+#[test]
+fn starting_from_a_backup_survives_every_crash() {
+    for has_keys in [true, false] {
+        let mut world = Clusters { backup: Some(backup(has_keys)), ..asking(&json!({"backup": "latest"})) };
+        if has_keys {
+            let trace;
+            (world, trace) = swept(world, |_| {});
+            let records = trace.iter().filter(|step| step.contains("hangar.cluster.x-k8s.io/restore"));
+            assert_eq!(records.count(), 1, "{trace:?}");
+        } else {
+            (0..2).for_each(|_| converge(&mut world));
+        }
+        for volume in world.volumes.values() {
+            let found: Vec<_> = volume.iter().map(|(name, content)| format!("{name}: {content}")).collect();
+            assert_eq!(found, ["data-2: backup 20261118T194500Z"]);
+        }
+        assert!(world.members.len() == 3 && world.members.values().all(|version| version == "3.6.16-0"));
+        assert_eq!(world.servers.len(), 2);
+        let plan = world.observe().observed.plan();
+        let restored = plan.status.conditions.iter().find(|found| found.type_ == "EtcdRestored").unwrap();
+        assert_eq!(restored.reason, if has_keys { "Restored" } else { "KeysLacking" });
+    }
+}
+
+/// What is replaced is still on the volumes.
+#[test]
+fn replacing_data_survives_every_crash() {
+    let mut world =
+        Clusters { is_reachable: true, backup: Some(backup(false)), ..asking(&json!({"backup": "latest"})) };
+    let restore = world.control_plane.spec.settings.etcd.as_mut().unwrap().restore.take();
+    converge(&mut world);
+    let keys = world.secrets.clone();
+    let (world, _) = swept(world, |world| {
+        let etcd = world.control_plane.spec.settings.etcd.as_mut().unwrap();
+        etcd.restore = restore;
+        etcd.restore.as_mut().unwrap().replace = Some("demo/1".to_owned());
+    });
+    for volume in world.volumes.values() {
+        let found: Vec<_> = volume.iter().map(|(name, content)| format!("{name}: {content}")).collect();
+        assert_eq!(found, ["data: written here", "data-2: backup 20261118T194500Z"]);
+    }
+    assert!(world.members.values().all(|version| version == "3.6.16-0"));
+    let fingerprint = |secrets: &std::collections::BTreeMap<Material, SecretFacts>| {
+        Material::IRREPLACEABLE.map(|material| secrets[&material].fingerprint.clone())
+    };
+    assert_eq!(fingerprint(&world.secrets), fingerprint(&keys));
+}
+
 /// A fault-free run, every plan of it checked.
 fn converge(world: &mut Clusters) {
     for _ in 0..6 {

@@ -38,6 +38,10 @@ pub(super) struct Clusters {
     pub(super) claims: BTreeSet<i32>,
     /// The versions of etcd's members that run. The first one leads.
     pub(super) members: BTreeMap<i32, String>,
+    /// What is in the directories of each member's volume.
+    pub(super) volumes: BTreeMap<i32, BTreeMap<String, String>>,
+    /// The backup in the bucket.
+    pub(super) backup: Option<BackupFacts>,
     /// The versions of API servers that serve.
     pub(super) servers: Vec<String>,
     /// The version of the controller manager, and of the scheduler, that runs.
@@ -111,6 +115,8 @@ impl Clusters {
             running: BTreeSet::new(),
             claims: BTreeSet::new(),
             members: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            backup: None,
             servers: Vec::new(),
             controllers: BTreeMap::new(),
             broken: None,
@@ -165,8 +171,14 @@ impl Clusters {
             .collect();
         let deleting: Vec<_> = self.deleting.iter().map(|object| &object.name).collect();
         let spec = &self.control_plane.spec;
-        let pods =
-            (&self.members, &self.servers, &self.controllers, &self.stuck, &spec.version, spec.replicas);
+        let pods = (
+            (&self.members, &self.volumes, &self.backup, &spec.settings.etcd),
+            &self.servers,
+            &self.controllers,
+            &self.stuck,
+            &spec.version,
+            spec.replicas,
+        );
         format!(
             "{pods:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {} {objects:?} {deleting:?} {:?} {:?} {secrets:?} {} {:?} {:?} {}",
             metadata.finalizers,
@@ -222,6 +234,7 @@ impl World for Clusters {
             claim
         }));
         self.pods(&mut observed);
+        observed.restorable = self.backup.clone().map_or(Read::Absent, Read::One);
         observed.service = self.service("api-demo", ADDRESS);
         observed.tunnel = self.service("konnectivity-demo", TUNNEL_ADDRESS);
         self.ways(&mut observed);

@@ -14,6 +14,8 @@ mod pods;
 mod reach;
 mod reads;
 mod rest;
+mod restore;
+mod restore_members;
 mod tenant;
 mod trust;
 mod upgrade;
