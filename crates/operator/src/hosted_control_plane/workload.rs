@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hangar_api::conditions::shortened;
 use hangar_plan::hosted_control_plane::names::{
-    AUDIT_PROXY, COMPONENT_LABEL, Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, VERSION_LABEL,
+    AUDIT_PROXY, COMPONENT_LABEL, Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, SETTINGS_ANNOTATION,
+    VERSION_LABEL,
 };
 use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
 use jiff::Timestamp;
@@ -28,6 +29,10 @@ fn version(template: Option<&PodTemplateSpec>) -> Option<String> {
     text(&template?.metadata.as_ref()?.labels, VERSION_LABEL)
 }
 
+fn annotation(template: &PodTemplateSpec, name: &str) -> Option<String> {
+    text(&template.metadata.as_ref()?.annotations, name)
+}
+
 pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
     let (spec, status) = (kept.spec.as_ref(), kept.status.clone().unwrap_or_default());
     WorkloadFacts {
@@ -42,6 +47,7 @@ pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: None,
         renewed: None,
+        settings: spec.and_then(|spec| annotation(&spec.template, SETTINGS_ANNOTATION)),
     }
 }
 
@@ -64,8 +70,8 @@ pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
         available: status.available_replicas.unwrap_or_default(),
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: spec.and_then(|spec| audit_proxy(&spec.template)),
-        renewed: spec
-            .and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, RENEWED_ANNOTATION)),
+        renewed: spec.and_then(|spec| annotation(&spec.template, RENEWED_ANNOTATION)),
+        settings: spec.and_then(|spec| annotation(&spec.template, SETTINGS_ANNOTATION)),
     }
 }
 
@@ -100,6 +106,7 @@ fn pod(kept: &Pod) -> PodFacts {
         version: text(&kept.metadata.labels, VERSION_LABEL),
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
         renewed: text(&kept.metadata.annotations, RENEWED_ANNOTATION),
+        settings: text(&kept.metadata.annotations, SETTINGS_ANNOTATION),
         started_at: started_at(kept),
         trouble: trouble(kept),
     }

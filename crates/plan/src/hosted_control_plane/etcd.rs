@@ -31,7 +31,7 @@ use super::changes::Change;
 use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
-use super::names::{Component, ETCD_VOLUME};
+use super::names::{Component, ETCD_VOLUME, SETTINGS_ANNOTATION};
 use super::network_policies::undecided;
 use super::object::document;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
@@ -349,13 +349,17 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
     if let Some(image) = &mut settings.container.image {
         image.tag = None;
     }
+    let container = member_container(validated, &settings, tag);
+    // What a member reads when it starts: another one restarts members, one by one.
+    let given = etcd_settings::given(&settings.container.args);
+    let read_at_start = crate::hash::value(&json!([container, given]));
     let template = Template {
         component: Component::Etcd,
         version: naming::label_value(tag),
-        annotations: BTreeMap::new(),
+        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)].into(),
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 30,
-        containers: vec![member_container(validated, &settings, tag)],
+        containers: vec![container],
         volumes: vec![
             Files::new()
                 .authority(validated, Material::EtcdAuthority, "ca.crt")

@@ -1,4 +1,4 @@
-//! Restarts etcd's members with another version, one at a time.
+//! Restarts etcd's members with another version, image, configuration or resources, one at a time.
 //!
 //! A member is restarted only while all members are healthy: each pod is ready (kubelet asks a member whether it can
 //! read through the leader), each member answers, none tells of an alarm, and each has its volume. The leader comes last,
@@ -15,15 +15,22 @@ use super::volumes::Loss;
 use super::{Draft, etcd, step};
 use crate::flow::Read;
 
-/// Whether a member has to be restarted: it runs another version than its template has.
-pub(super) fn is_outdated(pod: &PodFacts, tag: &str) -> bool {
-    pod.version.as_ref() != Some(&naming::label_value(tag))
+/// Whether a member has to be restarted: it runs another version than its template has, or began with other settings.
+pub(super) fn is_outdated(observed: &Observed, pod: &PodFacts, tag: &str) -> bool {
+    pod.version.as_ref() != Some(&naming::label_value(tag)) || has_other_settings(observed, pod)
 }
 
-/// Whether a member runs another version than its template has. Who leads must be known then.
+/// A pod that does not tell was made before anybody asked: a new Hangar restarts nobody.
+fn has_other_settings(observed: &Observed, pod: &PodFacts) -> bool {
+    let wanted = observed.etcd.iter().find_map(|facts| facts.settings.as_ref());
+    wanted.zip(pod.settings.as_ref()).is_some_and(|(wanted, settings)| wanted != settings)
+}
+
+/// Whether a member is to be restarted. Who leads must be known then.
 pub fn are_members_outdated(observed: &Observed) -> bool {
     let template = observed.etcd.iter().find_map(|facts| facts.version.as_ref());
-    template.is_some_and(|version| observed.etcd_pods.iter().any(|pod| pod.version.as_ref() != Some(version)))
+    let is_other = |pod: &PodFacts| pod.version.as_ref() != template || has_other_settings(observed, pod);
+    template.is_some() && observed.etcd_pods.iter().any(is_other)
 }
 
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>, tag: &str, losses: &[Loss]) {
@@ -32,12 +39,13 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>, tag: &str,
         return;
     }
     let mut outdated: Vec<&PodFacts> =
-        observed.etcd_pods.iter().filter(|pod| is_outdated(pod, tag)).collect();
+        observed.etcd_pods.iter().filter(|pod| is_outdated(observed, pod, tag)).collect();
     outdated.sort_by_key(|pod| (is_leader(observed, pod), &pod.name));
     if let Some(pod) = outdated.first() {
-        draft
-            .report
-            .decide(format!("restart {}", pod.name), format!("all members are healthy, it is not on {tag}"));
+        draft.report.decide(
+            format!("restart {}", pod.name),
+            format!("all members are healthy, it is not as wanted with {tag}"),
+        );
         draft.step(step::evict(pod));
     }
 }

@@ -339,6 +339,8 @@ pub struct WorkloadFacts {
     pub audit_proxy: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`] of its template.
     pub renewed: Option<String>,
+    /// The annotation [`names::SETTINGS_ANNOTATION`] of its template.
+    pub settings: Option<String>,
 }
 
 impl WorkloadFacts {
@@ -376,6 +378,8 @@ pub struct PodFacts {
     pub served: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`].
     pub renewed: Option<String>,
+    /// The annotation [`names::SETTINGS_ANNOTATION`]: what it read when it started.
+    pub settings: Option<String>,
     /// When its kube-apiserver started, where it has one that runs.
     pub started_at: Option<Timestamp>,
     /// Why its container does not run, in kubelet's words, where something is wrong.

@@ -81,12 +81,16 @@ fn of_etcd<'observed>(
     let (tag, _) = upgrade::etcd(observed, validated)?;
     let pods = &observed.etcd_pods;
     let is_begun = observed.etcd.iter().any(|facts| facts.version == Some(naming::label_value(&tag)));
-    if !is_begun || !pods.iter().any(|pod| etcd_rollout::is_outdated(pod, &tag)) {
+    if !is_begun || !pods.iter().any(|pod| etcd_rollout::is_outdated(observed, pod, &tag)) {
         return Ok(None);
     }
     let members = etcd::membership(validated).members;
-    let there = ready_with(pods, &naming::label_value(&tag));
-    let on = format!("etcd's members to be restarted, {there} of {members} are on {tag}");
+    let is_there =
+        |pod: &&PodFacts| pod.is_ready && !pod.is_deleting && !etcd_rollout::is_outdated(observed, pod, &tag);
+    let there = pods.iter().filter(is_there).count();
+    let is_upgrade = pods.iter().any(|pod| pod.version != Some(naming::label_value(&tag)));
+    let how = if is_upgrade { format!("are on {tag}") } else { "have the wanted settings".to_owned() };
+    let on = format!("etcd's members to be restarted, {there} of {members} {how}");
     Ok(Some(match &observed.etcd_members {
         Read::Unknown(unknown) => rolling_out::ROLLING_OUT.waits(on).because(format!(
             "members are restarted only while each of them answers, and none did: {unknown}"

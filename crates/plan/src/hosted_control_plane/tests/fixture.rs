@@ -355,6 +355,7 @@ pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> W
         version: Some(version.to_owned()),
         audit_proxy: None,
         renewed: None,
+        settings: None,
     }
 }
 

@@ -278,6 +278,46 @@ fn etcd_comes_first_and_its_leader_last() {
     );
 }
 
+/// Arguments are in a file that is read at the start: with a restart they have an effect.
+#[test]
+fn other_settings_restart_members_one_by_one_and_a_new_hangar_restarts_nobody() {
+    let settings = |etcd: Value| {
+        let mut observed = wanting("v1.34.10", "v1.34.10");
+        let mut merged = json!({"replicas": 3});
+        merged.as_object_mut().unwrap().extend(etcd.as_object().unwrap().clone());
+        observed.control_plane.spec.settings.etcd = Some(serde_json::from_value(merged).unwrap());
+        let template = &object(&checked(&observed), "StatefulSet", "demo-etcd")["spec"]["template"].clone();
+        template["metadata"]["annotations"][names::SETTINGS_ANNOTATION].as_str().unwrap().to_owned()
+    };
+    let before = settings(json!({}));
+    for other in [
+        json!({"args": {"snapshot-count": "5000"}}),
+        json!({"image": {"repository": "registry.example.org/etcd"}}),
+        json!({"resources": {"limits": {"memory": "1Gi"}}}),
+    ] {
+        assert_ne!(before, settings(other.clone()), "{other}");
+    }
+    let mut observed = wanting("v1.34.10", "v1.34.10");
+    observed.etcd.iter_mut().for_each(|facts| facts.settings = Some("new".to_owned()));
+    assert_eq!(evicted(&checked(&observed)), None, "they tell nothing of what they began with");
+    observed.etcd_pods.iter_mut().for_each(|pod| pod.settings = Some("old".to_owned()));
+    for (number, name) in ["demo-etcd-0", "demo-etcd-2", "demo-etcd-1"].into_iter().enumerate() {
+        let plan = checked(&observed);
+        assert_eq!(condition_status(&plan, ROLLING), "True RollingOut");
+        let words = format!("{number} of 3 have the wanted settings");
+        assert!(message(&plan, ROLLING).contains(&words), "{}", message(&plan, ROLLING));
+        let step = evicted(&plan).unwrap();
+        assert_eq!(flow::Identified::id(&step).name, name, "the leader comes last");
+        observed.fold(&step, &Outcome::Done);
+        assert_eq!(evicted(&checked(&observed)), None, "one at a time");
+        let pod = observed.etcd_pods.iter_mut().find(|pod| pod.name == name).unwrap();
+        let settings = Some("new".to_owned());
+        let version = pod.version.clone();
+        *pod = PodFacts { uid: "new".to_owned(), is_ready: true, settings, version, ..super::pod(name, "") };
+    }
+    assert_eq!(evicted(&checked(&observed)), None);
+}
+
 #[test]
 fn no_member_is_restarted_unless_all_are_healthy() {
     let mut ready = wanting("v1.36.4", "v1.37.1");
