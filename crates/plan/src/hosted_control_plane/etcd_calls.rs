@@ -1,6 +1,6 @@
 //! Calls to etcd's members: how each is reached, what they tell about their cluster, and the changes of who belongs to it.
 //!
-//! Members are called only while there is something to decide ([`is_wanted`]): a control plane at rest costs no call. What
+//! Members are called only while there is something to decide (`is_wanted`): a control plane at rest costs no call. What
 //! they tell is read anew for every pass and never remembered, because the next change follows from it.
 //!
 //! A change is one call to one member, which proposes it to the majority. If its answer is lost, the next list tells
