@@ -8,6 +8,7 @@ mod installed;
 mod sweep;
 mod tiers;
 mod tools;
+mod twice;
 mod upgrade;
 
 use std::process::ExitCode;

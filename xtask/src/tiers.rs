@@ -13,6 +13,7 @@ use hangar_parts::{Parts, Set};
 use crate::book;
 use crate::edges::{self, Edges};
 use crate::installed::Installed;
+use crate::twice;
 
 /// What tests need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +93,17 @@ impl Tier {
         for (target, _) in TARGETS.iter().filter(|(target, tier)| *tier == self && !is_waiting(target)) {
             arguments.extend(["--test", target]);
         }
-        cargo("tests", &arguments, &[])?;
+        if self != Self::Check {
+            step("tests", || twice::tests(&arguments, &[]))?;
+        }
         if self == Self::Test {
             for (target, threads) in WAITING {
-                let arguments = ["test", "--workspace", "--locked", "--test", target, "--", threads];
-                cargo(&format!("tests of {target}"), &arguments, &[])?;
+                let arguments = ["test", "--workspace", "--locked", "--test", target];
+                step(&format!("tests of {target}"), || twice::tests(&arguments, &[threads]))?;
             }
         }
         if self == Self::Check {
+            cargo("tests", &arguments, &[])?;
             cargo("examples in the documentation", &["test", "--workspace", "--locked", "--doc"], &[])?;
             let strict = [("RUSTDOCFLAGS", "--deny warnings")];
             let documentation = ["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"];
@@ -122,6 +126,7 @@ pub(crate) fn run(tiers: &[Tier]) -> anyhow::Result<()> {
         }
         results.push((*tier, start.elapsed(), result));
     }
+    twice::tell();
     for (tier, took, result) in &results {
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
         println!("=== {}: {verdict}, {} s", tier.name(), took.as_secs());

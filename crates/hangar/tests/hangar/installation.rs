@@ -21,7 +21,7 @@ pub(crate) const HANGAR: &str = env!("CARGO_BIN_EXE_hangar");
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !holds().await {
-        assert!(start.elapsed() < Duration::from_secs(90), "not within 90 s: {what}");
+        assert!(start.elapsed() < Duration::from_mins(5), "never: {what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn is_asked(kubectl: &Kubectl) {
 /// Waits until the API server serves what the pod serves.
 pub(crate) fn is_served(kubectl: &Kubectl) {
     let (service, greetings) = (format!("apiservice/v1.{GROUP}"), format!("greetings.{GROUP}"));
-    kubectl.succeed(&["wait", "--for=condition=Available", &service, "--timeout=5m"]);
+    kubectl.succeed(&["wait", "--for=condition=Available", &service, "--timeout=10m"]);
     let expected = format!("greeting.{GROUP}/{GREETING}");
     eventually("the pod's API is read", || {
         let said = kubectl.attempt(&["get", &greetings, "-o", "name"])?;
@@ -126,7 +126,7 @@ pub(crate) fn keep(kubectl: &Kubectl, processes: Processes) -> Kept {
             std::thread::sleep(Duration::from_millis(200));
         }
     });
-    kubectl.succeed(&["rollout", "status", "deployment/extension", "--timeout=5m"]);
+    kubectl.succeed(&["rollout", "status", "deployment/extension", "--timeout=10m"]);
     is_asked(kubectl);
     is_served(kubectl);
     Kept(life)

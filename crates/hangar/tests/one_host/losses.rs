@@ -65,9 +65,8 @@ impl<'a> Losses<'a> {
         for (component, lease) in
             [("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler")]
         {
-            let leader = holder(self.tenant, "kube-system", lease);
-            let pods = self.pods("default", &self.selector(component));
-            self.kill("default", pods.iter().find(|pod| pod.name == leader).expect("it leads"));
+            let leader = self.leader(self.tenant, ("kube-system", lease), ("default", &self.selector(component)));
+            self.kill("default", &leader);
             self.controllers_work();
             self.goes_on(&format!("the {component} that leads is killed"));
         }
@@ -76,7 +75,7 @@ impl<'a> Losses<'a> {
     /// As far as etcd has a majority, what runs on a node may be asked to leave it. Where each pod has a host of its own,
     /// it waits for that one, and is named.
     pub(crate) fn a_node_is_drained(&self, node: &str) {
-        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"];
+        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--timeout=10m"];
         self.management.succeed(&[&["drain", node][..], &options].concat());
         eventually("those that wait are named", || {
             let pods = self.pods("default", &self.selector_of_all());
@@ -118,9 +117,8 @@ impl<'a> Losses<'a> {
 
     /// Another one leads afterwards.
     pub(crate) fn a_manager_is_killed(&self) {
-        let leader = holder(self.management, SYSTEM, "hangar-manager");
-        let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
-        self.kill(SYSTEM, pods.iter().find(|pod| pod.name == leader).expect("it leads"));
+        let leader = self.leading_manager();
+        self.kill(SYSTEM, &leader);
         self.managers_carry_out("killed-manager");
         self.goes_on("the manager that leads is killed");
     }
@@ -131,19 +129,33 @@ impl<'a> Losses<'a> {
         if node != first {
             return node;
         }
-        let leader = holder(self.management, SYSTEM, "hangar-manager");
+        let leader = self.leading_manager().name;
         self.management.succeed(&["-n", SYSTEM, "delete", "pod", &leader, "--wait=false"]);
         eventually("the other manager leads", || {
-            let now = holder(self.management, SYSTEM, "hangar-manager");
-            is(!now.is_empty() && now != leader && self.managers_node() != first, || now)
+            let now = self.leading_manager();
+            is(now.name != leader && now.node != first, || now.name)
         });
         self.managers_node()
     }
 
     fn managers_node(&self) -> String {
-        let leader = holder(self.management, SYSTEM, "hangar-manager");
-        let pods = self.pods(SYSTEM, "app.kubernetes.io/name=hangar");
-        pods.into_iter().find(|pod| pod.name == leader).map(|pod| pod.node).unwrap_or_default()
+        self.leading_manager().node
+    }
+
+    fn leading_manager(&self) -> Pod {
+        let pods = (SYSTEM, "app.kubernetes.io/name=hangar");
+        self.leader(self.management, (SYSTEM, "hangar-manager"), pods)
+    }
+
+    /// The one of these pods that holds the lease. Between two leaders nobody does.
+    fn leader(&self, cluster: &Kubectl, lease: (&str, &str), pods: (&str, &str)) -> Pod {
+        let mut found = None;
+        eventually("one of them leads", || {
+            let holder = holder(cluster, lease.0, lease.1);
+            found = self.pods(pods.0, pods.1).into_iter().find(|pod| pod.name == holder);
+            is(found.is_some(), || format!("{}: {holder}", lease.1))
+        });
+        found.expect("it was found")
     }
 
     /// Ends all processes of a pod at once, as the kernel does when memory is short; kubelet starts it again.
@@ -167,13 +179,11 @@ impl<'a> Losses<'a> {
         self.recorder.close(chapter);
     }
 
+    /// Hangar says so, too: that clients are served is what the recorder sees.
     fn is_available(&self) {
-        assert_eq!(
-            self.condition("Available").unwrap(),
-            "True",
-            "{}",
-            self.environment.describe(self.cluster)
-        );
+        eventually("it is available", || {
+            is(self.condition("Available")? == "True", || self.environment.describe(self.cluster))
+        });
     }
 
     /// All pods are ready, and Hangar says so.
@@ -270,7 +280,6 @@ impl<'a> Losses<'a> {
     }
 
     fn leading_member(&self) -> Pod {
-        let members = self.pods("default", &self.selector("etcd"));
         let leads = |pod: &Pod| {
             let address: SocketAddr = format!("{}:{METRICS_PORT}", pod.address).parse().unwrap();
             let mut stream = self.inside.seat().connect(address).unwrap();
@@ -280,7 +289,12 @@ impl<'a> Losses<'a> {
             stream.read_to_string(&mut said).unwrap();
             said.contains("\netcd_server_is_leader 1\n")
         };
-        members.into_iter().find(leads).expect("a member leads")
+        let mut found = None;
+        eventually("a member leads", || {
+            found = self.pods("default", &self.selector("etcd")).into_iter().find(leads);
+            is(found.is_some(), || "none does".to_owned())
+        });
+        found.expect("it was found")
     }
 
     fn condition(&self, kind: &str) -> Result<String, String> {

@@ -85,7 +85,7 @@ impl Trial {
             r"{range .items[*]}{.metadata.name} {.metadata.labels.topology\.kubernetes\.io/zone};{end}";
         let nodes = self.kubectl.succeed(&["get", "nodes", "-o", &format!("jsonpath={path}")]);
         assert_eq!(nodes, "management zone-a;management-2 zone-b;management-3 zone-c;");
-        self.kubectl.succeed(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=1m"]);
+        self.kubectl.succeed(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=10m"]);
     }
 
     /// By address, through a Service and by its name; and who is reached sees who asks.
@@ -114,7 +114,7 @@ impl Trial {
         let [_, second, third] = NODES;
         let client = pod("client", second, "while :; do sleep 1; done");
         self.kubectl.apply(&manifest(&[service, pod("server", third, serve), client]));
-        self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/server", "pod/client", "--timeout=2m"]);
+        self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/server", "pod/client", "--timeout=10m"]);
         let read =
             |what: &str, path: &str| self.kubectl.succeed(&["get", what, "-o", &format!("jsonpath={path}")]);
         let address = read("pod/server", "{.status.podIP}");

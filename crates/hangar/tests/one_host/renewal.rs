@@ -89,7 +89,7 @@ fn a_pod_is_made_anew(environment: &Environment) {
     let pods = ["-n", "kube-system", "-l", "k8s-app=kube-dns"];
     let run = |arguments: &[&str]| kubectl(&environment.kubeconfig(), &[arguments, &pods].concat());
     // Returns when it is gone; until then another one has long been asked for.
-    run(&["delete", "pod", "--timeout=5m"]);
-    run(&["wait", "--for=condition=Ready", "pod", "--timeout=5m"]);
+    run(&["delete", "pod", "--timeout=10m"]);
+    run(&["wait", "--for=condition=Ready", "pod", "--timeout=10m"]);
     assert!(run(&["logs"]).contains("CoreDNS"));
 }

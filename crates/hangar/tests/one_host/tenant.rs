@@ -78,7 +78,7 @@ impl<'a> Tenant<'a> {
         eventually("the pod is accepted", || {
             self.kubectl.try_apply(&manifest(&[pod.clone(), service.clone()]))
         });
-        self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/web", "--timeout=5m"]);
+        self.kubectl.succeed(&["wait", "--for=condition=Ready", "pod/web", "--timeout=10m"]);
         self.serve_extension();
     }
 
@@ -86,7 +86,13 @@ impl<'a> Tenant<'a> {
     fn serve_extension(&self) {
         let directory = format!("/www/{}", self.name);
         let words = ["httpd", "-f", "-p", "8080", "-h", &directory];
-        let pod = self.environment.process(&words).expect("the pod's process runs").network();
+        // The container is started, and its shell may not have got that far.
+        let mut found = None;
+        eventually("the pod's process runs", || {
+            found = self.environment.process(&words);
+            is(found.is_some(), || format!("{}: no process", self.name))
+        });
+        let pod = found.expect("it was found").network();
         extension::serve_in(&pod, &extension::register(self.kubectl, "web"));
     }
 

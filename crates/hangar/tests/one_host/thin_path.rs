@@ -59,8 +59,8 @@ spec:
 /// A workload is reached through its Service and its name; logs and exec work although nothing leads to the worker.
 fn owners_workload(tenant: &Kubectl) {
     tenant.apply(&WEB.replace("IMAGE", &Upstream::Flannel.reference()));
-    tenant.succeed(&["rollout", "status", "deployment/web", "--timeout=3m"]);
-    tenant.succeed(&["wait", "--for=condition=Ready", "pod/client", "--timeout=3m"]);
+    tenant.succeed(&["rollout", "status", "deployment/web", "--timeout=10m"]);
+    tenant.succeed(&["wait", "--for=condition=Ready", "pod/client", "--timeout=10m"]);
     let address = tenant.succeed(&["get", "service", "web", "-o", "jsonpath={.spec.clusterIP}"]);
     for host in [address.as_str(), "web", "web.default.svc.cluster.local"] {
         let fetch = format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {host} 80");
@@ -113,7 +113,7 @@ fn census(environment: &Environment, management: &Kubectl) -> BTreeMap<String, u
 
 /// Deletes the Cluster; nothing of it is left anywhere.
 fn delete(environment: &Environment, management: &Kubectl) {
-    management.succeed(&["delete", "cluster", CLUSTER, "--timeout=5m"]);
+    management.succeed(&["delete", "cluster", CLUSTER, "--timeout=10m"]);
     nothing_is_left(environment, management);
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Only for a check that fails.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut claim: impl FnMut() -> Result<(), String>) {

@@ -176,20 +176,26 @@ impl Ground {
 
         let kubectl = Kubectl::new(self.kubeconfig(DOCUMENTED)).from(Seat::Resolving(self.resolver.clone()));
         assert_eq!(kubectl.server(), (DOCUMENTED_HOST.to_owned(), gateway::PORT));
-        let is_version = |said: String| said.contains(&format!("\"gitVersion\": \"{VERSION}\""));
-        assert!(is_version(kubectl.succeed(&["get", "--raw", "/version"])));
+        // Gateways learn of routes and of pods a moment later.
+        let serves = |kubectl: &Kubectl, arguments: &[&str]| {
+            eventually("the version is served", || {
+                let said = kubectl.attempt(&[&["get", "--raw", "/version"], arguments].concat())?;
+                is(said.contains(&format!("\"gitVersion\": \"{VERSION}\"")), || said)
+            });
+        };
+        serves(&kubectl, &[]);
         let path = "jsonpath={.status.addresses[0].value}";
         let gateway = self.management.succeed(&["-n", "capi-system", "get", "gateway", "capi", "-o", path]);
         let address = SocketAddr::new(gateway.parse().unwrap(), gateway::PORT);
         let elsewhere = Kubectl::new(self.kubeconfig(DOCUMENTED));
         let (server, name) =
             (format!("--server=https://{address}"), format!("--tls-server-name={DOCUMENTED_HOST}"));
-        assert!(is_version(elsewhere.succeed(&["get", "--raw", "/version", &server, &name])));
+        serves(&elsewhere, &[&server, &name]);
 
         let selector = format!("cluster.x-k8s.io/cluster-name={DOCUMENTED}");
         let routes = ["get", "tlsroutes", "-l", &selector, "-o", "name"];
         assert_eq!(self.management.succeed(&routes).lines().count(), 2);
-        self.management.succeed(&["delete", "cluster", DOCUMENTED, "--timeout=5m"]);
+        self.management.succeed(&["delete", "cluster", DOCUMENTED, "--timeout=10m"]);
         eventually("its routes are gone", || {
             let left = self.management.attempt(&routes)?;
             is(left.is_empty(), || left)

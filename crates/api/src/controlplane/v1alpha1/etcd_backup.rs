@@ -143,7 +143,7 @@ pub struct EtcdBackupFailure {
     pub reason: String,
     /// Why, in a sentence.
     pub message: String,
-    /// How many have failed since the last backup.
+    /// How many have failed since the last backup: 0 when one was made after this.
     pub attempts: i32,
     /// Whose it was: `Secret`, `Store`, `Etcd`, `Namespace` or `Hangar`.
     pub origin: String,

@@ -142,10 +142,9 @@ fn history(backup: &EtcdBackupStatus, settings: &str, request: Option<&String>) 
     History { success, failure }
 }
 
-/// The last failure, if no backup was made since.
+/// The last failure, if no backup was made since. Times do not tell: a status has seconds, and both may be in one.
 fn failure(backup: &EtcdBackupStatus) -> Option<&EtcdBackupFailure> {
-    let success = backup.last_success.as_ref().map(|success| success.time.0);
-    backup.last_failure.as_ref().filter(|failure| success.is_none_or(|success| success <= failure.time.0))
+    backup.last_failure.as_ref().filter(|failure| failure.attempts > 0)
 }
 
 /// How many have failed since the last backup that was made.
@@ -162,6 +161,9 @@ fn record(draft: &mut Draft<'_>) -> bool {
             draft.report.decide(format!("record backup {}", made.id), "it is complete in the bucket");
             backup.last_request = made.request.clone().or(backup.last_request);
             backup.last_success = Some(success(made));
+            if let Some(failure) = &mut backup.last_failure {
+                failure.attempts = 0;
+            }
             draft.status.etcd_last_backup_time = Some(Time(made.began));
         }
         Work::Failed(failed) => {

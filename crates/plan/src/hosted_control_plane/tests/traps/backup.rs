@@ -176,6 +176,24 @@ fn a_store_that_fails_is_told_tried_again_ever_more_rarely_and_disturbs_nothing(
     assert!(plan.status.etcd_backup.unwrap().last_failure.is_some(), "what failed last can still be seen");
 }
 
+#[test]
+fn a_failure_is_over_with_a_backup_that_began_in_the_same_second() {
+    let mut observed = running(&json!({}));
+    let order = ordered(&observed).unwrap();
+    let at = observed.now;
+    write(&mut observed, failed(&order, at, Origin::Secret));
+    annotate(&mut observed, "now");
+    let order = ordered(&observed).unwrap();
+    let plan = write(&mut observed, made(&order, at));
+    assert!(said(&plan, etcd_backed_up::TYPE).starts_with("UpToDate"), "{}", said(&plan, etcd_backed_up::TYPE));
+    // And begins again in the same second.
+    annotate(&mut observed, "again");
+    let order = ordered(&observed).unwrap();
+    let plan = write(&mut observed, failed(&order, at, Origin::Store));
+    assert!(said(&plan, etcd_backed_up::TYPE).starts_with("StoreFailing"));
+    assert_eq!(plan.status.etcd_backup.unwrap().last_failure.unwrap().attempts, 1);
+}
+
 fn annotate(observed: &mut Observed, token: &str) {
     let annotations = observed.control_plane.metadata.annotations.get_or_insert_default();
     annotations.insert(BACKUP_REQUESTED_ANNOTATION.to_owned(), token.to_owned());
