@@ -45,8 +45,11 @@ pub(crate) fn tell() {
 
 /// Runs cargo, shows what it prints, and collects the tests that failed.
 fn run(arguments: &[&str]) -> anyhow::Result<(ExitStatus, Vec<String>)> {
-    let mut cargo =
-        Command::new("cargo").args(arguments).stdout(Stdio::piped()).spawn().context("cargo cannot be run")?;
+    let mut cargo = Command::new("cargo")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo cannot be run")?;
     let stdout = cargo.stdout.take().context("cargo has no output")?;
     let mut failures = Failures::default();
     for line in BufReader::new(stdout).split(b'\n') {

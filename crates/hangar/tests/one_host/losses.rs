@@ -65,7 +65,8 @@ impl<'a> Losses<'a> {
         for (component, lease) in
             [("controller-manager", "kube-controller-manager"), ("scheduler", "kube-scheduler")]
         {
-            let leader = self.leader(self.tenant, ("kube-system", lease), ("default", &self.selector(component)));
+            let leader =
+                self.leader(self.tenant, ("kube-system", lease), ("default", &self.selector(component)));
             self.kill("default", &leader);
             self.controllers_work();
             self.goes_on(&format!("the {component} that leads is killed"));

@@ -12,7 +12,7 @@ use hangar_api::controlplane::v1alpha1::{
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec,
-    ProjectedVolumeSource, SecretProjection, Volume, VolumeProjection,
+    ProjectedVolumeSource, ResourceRequirements, SecretProjection, Volume, VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -44,8 +44,7 @@ pub(crate) fn image_name(registry: &str, given: Option<&Image>, repository: &str
     format!("{registry}/{repository}")
 }
 
-/// A container with what people may set on it. Requests are what a tenant at rest needs (`docs/benches.md`), and what
-/// people give replaces them.
+/// A container with what people may set on it. Requests are what a tenant at rest needs (`docs/benches.md`).
 pub(super) fn container(
     validated: &Validated<'_>,
     name: &str,
@@ -65,9 +64,26 @@ pub(super) fn container(
     };
     Container {
         image_pull_policy: Some(pull_policy.to_owned()),
-        resources: given.resources.clone().or(plain.resources),
+        resources: Some(resources(given.resources.clone().unwrap_or_default(), plain.resources)),
         ..plain
     }
+}
+
+/// What people give, and the default of what they do not mention: a pod without a request of memory requests its limit.
+/// Who gives a limit alone means both, as everywhere in Kubernetes.
+fn resources(mut given: ResourceRequirements, default: Option<ResourceRequirements>) -> ResourceRequirements {
+    let is_limited = |name: &String| given.limits.as_ref().is_some_and(|limits| limits.contains_key(name));
+    let missing: Vec<_> = default
+        .and_then(|default| default.requests)
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !is_limited(name))
+        .collect();
+    let requests = given.requests.get_or_insert_default();
+    for (name, quantity) in missing {
+        requests.entry(name).or_insert(quantity);
+    }
+    given
 }
 
 /// Files from Secrets and ConfigMaps in one directory.

@@ -45,7 +45,8 @@ pub struct Container {
     /// Flags of the program, by name without dashes. Those that the control plane sets itself are refused.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
-    /// Requests and limits of the container. In the management cluster a limit of memory has a default, and a maximum.
+    /// Requests and limits of the container. A request that is not given has a default, unless the limit is given alone. In
+    /// the management cluster a limit of memory has a default, and a maximum.
     pub resources: Option<ResourceRequirements>,
 }
 

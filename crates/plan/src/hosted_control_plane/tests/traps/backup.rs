@@ -185,7 +185,11 @@ fn a_failure_is_over_with_a_backup_that_began_in_the_same_second() {
     annotate(&mut observed, "now");
     let order = ordered(&observed).unwrap();
     let plan = write(&mut observed, made(&order, at));
-    assert!(said(&plan, etcd_backed_up::TYPE).starts_with("UpToDate"), "{}", said(&plan, etcd_backed_up::TYPE));
+    assert!(
+        said(&plan, etcd_backed_up::TYPE).starts_with("UpToDate"),
+        "{}",
+        said(&plan, etcd_backed_up::TYPE)
+    );
     // And begins again in the same second.
     annotate(&mut observed, "again");
     let order = ordered(&observed).unwrap();

@@ -208,10 +208,17 @@ fn files_of_records_have_room_on_the_disk_that_is_asked_for() {
     // Three files beside the present one, and a moment with one more.
     assert_eq!(asked(&Value::Null)["requests"]["ephemeral-storage"], "50Mi");
     let memory = json!({"requests": {"memory": "1Gi"}});
-    assert_eq!(asked(&memory)["requests"], json!({"memory": "1Gi", "ephemeral-storage": "50Mi"}));
+    assert_eq!(
+        asked(&memory)["requests"],
+        json!({"cpu": "100m", "memory": "1Gi", "ephemeral-storage": "50Mi"})
+    );
     let own = json!({"limits": {"ephemeral-storage": "1Gi"}});
     assert_eq!(asked(&own)["limits"]["ephemeral-storage"], "1Gi");
-    assert_eq!(asked(&own)["requests"], Value::Null, "Kubernetes makes one of the limit");
+    assert_eq!(
+        asked(&own)["requests"]["ephemeral-storage"],
+        Value::Null,
+        "Kubernetes makes one of the limit"
+    );
     let plan = checked(&all_ready(&json!({})));
     assert_eq!(
         template(&plan)["spec"]["containers"][0]["resources"]["requests"].get("ephemeral-storage"),

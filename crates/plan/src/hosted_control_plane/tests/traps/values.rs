@@ -153,12 +153,25 @@ fn given_resources_replace_the_limit_of_memory_and_never_remove_it() {
         memory(&checked(&etcd_started(&spec)), "Deployment", "demo-apiserver", 0)
     };
     let (resources, known) = of(json!({"limits": {"memory": "4Gi"}}));
-    assert_eq!((resources, known), (json!({"limits": {"memory": "4Gi"}}), json!("3865470561")));
-    let (resources, _) = of(json!({"requests": {"cpu": "2"}}));
-    assert_eq!(resources, json!({"limits": {"memory": "2Gi"}, "requests": {"cpu": "2"}}));
+    assert_eq!(resources, json!({"limits": {"memory": "4Gi"}, "requests": {"cpu": "100m"}}));
+    assert_eq!(known, json!("3865470561"));
     // A request above the default would make pods that nobody accepts.
     let (resources, _) = of(json!({"requests": {"memory": "3Gi"}}));
-    assert_eq!(resources, json!({"limits": {"memory": "3Gi"}, "requests": {"memory": "3Gi"}}));
+    assert_eq!(resources, json!({"limits": {"memory": "3Gi"}, "requests": {"cpu": "100m", "memory": "3Gi"}}));
+}
+
+#[test]
+fn a_request_of_processors_leaves_that_of_memory() {
+    let of = |given: Value| {
+        let spec = json!({"deployment": {"apiServer": {"resources": given}}});
+        memory(&checked(&etcd_started(&spec)), "Deployment", "demo-apiserver", 0).0
+    };
+    let default = of(json!({}));
+    let mut expected = default.clone();
+    expected["requests"]["cpu"] = json!("2");
+    // Else the pod would request its limit of memory, and a node would hold a few of them only.
+    assert_eq!(of(json!({"requests": {"cpu": "2"}})), expected);
+    assert_ne!(default["requests"]["memory"], default["limits"]["memory"]);
 }
 
 #[test]
