@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::discovery::ApiResource;
@@ -307,6 +307,13 @@ async fn unestablished(client: &Client, name: &str) -> Result<Option<String>> {
 }
 
 async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result<bool> {
+    let (api, desired) = placed(client, object)?;
+    let applied = applier.apply(&api, &desired, Read::Absent).await?;
+    Ok(matches!(applied, Applied::Created(_) | Applied::Changed(_)))
+}
+
+/// An object, and where it belongs.
+fn placed(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
     let failed =
         |error: serde_json::Error| Error::Rendering { what: "an object", message: error.to_string() };
     let desired: DynamicObject = serde_json::from_value(object.clone()).map_err(failed)?;
@@ -314,12 +321,29 @@ async fn apply_one(client: &Client, applier: &Applier, object: &Value) -> Result
     let version = object["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = match &desired.metadata.namespace {
+    let api = match &desired.metadata.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    let applied = applier.apply(&api, &desired, Read::Absent).await?;
-    Ok(matches!(applied, Applied::Created(_) | Applied::Changed(_)))
+    Ok((api, desired))
+}
+
+/// What keeps an API server from taking these objects; nothing is stored. It learns a moment later than anybody else
+/// where webhooks are and whom to trust there. To be refused is an answer.
+pub(crate) async fn untaken(client: &Client, objects: &[Value]) -> Result<Option<String>> {
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    for object in objects {
+        let (api, desired) = placed(client, object)?;
+        match api.create(&dry, &desired).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(answer)) if matches!(answer.code, 400 | 403 | 409 | 422) => {}
+            Err(error) => {
+                let kind = object["kind"].as_str().unwrap_or_default();
+                return Ok(Some(format!("{kind}: {error}")));
+            }
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

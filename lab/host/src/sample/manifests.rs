@@ -36,6 +36,26 @@ pub struct Sample {
     pub image: String,
 }
 
+impl Sample {
+    /// For the question whether manifests would be taken.
+    pub(crate) fn of_nothing(version: &str) -> Self {
+        let nothing = || "nothing".to_owned();
+        Self {
+            name: nothing(),
+            namespace: "default".to_owned(),
+            version: version.to_owned(),
+            auth_url: nothing(),
+            username: nothing(),
+            password: nothing(),
+            project: nothing(),
+            region: nothing(),
+            external_network: nothing(),
+            flavor: nothing(),
+            image: nothing(),
+        }
+    }
+}
+
 /// The manifests, as a person would write them. They are applied all at once: no order is needed.
 pub fn manifests(sample: &Sample) -> Result<Vec<Value>> {
     let words = BTreeMap::from([

@@ -23,18 +23,24 @@ mod workloads;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use kube::Client;
 use tokio::sync::Notify;
 
 use crate::addresses::Addresses;
 use crate::cloud::{Access, CloudOptions};
-use crate::cluster::ExpectedPods;
+use crate::cluster::{self, ExpectedPods};
 use crate::error::Result;
 use crate::management::NAME;
 use crate::one_host::{OneHost, UpOptions};
 use crate::payload::{Cluster, Payload};
 use crate::phases::{Done, Runner};
 use crate::progress::{Phase, Progress};
+use crate::sample::{Sample, manifests};
+
+/// An API server takes in a webhook and its certificate within seconds, on a busy host within a minute.
+const TAKING_PATIENCE: Duration = Duration::from_mins(4);
 
 /// A cluster that is up.
 #[derive(Debug, Clone)]
@@ -132,7 +138,10 @@ impl OneHost {
                 are_ready.notified().await;
             }
             match payload {
-                Some(payload) => runner.run(Phase::Hangar, self.payload(options, payload, addresses)).await,
+                Some(payload) => {
+                    let work = self.payload(options, payload, addresses, &client, progress);
+                    runner.run(Phase::Hangar, work).await
+                }
                 None => Ok(()),
             }
         };
@@ -159,9 +168,16 @@ impl OneHost {
         options: &UpOptions,
         payload: &dyn Payload,
         addresses: Addresses,
+        client: &Client,
+        progress: &Arc<dyn Progress>,
     ) -> Result<Done<()>> {
         let cluster = Cluster { kubeconfig: self.kubeconfig(), addresses, nodes: options.node_count() };
         let installed = payload.install(&cluster).await?;
+        // Who applies a Cluster next is not to meet an API server that does not know the webhooks yet.
+        let objects = manifests(&Sample::of_nothing(options.first_kubernetes().version()))?;
+        let tell = |state: &str| progress.detail(Phase::Hangar, state);
+        let look = || cluster::untaken(client, &objects);
+        cluster::wait("the API server to take manifests", TAKING_PATIENCE, tell, look).await?;
         Ok(Done::new((), installed.outcome, installed.changed))
     }
 
