@@ -3,6 +3,7 @@
 
 mod clients;
 mod members;
+mod rolling;
 
 use std::time::Instant;
 
