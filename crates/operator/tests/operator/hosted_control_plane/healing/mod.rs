@@ -2,6 +2,7 @@
 //! the keys that were made for them, while somebody writes. Nothing that was acknowledged is missing in the end.
 
 mod clients;
+mod crash;
 mod members;
 mod rolling;
 
