@@ -1,6 +1,7 @@
 //! etcd heals and changes its number of members: real members, each in the place of a pod, with the configuration and
 //! the keys that were made for them, while somebody writes. Nothing that was acknowledged is missing in the end.
 
+mod chaos;
 mod clients;
 mod crash;
 mod members;
