@@ -15,6 +15,9 @@ use kube::ResourceExt as _;
 /// Users rely on this name.
 const API_SERVER_CONTAINER: &str = "kube-apiserver";
 
+/// From which template a StatefulSet's controller made a pod.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
 /// Bytes of a container's last words.
 const WORDS_BYTES: usize = 400;
 
@@ -42,6 +45,7 @@ pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: None,
         renewed: None,
+        revision: status.update_revision,
     }
 }
 
@@ -66,6 +70,7 @@ pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
         audit_proxy: spec.and_then(|spec| audit_proxy(&spec.template)),
         renewed: spec
             .and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, RENEWED_ANNOTATION)),
+        revision: None,
     }
 }
 
@@ -100,6 +105,7 @@ fn pod(kept: &Pod) -> PodFacts {
         version: text(&kept.metadata.labels, VERSION_LABEL),
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
         renewed: text(&kept.metadata.annotations, RENEWED_ANNOTATION),
+        revision: text(&kept.metadata.labels, REVISION_LABEL),
         started_at: started_at(kept),
         trouble: trouble(kept),
     }

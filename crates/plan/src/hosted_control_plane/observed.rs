@@ -345,14 +345,11 @@ pub struct WorkloadFacts {
     pub audit_proxy: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`] of its template.
     pub renewed: Option<String>,
+    /// The name of its latest template, of StatefulSets, as of when its controller last looked.
+    pub revision: Option<String>,
 }
 
 impl WorkloadFacts {
-    /// How many pods have an older template, as far as its controller has seen the latest.
-    pub fn outdated(&self) -> i32 {
-        if self.is_observed { (self.existing - self.updated).max(0) } else { 0 }
-    }
-
     /// Whether all pods are of the latest template, ready or not.
     pub fn is_replaced(&self) -> bool {
         self.is_observed && self.existing <= self.updated
@@ -382,6 +379,8 @@ pub struct PodFacts {
     pub served: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`].
     pub renewed: Option<String>,
+    /// The name of the template that it was made from, of pods of a StatefulSet.
+    pub revision: Option<String>,
     /// When its kube-apiserver started, where it has one that runs.
     pub started_at: Option<Timestamp>,
     /// Why its container does not run, in kubelet's words, where something is wrong.

@@ -14,6 +14,8 @@ use super::names::Names;
 use super::observed::Observed;
 use super::validate::Validated;
 
+const DISAGREE: &str = "members do not agree on who leads";
+
 pub(super) struct Roster<'observed> {
     list: &'observed MemberList,
     names: Names,
@@ -50,14 +52,34 @@ impl<'observed> Roster<'observed> {
 
     /// Whether it votes, follows a leader or leads, and nothing is wrong with it.
     pub(super) fn is_well(&self, ordinal: i32) -> bool {
-        let is_voter = self.entry(ordinal).is_some_and(|entry| !entry.is_learner);
-        let is_fine = |state: &MemberState| {
-            !state.is_learner
-                && state.leader.is_some()
-                && state.leader == self.leader()
-                && state.errors.is_empty()
-        };
-        is_voter && self.state(ordinal).is_some_and(is_fine)
+        self.ailment(ordinal).is_none()
+    }
+
+    /// Why a member is not well.
+    fn ailment(&self, ordinal: i32) -> Option<String> {
+        let own = |text: &str| Some(text.to_owned());
+        let Some(entry) = self.entry(ordinal) else { return own("it is not in etcd's list of members") };
+        let Some(state) = self.state(ordinal) else { return own("it does not answer") };
+        if entry.is_learner || state.is_learner {
+            return own("it has no vote yet");
+        }
+        if state.leader.is_none() {
+            return own("it knows of no leader");
+        }
+        if state.leader != self.leader() {
+            return own(DISAGREE);
+        }
+        (!state.errors.is_empty()).then(|| state.errors.join(", "))
+    }
+
+    /// The first of these that is not well, and why: one that is ill itself before those that only disagree with it.
+    pub(super) fn first_ailment(&self, ordinals: impl Iterator<Item = i32>) -> Option<(i32, String)> {
+        let ailing = ordinals.filter_map(|ordinal| Some((ordinal, self.ailment(ordinal)?)));
+        ailing.min_by_key(|(ordinal, why)| (why == DISAGREE, *ordinal))
+    }
+
+    pub(super) fn leads(&self, ordinal: i32) -> bool {
+        self.entry(ordinal).is_some_and(|entry| self.leader() == Some(entry.id))
     }
 
     /// Whom those that answered follow; nobody where they disagree.
@@ -69,10 +91,9 @@ impl<'observed> Roster<'observed> {
 
     /// The change of a member, asked for at the leader, or at another one that is well. Nothing where nobody can be asked.
     pub(super) fn change(&self, ordinal: i32, change: MemberChange) -> Option<EtcdStep> {
-        let is_leader = |other: &i32| self.entry(*other).map(|entry| entry.id) == self.leader();
         let mut others: Vec<i32> =
             (0..MOST_MEMBERS).filter(|other| *other != ordinal && self.is_well(*other)).collect();
-        others.sort_by_key(|other| !is_leader(other));
+        others.sort_by_key(|other| !self.leads(*other));
         let through = others.into_iter().find_map(|other| self.access(other))?;
         Some(EtcdStep { through, member: self.names.etcd_pod(ordinal), change })
     }
