@@ -2,6 +2,7 @@
 
 mod beside;
 mod book;
+mod conformance;
 mod edges;
 mod fuzz;
 mod installed;
@@ -45,6 +46,7 @@ enum Command {
     Sweep(sweep::Sweep),
     /// A control plane beside Cluster API's own core, each pinned release of which is built with Go first
     Beside,
+    Conformance(conformance::Conformance),
     Bench(hangar_bench::Bench),
 }
 
@@ -72,6 +74,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Fuzz(fuzz) => fuzz.run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Beside => beside::run(),
+        Command::Conformance(conformance) => conformance.run(),
         Command::Bench(bench) => bench.run(),
     }
 }
