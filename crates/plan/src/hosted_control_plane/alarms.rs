@@ -108,7 +108,7 @@ pub fn told_alarm(answer: &[u8]) -> Result<Option<Alarm>, Unknown> {
 
 /// Whether an error that a member tells of itself is that alarm, of whichever member.
 pub(super) fn is_no_space(error: &str) -> bool {
-    error.contains("alarm:NOSPACE")
+    error.contains(Alarm::NoSpace.as_str())
 }
 
 /// The worst alarm, as a finding; `remedy` is what the alarm NOSPACE waits for.

@@ -113,7 +113,7 @@ fn obstacle(observed: &Observed, validated: &Validated<'_>, need: Need) -> Optio
     if need == Need::Full && growth::is_going_on(observed, validated) {
         return Some(Waiting::new(MANAGEMENT_CLUSTER, "larger volumes, see EtcdVolumesSized"));
     }
-    let is_rolling = |facts: &WorkloadFacts| !facts.is_rolled_out();
+    let is_rolling = |facts: &WorkloadFacts| !facts.is_replaced();
     if need == Need::Fragmented && observed.api_server.iter().any(is_rolling) {
         return Some(Waiting::new(MANAGEMENT_CLUSTER, "API servers to be replaced"));
     }
@@ -161,10 +161,8 @@ pub(super) fn next(observed: &Observed, validated: &Validated<'_>) -> Option<Cha
 /// The same, of members who tell how they are now.
 fn care(roster: &Roster<'_>, members: i32, name: impl Fn(i32) -> String) -> Option<Change> {
     let states = (0..members).map(|ordinal| (ordinal, roster.state(ordinal)));
-    let unwell: Vec<String> = (0..members)
-        .filter(|ordinal| !roster.is_well_if_full(*ordinal))
-        .map(|ordinal| name(ordinal))
-        .collect();
+    let unwell: Vec<String> =
+        (0..members).filter(|ordinal| !roster.is_well_if_full(*ordinal)).map(&name).collect();
     if !unwell.is_empty() || !roster.strangers().is_empty() || roster.has_learner() {
         let what = format!("{} to be well", unwell.join(", "));
         let what = if unwell.is_empty() { "etcd to have its own members alone".to_owned() } else { what };

@@ -156,7 +156,7 @@ impl MemberList {
                 }
             }
             MemberChange::Defragment => {
-                for state in self.told.get_mut(&step.member).into_iter() {
+                if let Some(state) = self.told.get_mut(&step.member) {
                     state.database.allocated = state.database.in_use;
                 }
             }

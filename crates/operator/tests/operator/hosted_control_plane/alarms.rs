@@ -16,9 +16,9 @@ use super::actor::Actor;
 use super::tenant::{process, write};
 use super::world::{BED, Manager, World, eventually, spec, turn};
 
-/// Two values of the size below fit.
 const QUOTA: u32 = 3 << 20;
-const VALUE: usize = 1 << 20;
+/// Small, so that little of a full database is free.
+const VALUE: usize = 1 << 16;
 
 /// Dropping it ends it.
 pub(super) struct Member {
@@ -99,7 +99,7 @@ impl Member {
     /// Writes one key over and over, until there is no room for its history.
     fn fill(&self) {
         let value = vec![b'x'; VALUE];
-        let refused = (0..10).find_map(|_| self.etcdctl(&["put", "key"], &value).err());
+        let refused = (0..100).find_map(|_| self.etcdctl(&["put", "key"], &value).err());
         let refused = refused.expect("it takes more than its quota");
         assert!(refused.contains("database space exceeded"), "{refused}");
     }
@@ -136,9 +136,12 @@ async fn a_full_etcd_is_said_and_repaired_when_its_history_may_go() {
     // A manager that starts asks at once.
     member.fill();
     let manager = Manager::start();
-    eventually("it is said", async || condition("EtcdClusterHealthy").await == "False NoSpace").await;
-    let (_, _, message) = world.condition("EtcdClusterHealthy").await;
-    assert!(message.contains("demo-etcd-0") && message.contains("etcdctl compact"), "{message}");
+    eventually("it is said", async || {
+        let (status, reason, message) = world.condition("EtcdClusterHealthy").await;
+        let is_named = message.contains("demo-etcd-0") && message.contains("etcdctl compact");
+        format!("{status} {reason}") == "False NoSpace" && is_named
+    })
+    .await;
     assert_eq!(condition("Available").await, "False EtcdAlarm");
 
     member.compact();
