@@ -252,9 +252,9 @@ async fn changes_of_hosted_control_planes() {
         // Whether it may be set back depends on what has served, which is not the schema's to know.
         (json!({"version": "v1.33.9"}), None),
         (json!({"etcd": {"volumeSize": "10240Mi"}}), None),
-        (json!({"etcd": {"volumeSize": "1Ti"}}), Some("spec.etcd.volumeSize cannot be changed")),
-        (json!({"etcd": {"volumeSize": "9Gi"}}), Some("spec.etcd.volumeSize cannot be changed")),
-        (json!({"etcd": {"volumeSize": null}}), Some("spec.etcd.volumeSize cannot be changed")),
+        (json!({"etcd": {"volumeSize": "1Ti"}}), None),
+        (json!({"etcd": {"volumeSize": "9Gi"}}), Some("spec.etcd.volumeSize cannot be smaller")),
+        (json!({"etcd": {"volumeSize": null}}), Some("spec.etcd.volumeSize cannot be smaller")),
         (json!({"etcd": {"storageClassName": "slow"}}), Some("spec.etcd.storageClassName cannot be changed")),
         (json!({"etcd": {"storageClassName": null}}), Some("spec.etcd.storageClassName cannot be changed")),
     ];
@@ -275,8 +275,10 @@ async fn changes_of_hosted_control_planes() {
     change(HOSTED_CONTROL_PLANE, joined, json!({}), rows).await;
     let rows = vec![
         (json!({"etcd": {"autoGrow": false, "volumeSize": "12Gi"}}), None),
-        (json!({"etcd": {"autoGrow": false, "volumeSize": "8Gi"}}), None),
-        (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("cannot be changed")),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "20Gi"}}), None),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "8Gi"}}), Some("cannot be smaller")),
+        (json!({"etcd": {"autoGrow": false, "volumeSize": "11Gi"}}), Some("cannot be smaller")),
+        (json!({"replicas": 3}), None),
         (json!({"etcd": {"autoGrow": true, "storageClassName": "fast"}}), Some("cannot be changed")),
     ];
     let grown = json!({"version": "v1.33.0", "etcd": {"autoGrow": true}});

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hangar_etcd::{
-    Answer, Call, CallGate, ClusterMember, Credentials, Delivery, Limits, Member, MemberOptions,
+    AlarmKind, Answer, Call, CallGate, ClusterMember, Credentials, Delivery, Limits, Member, MemberOptions,
     MemberStatus, Membership,
 };
 use hangar_kit::leadership::Leadership;
@@ -20,7 +20,7 @@ use hangar_plan::hosted_control_plane::etcd_calls::{
     EtcdStep, ListedMember, MemberAccess, MemberChange, MemberId, MemberList, MemberState, members_to_call,
 };
 use hangar_plan::hosted_control_plane::material::keys;
-use hangar_plan::hosted_control_plane::{Observed, OwnStep};
+use hangar_plan::hosted_control_plane::{DatabaseSize, Observed, OwnStep};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
@@ -32,6 +32,9 @@ use crate::reconcile::{Case, RunOwn, WRITE_LIMIT, answer};
 const READ_LIMIT: Duration = Duration::from_secs(3);
 /// etcd gives up a change after seven seconds and says so; the answer has to be heard.
 const CHANGE_LIMIT: Duration = Duration::from_secs(9);
+/// A member that is asked to defragment does so to the end, whoever still waits for its answer: the next pass sees whether
+/// it has. A worker does not wait for minutes.
+const DEFRAGMENT_LIMIT: Duration = Duration::from_secs(9);
 /// A step is a read of a Secret, a connection and a change.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -162,6 +165,12 @@ fn state(status: MemberStatus) -> MemberState {
         is_learner: status.is_learner,
         revision: status.revision.number(),
         errors: status.errors,
+        unapplied: status.raft_index.saturating_sub(status.raft_applied_index),
+        database: DatabaseSize {
+            allocated: status.database_size,
+            in_use: status.database_in_use,
+            quota: status.database_quota.unwrap_or_default(),
+        },
     }
 }
 
@@ -190,9 +199,18 @@ impl RunOwn<ControlPlanes> for OwnStep {
     }
 }
 
+/// Each member that was full has raised an alarm of its own.
+async fn end_no_space(member: &Member) -> Result<(), hangar_etcd::Error> {
+    for alarm in member.alarms().await?.into_iter().filter(|alarm| alarm.kind == AlarmKind::NoSpace) {
+        member.disarm(alarm).await?;
+    }
+    Ok(())
+}
+
 /// Makes the change that a step asks for.
 async fn change(case: &Case<'_, ControlPlanes>, step: &EtcdStep) -> Result<Outcome, Outcome> {
-    let limits = Limits { connect: CONNECT_LIMIT, call: CHANGE_LIMIT, ..Limits::default() };
+    let (call, defragment) = (CHANGE_LIMIT, DEFRAGMENT_LIMIT);
+    let limits = Limits { connect: CONNECT_LIMIT, call, defragment, ..Limits::default() };
     let members =
         members(case.context, case.namespace(), std::slice::from_ref(&step.through), limits).await?;
     let Some(member) = members.first() else { return Ok(Outcome::Stale) };
@@ -209,6 +227,8 @@ async fn change(case: &Case<'_, ControlPlanes>, step: &EtcdStep) -> Result<Outco
         MemberChange::Promote(id) => member.promote(number(*id)).await.map(drop),
         MemberChange::Remove(id) => member.remove(number(*id)).await.map(drop),
         MemberChange::Lead(id) => member.move_leader(number(*id)).await,
+        MemberChange::Defragment => member.defragment().await,
+        MemberChange::EndNoSpace => end_no_space(member).await,
     };
     Ok(answer.map_or_else(|error| answer::etcd(&error), |()| Outcome::Done))
 }

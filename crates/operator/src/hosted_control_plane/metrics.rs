@@ -13,6 +13,7 @@ use hangar_kit::metrics::{Gauge, Take};
 use hangar_kit::watch::Kept;
 use hangar_plan::hosted_control_plane::backup::failures;
 use hangar_plan::hosted_control_plane::{DatabaseSize, SecretFacts};
+use hangar_plan::quantity::Quantity;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -61,6 +62,16 @@ pub(super) fn show(context: &Context, members: &Arc<Members>) {
             "control_plane_certificate_renewal_timestamp_seconds",
             "When each certificate is to be renewed, as a Unix timestamp; authorities are not",
             |facts| facts.renew_at().filter(|_| facts.issuer.is_some()),
+        ),
+        of_each(
+            "control_plane_etcd_volume_size_bytes",
+            "Size of the smallest of etcd's volumes",
+            volume_size,
+        ),
+        of_each(
+            "control_plane_etcd_last_defragmentation_timestamp_seconds",
+            "When etcd's members were last defragmented, as a Unix timestamp",
+            last_defragmentation,
         ),
         of_each(
             "control_plane_etcd_backup_last_success_timestamp_seconds",
@@ -180,6 +191,20 @@ fn replicas(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
 fn ready_replicas(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
     let ready = kept.status.as_ref().and_then(|status| status.ready_replicas);
     one(take, kept, ready.unwrap_or_default().into());
+}
+
+fn volume_size(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
+    let size = kept.status.as_ref().and_then(|status| status.etcd_volume_size.as_ref());
+    if let Some(bytes) = size.and_then(|size| Quantity::parse(&size.0)).and_then(Quantity::bytes) {
+        one(take, kept, number(bytes));
+    }
+}
+
+fn last_defragmentation(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>) {
+    let last = kept.status.as_ref().and_then(|status| status.etcd_last_defrag_time.as_ref());
+    if let Some(last) = last {
+        one(take, kept, last.0.as_duration().as_secs_f64());
+    }
 }
 
 fn backup(take: &mut Take<'_>, kept: &Kept<HostedControlPlane>, value: fn(&EtcdBackupSuccess) -> f64) {

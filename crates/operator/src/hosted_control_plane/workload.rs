@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hangar_api::conditions::shortened;
 use hangar_plan::hosted_control_plane::names::{
-    AUDIT_PROXY, COMPONENT_LABEL, Component, RENEWED_ANNOTATION, SERVED_ANNOTATION, VERSION_LABEL,
+    AUDIT_PROXY, COMPONENT_LABEL, Component, QUOTA_ANNOTATION, RENEWED_ANNOTATION, SERVED_ANNOTATION,
+    VERSION_LABEL,
 };
 use hangar_plan::hosted_control_plane::{ClaimFacts, PodFacts, ServiceFacts, WorkloadFacts};
 use jiff::Timestamp;
@@ -42,7 +43,15 @@ pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
         version: version(spec.map(|spec| &spec.template)),
         audit_proxy: None,
         renewed: None,
+        quota: spec.and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, QUOTA_ANNOTATION)),
+        volume: spec.and_then(|spec| requested(spec.volume_claim_templates.as_ref()?.first()?)),
     }
+}
+
+/// The size that a claim asks for.
+fn requested(claim: &PersistentVolumeClaim) -> Option<String> {
+    let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+    Some(requests.get("storage")?.0.clone())
 }
 
 /// The image of the audit proxy.
@@ -66,6 +75,8 @@ pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
         audit_proxy: spec.and_then(|spec| audit_proxy(&spec.template)),
         renewed: spec
             .and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, RENEWED_ANNOTATION)),
+        quota: None,
+        volume: None,
     }
 }
 
@@ -100,6 +111,7 @@ fn pod(kept: &Pod) -> PodFacts {
         version: text(&kept.metadata.labels, VERSION_LABEL),
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
         renewed: text(&kept.metadata.annotations, RENEWED_ANNOTATION),
+        quota: text(&kept.metadata.annotations, QUOTA_ANNOTATION),
         started_at: started_at(kept),
         trouble: trouble(kept),
     }
@@ -164,6 +176,12 @@ fn words(reason: Option<&str>, message: Option<&str>) -> String {
 
 pub(crate) fn claim(kept: &PersistentVolumeClaim) -> ClaimFacts {
     let status = kept.status.clone().unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let holding = |names: &[&str]| {
+        conditions.iter().find(|found| names.contains(&found.type_.as_str()) && found.status == "True")
+    };
+    let unmounted = holding(&["FileSystemResizePending"]);
+    let failing = holding(&["ControllerResizeError", "NodeResizeError"]);
     ClaimFacts {
         name: kept.name_any(),
         uid: kept.uid().unwrap_or_default(),
@@ -171,6 +189,12 @@ pub(crate) fn claim(kept: &PersistentVolumeClaim) -> ClaimFacts {
         is_deleting: kept.metadata.deletion_timestamp.is_some(),
         is_lost: status.phase.as_deref() == Some("Lost"),
         size: status.capacity.and_then(|capacity| Some(capacity.get("storage")?.0.clone())),
+        requested: requested(kept),
+        unmounted_since: unmounted.and_then(|found| Some(found.last_transition_time.as_ref()?.0)),
+        trouble: failing.map(|found| {
+            let words = words(found.reason.as_deref(), found.message.as_deref());
+            shortened(if words.is_empty() { found.type_.clone() } else { words }, WORDS_BYTES)
+        }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admission of HostedControlPlanes and their templates: it refuses what is beyond the limits, flags that are not users'
 //! to set, changes of Hangar's records and of the way in that nodes use, versions that cannot follow the one that served,
-//! warns of settings without effect, and refuses a deletion that would delete the etcd of a Cluster that stays.
+//! and a deletion that would delete the etcd of a Cluster that stays.
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::{
@@ -22,7 +22,7 @@ use crate::hosted_control_plane::names::{
 };
 use crate::hosted_control_plane::{
     DEFAULT_DOMAIN, KubernetesVersion, Names, backup_errors, placement_errors, refused, refused_flags,
-    upgrade, without_effect,
+    upgrade,
 };
 use crate::limits::{Limits, excess};
 
@@ -151,11 +151,8 @@ pub(super) fn validate_template(request: &Request<'_>, lookup: &dyn Lookup) -> J
         let settings =
             HostedControlPlaneSettings::deserialize(object.pointer("/spec/template/spec")?).ok()?;
         let spec = HostedControlPlaneSpec { version: String::new(), replicas: 1, settings };
-        let Judgement { errors, warnings } = opinion(&spec, lookup.limits(), &Surroundings::default());
-        Some(Judgement {
-            errors: errors.into_iter().map(|error| error.within(TEMPLATE)).collect(),
-            warnings: warnings.into_iter().map(|words| format!("{TEMPLATE}.{words}")).collect(),
-        })
+        let errors = opinion(&spec, lookup.limits(), &Surroundings::default());
+        Some(errors.into_iter().map(|error| error.within(TEMPLATE)).collect())
     });
     judgement.errors.extend(unchanged(request, |_| ()));
     judgement
@@ -173,12 +170,11 @@ pub(super) fn scale(request: &Request<'_>, lookup: &dyn Lookup) -> Judgement {
 }
 
 /// What is said of the object and was not to be said before. What cannot be read is the schema's to refuse.
-fn judged(request: &Request<'_>, opinion: impl Fn(&Value) -> Option<Judgement>) -> Judgement {
+fn judged(request: &Request<'_>, opinion: impl Fn(&Value) -> Option<Vec<FieldError>>) -> Judgement {
     let before = request.old.and_then(&opinion).unwrap_or_default();
     let mut now = opinion(request.object).unwrap_or_default();
-    now.errors.retain(|error| !before.errors.contains(error));
-    now.warnings.retain(|words| !before.warnings.contains(words));
-    now
+    now.retain(|error| !before.contains(error));
+    now.into()
 }
 
 fn specification(object: &Value) -> Option<HostedControlPlaneSpec> {
@@ -207,15 +203,14 @@ impl Surroundings {
     }
 }
 
-/// What the specification must not ask for, and what it asks for and does not get.
-fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits, around: &Surroundings) -> Judgement {
+/// What the specification must not ask for.
+fn opinion(spec: &HostedControlPlaneSpec, limits: &Limits, around: &Surroundings) -> Vec<FieldError> {
     let mut errors = excess(limits, spec);
     errors.extend(refused_flags(&spec.settings));
     errors.extend(placement_errors(&spec.settings));
     errors.extend(backup_errors(&spec.settings));
     errors.extend(refused(&spec.settings, around.domain.as_deref(), around.names.as_ref()));
-    let warnings = without_effect(&spec.settings).into_iter().map(str::to_owned).collect();
-    Judgement { errors, warnings }
+    errors
 }
 
 /// The control plane of a Cluster goes with its Cluster. While nobody can tell whether the Cluster lives, the answer is

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use hangar_api::conditions::{Bad, Finding};
+use hangar_api::conditions::{Bad, Finding, Waiting};
 use serde::Deserialize;
 
 use super::conditions::etcd_cluster_healthy;
@@ -16,6 +16,7 @@ use super::etcd::METRICS_PORT;
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, WorkloadFacts};
 use super::{Draft, restore};
+use crate::conditions::who::OPERATOR;
 use crate::flow::Unknown;
 
 /// An alarm of etcd, the worst first.
@@ -45,20 +46,21 @@ impl Alarm {
         }
     }
 
-    fn finding(self, members: &[&str]) -> Finding {
-        let (meaning, on) = match self {
+    fn finding(self, members: &[&str], remedy: Waiting) -> Finding {
+        let (meaning, waiting) = match self {
             Self::Corrupt => (
                 "members have different data",
-                "the member with the wrong data to be replaced, then `etcdctl alarm disarm`",
+                Waiting::new(
+                    OPERATOR,
+                    "the member with the wrong data to be replaced, then `etcdctl alarm disarm`",
+                ),
             ),
-            Self::NoSpace => (
-                "the database of a member has reached its quota",
-                "`etcdctl compact`, `etcdctl defrag` on every member, then `etcdctl alarm disarm`",
-            ),
+            Self::NoSpace => ("the database of a member has reached its quota", remedy),
         };
         let (alarm, members) = (self.as_str(), members.join(", "));
         let why = format!("etcd refuses writes: {meaning} (alarm {alarm}, reported by {members})");
-        self.reason().waits(on).because(why)
+        let detail = [Some(why), waiting.detail.clone()].into_iter().flatten().collect::<Vec<_>>();
+        self.reason().waiting(waiting.because(detail.join("; ")))
     }
 }
 
@@ -104,11 +106,16 @@ pub fn told_alarm(answer: &[u8]) -> Result<Option<Alarm>, Unknown> {
     alarm.map(Some).ok_or_else(|| Unknown::new("the member is not healthy, for no alarm that is known"))
 }
 
-/// The worst alarm, as a finding.
-pub(super) fn raised(observed: &Observed) -> Option<Finding> {
+/// Whether an error that a member tells of itself is that alarm, of whichever member.
+pub(super) fn is_no_space(error: &str) -> bool {
+    error.contains(Alarm::NoSpace.as_str())
+}
+
+/// The worst alarm, as a finding; `remedy` is what the alarm NOSPACE waits for.
+pub(super) fn raised(observed: &Observed, remedy: Waiting) -> Option<Finding> {
     let worst = observed.etcd_members.iter().flat_map(|member| &member.alarms).min()?;
     let told = observed.etcd_members.iter().filter(|member| member.alarms.contains(worst));
-    Some(worst.finding(&told.map(|member| member.name.as_str()).collect::<Vec<_>>()))
+    Some(worst.finding(&told.map(|member| member.name.as_str()).collect::<Vec<_>>(), remedy))
 }
 
 /// Whether an alarm was said that nobody could be asked about since.

@@ -20,11 +20,11 @@ use super::joining::{self, recorded};
 use super::membership::{Joining, Membership};
 use super::names::Names;
 use super::observed::{ClaimFacts, ObjectIdentity, Observed, PodFacts};
-use super::restore;
 use super::roster::Roster;
 use super::step::{self, Step};
 use super::validate::Validated;
 use super::volumes::{self, Loss};
+use super::{growth, restore};
 use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
 use crate::flow::Read;
 
@@ -320,12 +320,27 @@ impl Scene<'_, '_> {
         Change::ours(what, why, self.roster.change(ordinal, MemberChange::Remove(entry.id)))
     }
 
+    /// What a member waits for whose volume is smaller than those of the others: they have grown, and its claim was made
+    /// with the first size.
+    fn too_small(&self, ordinal: i32) -> Option<Change> {
+        let claim = self.claim(ordinal)?;
+        let least = growth::least_for_new(self.observed, self.validated)?;
+        let is_smaller = growth::bytes(claim.size.as_ref()).is_none_or(|size| size < least.bytes);
+        is_smaller.then(|| {
+            let what = format!("PersistentVolumeClaim {} to have {}, as the others", claim.name, least.text);
+            Change::others(MANAGEMENT_CLUSTER, what).because(claim.trouble.clone())
+        })
+    }
+
     /// Adds a member without a vote, while all others are well and no other one joins.
     pub(super) fn add(&self, ordinal: i32) -> Change {
         let pod = self.names().etcd_pod(ordinal);
         if self.roster.has_learner() {
             let what = format!("another member to get its vote before {pod} is added to etcd");
             return Change::others(OPERATOR, what);
+        }
+        if let Some(change) = self.too_small(ordinal) {
+            return change;
         }
         if let Some(change) = self.unwell(ordinal) {
             return change;

@@ -33,7 +33,6 @@ conditions! {
     /// Whether every setting has an effect. Exists only if a setting has none.
     settings_effective = "SettingsEffective", Positive, Own {
         bad SOURCE_MISSING = "SourceMissing" [OWNER]: "A ConfigMap or a Secret that a setting names does not exist, or has not the key; the message names the field. While it is for a mount, nothing of the API server is changed; while it is the token of an audit receiver, that receiver gets no records.";
-        bad NOT_BUILT = "NotBuilt" [OWNER]: "Some fields are accepted but have no effect yet; the message names them.";
         bad IGNORED = "Ignored" [OWNER]: "Some settings are ignored: flags that the control plane needs for itself, values that were fixed when it was made, or objects of a kind that the management cluster does not have. The message names each with its reason.";
     }
 
@@ -62,7 +61,7 @@ conditions! {
         good QUORUM = "Quorum": "etcd has a quorum, but a member is not ready.";
         bad NOT_CREATED = "NotCreated" [HANGAR]: "The StatefulSet does not exist yet, or was deleted and is created again with the volumes that exist.";
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
-        bad NO_SPACE = "NoSpace" [OPERATOR]: "The database of a member has reached its quota (alarm NOSPACE). etcd refuses writes until there is room again and the alarm is disarmed. The message names the members that report it.";
+        bad NO_SPACE = "NoSpace" [OPERATOR, HANGAR, MANAGEMENT_CLUSTER]: "The database of a member has reached its quota (alarm NOSPACE). etcd refuses writes until there is room again. Hangar waits for volumes that grow, defragments members where that gives room, and ends the alarm when all have room; the message says what is next, or what only people can do. It names the members that report it.";
         bad CORRUPT = "Corrupt" [OPERATOR]: "Members have different data (alarm CORRUPT). etcd refuses writes until the member with the wrong data is replaced and the alarm is disarmed. The message names the members that report it.";
         bad RESTORING = "Restoring" [HANGAR]: "etcd does not run, because its data comes from a backup; EtcdRestored says how far that is.";
         bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member finds no node or does not start; the message names it and the error.";
@@ -71,6 +70,16 @@ conditions! {
         bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
         bad VOLUMES_FOUND = "VolumesFound" [OPERATOR]: "Before the first start there are claims with the names of etcd's, of a control plane that had this name before. etcd is not started with data of another control plane.";
         ..shared::reads;
+    }
+
+    /// Whether etcd's volumes are as large as wanted, and used. Exists only while they are not; neither Ready nor Available
+    /// depends on it.
+    etcd_volumes_sized = "EtcdVolumesSized", Positive, Own {
+        bad GROWING = "Growing" [MANAGEMENT_CLUSTER, HANGAR]: "The claim of a member asks for more, and the storage class's driver or kubelet has not made the volume and its file system larger yet; the message names it. Claims grow one after the other.";
+        bad NOT_EXPANDABLE = "NotExpandable" [OPERATOR]: "The management cluster refuses to let a claim grow, most often because its storage class cannot expand volumes; the message repeats what it says. Nothing else waits. Hangar tries again about every minute.";
+        bad FAILING = "Failing" [OPERATOR]: "The storage class's driver or kubelet cannot make a volume larger; the message repeats what it says.";
+        bad QUOTA_BEHIND = "QuotaBehind" [HANGAR, MANAGEMENT_CLUSTER]: "All volumes are larger, and members are restarted, one at a time, to use them; the message says how many are, and what keeps the next one.";
+        bad AT_LIMIT = "AtLimit" [OWNER]: "`spec.etcd.autoGrow` is set, and etcd's databases are nearly full, but a larger volume would not help: etcd's quota is 8Gi at most. Delete objects in the tenant.";
     }
 
     /// Whether backups of etcd are made when they are due. Exists only if `spec.etcd.backup` is set; neither Ready nor

@@ -31,7 +31,7 @@ use super::changes::Change;
 use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
-use super::names::{Component, ETCD_VOLUME};
+use super::names::{Component, ETCD_VOLUME, QUOTA_ANNOTATION};
 use super::network_policies::undecided;
 use super::object::document;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
@@ -39,7 +39,10 @@ use super::pod::{Files, Template, container};
 use super::program::ETCD;
 use super::validate::Validated;
 use super::volumes::{Loss, is_own, losses, may_begin, smallest, to_record};
-use super::{Draft, Names, alarms, api_server, changes, etcd_rollout, etcd_settings, restore, upgrade};
+use super::{
+    Draft, Names, alarms, api_server, changes, defragmentation, etcd_rollout, etcd_settings, growth, restore,
+    upgrade,
+};
 use crate::conditions::shared::unread;
 use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
 use crate::flow::{self, Read};
@@ -61,7 +64,7 @@ pub(super) const DATA: &str = "/var/lib/etcd";
 const FIRST_DATA: &str = "data";
 
 /// Nothing wakes us when a member that joins has started or has all data.
-const CHANGES_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const CHANGES_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the largest members have: beyond it, starting takes too long.
 const LARGEST_QUOTA: u64 = 8 << 30;
@@ -97,7 +100,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let change = changes::next(observed, validated, &losses);
     let is_found = facts.is_none() && validated.bootstrapped.is_none() && !restores(observed);
     let is_restoring = restore::running(validated).is_some() || restore::holds_start(observed, validated);
-    health(draft, (facts, is_restoring && !is_found), members, (&losses, change.as_ref()));
+    let care = change.is_none().then(|| defragmentation::next(observed, validated)).flatten();
+    let remedy = defragmentation::remedy(observed, validated, care.as_ref());
+    health(draft, (facts, is_restoring && !is_found), members, (&losses, change.as_ref(), remedy));
     // Pods of a restore are no members.
     let is_quorate = running(facts) >= quorum(members);
     if let Some(record) = to_record(observed, validated, is_quorate) {
@@ -112,6 +117,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             draft.step(step.clone());
         }
     }
+    growth::draft(draft, validated);
+    defragmentation::draft(draft, care.as_ref());
     draft.apply(&configuration(observed, validated));
     draft.apply(&governing_service(validated));
     for ordinal in 0..membership(validated).pods() {
@@ -141,7 +148,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         );
     }
     if facts.is_some() || (lacking.is_empty() && is_startable(observed, validated, &losses)) {
-        draft.apply(&stateful_set(validated, &tag));
+        draft.apply(&stateful_set(observed, validated, &tag));
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
@@ -190,7 +197,7 @@ fn health(
     draft: &mut Draft<'_>,
     (facts, restoring): (Option<&WorkloadFacts>, bool),
     members: i32,
-    (losses, change): (&[Loss], Option<&Change>),
+    (losses, change, remedy): (&[Loss], Option<&Change>, Waiting),
 ) {
     let ready = running(facts);
     let mut waiting =
@@ -209,7 +216,7 @@ fn health(
         etcd_cluster_healthy::DATA_LOST
             .waits("a restore, or a new cluster; nothing is started without data")
             .because(lost)
-    } else if let Some(finding) = alarms::raised(draft.observed) {
+    } else if let Some(finding) = alarms::raised(draft.observed, remedy) {
         finding
     } else if let Some(change) =
         change.filter(|change| !losses.is_empty() && change.waiting.actor != OPERATOR)
@@ -335,7 +342,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
         "client-transport-security": security("server"),
         "peer-transport-security": peer,
         "feature-gates": "InitialCorruptCheck=true",
-        "quota-backend-bytes": quota(smallest(observed).map_or(validated.volume_bytes, |(_, bytes)| bytes)),
+        "quota-backend-bytes": quota(smallest(observed, validated).map_or(validated.volume_bytes, |(_, bytes)| bytes)),
     });
     // A file has durations in nanoseconds: five seconds.
     let mut merged = json!({"watch-progress-notify-interval": 5_000_000_000_u64});
@@ -367,7 +374,7 @@ fn extend(target: &mut Value, more: Value) {
 }
 
 /// Three quarters of the volume: logs and snapshots need the rest.
-fn quota(volume_bytes: u64) -> u64 {
+pub(super) fn quota(volume_bytes: u64) -> u64 {
     LARGEST_QUOTA.min(volume_bytes / 4 * 3)
 }
 
@@ -400,7 +407,7 @@ fn members_service(selector: BTreeMap<String, String>) -> ServiceSpec {
     }
 }
 
-fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
+fn stateful_set(observed: &Observed, validated: &Validated<'_>, tag: &str) -> StatefulSet {
     let names = &validated.names;
     let mut settings = settings(validated);
     // A tag that users gave is in it already, unless it would lead back.
@@ -410,7 +417,10 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
     let template = Template {
         component: Component::Etcd,
         version: naming::label_value(tag),
-        annotations: BTreeMap::new(),
+        annotations: growth::raised_quota(observed, validated)
+            .map(|quota| (QUOTA_ANNOTATION.to_owned(), quota.to_string()))
+            .into_iter()
+            .collect(),
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 30,
         containers: vec![member_container(validated, &settings, tag)],
@@ -425,11 +435,17 @@ fn stateful_set(validated: &Validated<'_>, tag: &str) -> StatefulSet {
     };
     let membership = membership(validated);
     let template = template.render(validated, validated.wanted_members.max(membership.members));
-    members_set(validated, membership.pods(), template)
+    members_set(observed, validated, membership.pods(), template)
 }
 
 /// A StatefulSet of as many pods, each with the volume of its member.
-pub(super) fn members_set(validated: &Validated<'_>, pods: i32, template: PodTemplateSpec) -> StatefulSet {
+pub(super) fn members_set(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    pods: i32,
+    template: PodTemplateSpec,
+) -> StatefulSet {
+    let volume = growth::template(observed, validated);
     let names = &validated.names;
     let spec = StatefulSetSpec {
         service_name: Some(names.etcd_service()),
@@ -446,14 +462,14 @@ pub(super) fn members_set(validated: &Validated<'_>, pods: i32, template: PodTem
         }),
         selector: selecting(validated.selector(Component::Etcd)),
         template,
-        volume_claim_templates: Some(vec![claim(validated, settings(validated).storage_class_name)]),
+        volume_claim_templates: Some(vec![claim(validated, volume, settings(validated).storage_class_name)]),
         ..StatefulSetSpec::default()
     };
     let metadata = validated.metadata(names.etcd(), Component::Etcd);
     StatefulSet { metadata, spec: Some(spec), ..StatefulSet::default() }
 }
 
-fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeClaim {
+fn claim(validated: &Validated<'_>, volume: String, class: Option<String>) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
         metadata: ObjectMeta {
             name: Some(ETCD_VOLUME.to_owned()),
@@ -463,7 +479,7 @@ fn claim(validated: &Validated<'_>, class: Option<String>) -> PersistentVolumeCl
         spec: Some(PersistentVolumeClaimSpec {
             access_modes: Some(texts(&["ReadWriteOnce"])),
             resources: Some(VolumeResourceRequirements {
-                requests: Some(quantities([("storage", &validated.volume)])),
+                requests: Some(quantities([("storage", &volume)])),
                 limits: None,
             }),
             storage_class_name: class,

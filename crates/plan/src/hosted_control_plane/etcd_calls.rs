@@ -11,12 +11,13 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::certificates;
+use super::database::DatabaseSize;
 use super::etcd::CLIENT_PORT;
 use super::material::Material;
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, PodFacts};
 use super::validate::Validated;
-use super::{changes, restore, trust};
+use super::{alarms, changes, defragmentation, restore, trust};
 use crate::flow::{Identified, Read, StepId};
 
 /// The number that etcd gives to a member, for as long as it belongs to the cluster; one that comes back has another.
@@ -75,9 +76,13 @@ pub struct MemberState {
     pub revision: u64,
     /// What is wrong with it, in its own words.
     pub errors: Vec<String>,
+    /// How many changes it has taken and not applied yet.
+    pub unapplied: u64,
+    /// How large its database is; the quota is told from etcd 3.6 on.
+    pub database: DatabaseSize,
 }
 
-/// A change of etcd's cluster.
+/// A change of etcd's cluster, or care for one of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdStep {
     /// The member that is called.
@@ -98,6 +103,10 @@ pub enum MemberChange {
     Remove(MemberId),
     /// It leads from now on. To be asked of the leader.
     Lead(MemberId),
+    /// It gives back what is free in its database. To be asked of itself; it answers nothing meanwhile.
+    Defragment,
+    /// The alarm NOSPACE ends, whoever raised it.
+    EndNoSpace,
 }
 
 impl Identified for EtcdStep {
@@ -107,6 +116,8 @@ impl Identified for EtcdStep {
             MemberChange::Promote(_) => "promote",
             MemberChange::Remove(_) => "remove",
             MemberChange::Lead(_) => "move-leader-to",
+            MemberChange::Defragment => "defragment",
+            MemberChange::EndNoSpace => "end-alarm-through",
         };
         StepId::new(verb, "etcd-member", &self.member)
     }
@@ -142,6 +153,16 @@ impl MemberList {
             MemberChange::Lead(id) => {
                 for state in self.told.values_mut() {
                     state.leader = Some(*id);
+                }
+            }
+            MemberChange::Defragment => {
+                if let Some(state) = self.told.get_mut(&step.member) {
+                    state.database.allocated = state.database.in_use;
+                }
+            }
+            MemberChange::EndNoSpace => {
+                for state in self.told.values_mut() {
+                    state.errors.retain(|error| !alarms::is_no_space(error));
                 }
             }
         }
@@ -181,6 +202,7 @@ pub(super) fn reachable(observed: &Observed, validated: &Validated<'_>) -> Vec<M
 /// Whether members have to be called before a plan can be made.
 pub(super) fn is_wanted(observed: &Observed) -> bool {
     super::validated(observed).is_some_and(|validated| {
-        changes::is_due(observed, &validated) && !reachable(observed, &validated).is_empty()
+        let is_due = changes::is_due(observed, &validated) || defragmentation::is_due(observed, &validated);
+        is_due && !reachable(observed, &validated).is_empty()
     })
 }

@@ -28,6 +28,11 @@ impl Observed {
                 if let Some(finalizers) = fields.pointer("/metadata/finalizers") {
                     self.finalized(&target.uid, &Vec::deserialize(finalizers).unwrap_or_default());
                 }
+                if let Some(size) = fields.pointer("/spec/resources/requests/storage") {
+                    for claim in self.etcd_claims.iter_mut().filter(|claim| claim.uid == target.uid) {
+                        claim.requested = size.as_str().map(str::to_owned);
+                    }
+                }
                 for pod in self.api_server_pods.iter_mut().filter(|pod| pod.uid == target.uid) {
                     pod.served = served.and_then(|served| Some(served.as_str()?.to_owned()));
                 }

@@ -35,6 +35,7 @@ mod controller_manager;
 mod controllers;
 mod core_dns;
 mod database;
+mod defragmentation;
 mod delete;
 mod endpoint;
 mod epoch;
@@ -45,6 +46,7 @@ mod etcd_settings;
 pub mod exposure;
 mod flags;
 mod fold;
+mod growth;
 mod intended;
 mod join;
 mod joining;
@@ -125,7 +127,6 @@ use conditions::{not_rendered, nothing_done};
 pub(crate) use placement::{errors as placement_errors, placements};
 pub(crate) use pod::{REGISTRY, image_name, registry};
 pub(crate) use program::{HOSTED, Program, hosted_programs, refused_flags};
-pub(crate) use unsupported::without_effect;
 pub(crate) use validate::{DEFAULT_DOMAIN, refused};
 
 /// What the management cluster of one host has in common with a tenant: its add-ons, and what their pods consist of.
@@ -252,6 +253,9 @@ impl Planner for Observed {
             }
             Step::Own(OwnStep::Etcd(step)) => {
                 self.etcd_list.iter_mut().for_each(|list| list.fold(step, id));
+                if step.change == etcd_calls::MemberChange::Defragment {
+                    self.defragmented();
+                }
             }
             Step::Own(OwnStep::Backup(step)) => self.backup = step.begun(),
             Step::Tenant(TenantStep::Apply { object, uid }) => {

@@ -67,6 +67,9 @@ pub const CERTIFICATE_ANNOTATION: &str = "hangar.cluster.x-k8s.io/certificate";
 pub const SERIAL_ANNOTATION: &str = "hangar.cluster.x-k8s.io/serial";
 /// On API server pods: the certificate that kubelet was asked to bring. A new value makes it look at once.
 pub const SERVED_ANNOTATION: &str = "hangar.cluster.x-k8s.io/served-certificate";
+/// On the template of etcd's pods, once its volumes have grown: the quota that members read when they start. A new value
+/// restarts them, one after the other.
+pub const QUOTA_ANNOTATION: &str = "hangar.cluster.x-k8s.io/etcd-quota";
 /// On pod templates: what a program reads only when it starts. A new value replaces the pods.
 pub const SETTINGS_ANNOTATION: &str = "hangar.cluster.x-k8s.io/settings";
 /// On the template of API server pods: when those before it were too old. A new value replaces the pods.

@@ -345,6 +345,10 @@ pub struct WorkloadFacts {
     pub audit_proxy: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`] of its template.
     pub renewed: Option<String>,
+    /// The annotation [`names::QUOTA_ANNOTATION`] of its template.
+    pub quota: Option<String>,
+    /// The size in its claim template, of a StatefulSet: it cannot be changed.
+    pub volume: Option<String>,
 }
 
 impl WorkloadFacts {
@@ -382,6 +386,8 @@ pub struct PodFacts {
     pub served: Option<String>,
     /// The annotation [`names::RENEWED_ANNOTATION`].
     pub renewed: Option<String>,
+    /// The annotation [`names::QUOTA_ANNOTATION`].
+    pub quota: Option<String>,
     /// When its kube-apiserver started, where it has one that runs.
     pub started_at: Option<Timestamp>,
     /// Why its container does not run, in kubelet's words, where something is wrong.
@@ -437,8 +443,14 @@ pub struct ClaimFacts {
     pub is_deleting: bool,
     /// Whether it had a volume that is gone.
     pub is_lost: bool,
-    /// The size of its volume; nothing while it has none.
+    /// The size of its volume, with a file system of that size; nothing while it has none.
     pub size: Option<String>,
+    /// The size that it asks for.
+    pub requested: Option<String>,
+    /// Since when its volume is larger than the file system, which grows when a node mounts it.
+    pub unmounted_since: Option<Timestamp>,
+    /// Why its volume does not grow, in the words of its driver.
+    pub trouble: Option<String>,
 }
 
 /// What a plan needs of a Service.

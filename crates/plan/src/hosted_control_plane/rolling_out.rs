@@ -25,6 +25,9 @@ pub(super) fn finding<'observed>(
     if let Some(finding) = of_etcd(observed, validated)? {
         return Ok(finding);
     }
+    if let Some(finding) = for_room(observed, validated) {
+        return Ok(finding);
+    }
     if let Some(held) = next.held {
         return Ok(rolling_out::HELD.waiting(held));
     }
@@ -93,6 +96,14 @@ fn of_etcd<'observed>(
         )),
         _ => step(on, pods, None),
     }))
+}
+
+/// Members that are restarted because their volumes are larger.
+fn for_room(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
+    let left = etcd_rollout::without_room(observed);
+    let members = etcd::membership(validated).members;
+    let on = format!("etcd's members to be restarted for larger volumes, {left} of {members} are left");
+    (left > 0).then(|| step(on, &observed.etcd_pods, None))
 }
 
 fn of_api_servers(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {

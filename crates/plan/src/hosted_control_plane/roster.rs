@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use super::etcd;
 use super::etcd_calls::{
     EtcdStep, ListedMember, MemberAccess, MemberChange, MemberId, MemberList, MemberState, reachable,
 };
@@ -13,6 +12,7 @@ use super::membership::MOST_MEMBERS;
 use super::names::Names;
 use super::observed::Observed;
 use super::validate::Validated;
+use super::{alarms, etcd};
 
 pub(super) struct Roster<'observed> {
     list: &'observed MemberList,
@@ -50,12 +50,17 @@ impl<'observed> Roster<'observed> {
 
     /// Whether it votes, follows a leader or leads, and nothing is wrong with it.
     pub(super) fn is_well(&self, ordinal: i32) -> bool {
+        self.is_well_if_full(ordinal) && self.state(ordinal).is_some_and(|state| state.errors.is_empty())
+    }
+
+    /// Whether it is well, or nothing is wrong with it but that there is no space: it serves reads and changes of members.
+    pub(super) fn is_well_if_full(&self, ordinal: i32) -> bool {
         let is_voter = self.entry(ordinal).is_some_and(|entry| !entry.is_learner);
         let is_fine = |state: &MemberState| {
             !state.is_learner
                 && state.leader.is_some()
                 && state.leader == self.leader()
-                && state.errors.is_empty()
+                && state.errors.iter().all(|error| alarms::is_no_space(error))
         };
         is_voter && self.state(ordinal).is_some_and(is_fine)
     }
@@ -81,6 +86,11 @@ impl<'observed> Roster<'observed> {
     pub(super) fn lead(&self, from: i32, to: i32) -> Option<EtcdStep> {
         let change = MemberChange::Lead(self.entry(to)?.id);
         Some(EtcdStep { through: self.access(from)?, member: self.names.etcd_pod(to), change })
+    }
+
+    /// Care for a member, asked for at itself.
+    pub(super) fn care(&self, ordinal: i32, care: MemberChange) -> Option<EtcdStep> {
+        Some(EtcdStep { through: self.access(ordinal)?, member: self.names.etcd_pod(ordinal), change: care })
     }
 
     fn access(&self, ordinal: i32) -> Option<MemberAccess> {

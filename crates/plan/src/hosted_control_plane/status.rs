@@ -107,7 +107,7 @@ pub(super) fn rendered(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let component = Component::ApiServer.as_str();
     status.selector = Some(format!("{CLUSTER_NAME_LABEL}={cluster},{COMPONENT_LABEL}={component}"));
     // What is not known stays as it was.
-    if let Some((size, _)) = volumes::smallest(observed) {
+    if let Some((size, _)) = volumes::smallest(observed, validated) {
         status.etcd_volume_size = Some(Quantity(size));
     }
     if let Some(usage) = database::usage(observed) {

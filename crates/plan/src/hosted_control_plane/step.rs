@@ -12,7 +12,7 @@ use super::backup::BackupStep;
 use super::etcd_calls::EtcdStep;
 use super::material::{Content, Material};
 use super::names::KEPT_FINALIZER;
-use super::observed::{InfrastructureFacts, ObjectIdentity, PodFacts, SecretFacts};
+use super::observed::{ClaimFacts, InfrastructureFacts, ObjectIdentity, PodFacts, SecretFacts};
 use crate::flow::{self, Action, Identified, StepId, Target, Write};
 
 /// One call: writes to the management cluster, minting, calls to etcd's members, backups, and calls to the tenant.
@@ -133,6 +133,13 @@ pub(super) fn refresh(pod: &PodFacts, annotations: &BTreeMap<String, String>) ->
 pub(super) fn evict(pod: &PodFacts) -> Step {
     let target = target("v1", "Pod", &pod.name, &pod.uid);
     Write { id: StepId::new("evict", "pod", &pod.name), action: Action::Evict { target } }.into()
+}
+
+/// Asks for a larger volume. The management cluster refuses it where the storage class cannot expand volumes.
+pub(super) fn grow(claim: &ClaimFacts, size: &str) -> Step {
+    let target = target("v1", "PersistentVolumeClaim", &claim.name, &claim.uid);
+    let fields = json!({ "spec": { "resources": { "requests": { "storage": size } } } });
+    Write { id: StepId::new("grow", "claim", &claim.name), action: Action::Change { target, fields } }.into()
 }
 
 /// Puts our finalizer on a Secret that cannot be replaced.

@@ -1,6 +1,4 @@
-//! Lists the settings that have no effect yet, so that users are told.
-
-use hangar_api::controlplane::v1alpha1::HostedControlPlaneSettings;
+//! Lists the settings that have no effect, so that users are told.
 
 use super::certificates::fixed_lifetimes;
 use super::conditions::settings_effective;
@@ -18,21 +16,13 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         let why = "the management cluster has no PodMonitors (Prometheus Operator)";
         ignored.push(format!("spec.monitoring.podMonitors: {why}"));
     }
-    let not_built = without_effect(validated.settings);
     let missing = sources::missing(draft.observed);
-    let waiting = match (missing.is_empty(), not_built.is_empty(), ignored.is_empty()) {
-        (true, true, true) => return draft.forget(settings_effective::TYPE),
-        (false, _, _) => settings_effective::SOURCE_MISSING.waits("what these settings name"),
-        (true, false, _) => {
-            settings_effective::NOT_BUILT.waits("these settings to be removed, or a Hangar that knows them")
-        }
-        (true, true, false) => settings_effective::IGNORED.waits("these settings to be removed"),
+    let waiting = match (missing.is_empty(), ignored.is_empty()) {
+        (true, true) => return draft.forget(settings_effective::TYPE),
+        (false, _) => settings_effective::SOURCE_MISSING.waits("what these settings name"),
+        (true, false) => settings_effective::IGNORED.waits("these settings to be removed"),
     };
-    let parts = [
-        ("missing", missing.join(", ")),
-        ("accepted, but without effect yet", not_built.join(", ")),
-        ("ignored", ignored.join(", ")),
-    ];
+    let parts = [("missing", missing.join(", ")), ("ignored", ignored.join(", "))];
     let said = parts.iter().filter(|(_, named)| !named.is_empty());
     let said: Vec<String> = said.map(|(what, named)| format!("{what}: {named}")).collect();
     draft.say(waiting.because(said.join("; ")));
@@ -49,13 +39,4 @@ fn fixed(observed: &Observed, validated: &Validated<'_>) -> Vec<String> {
         format!("spec.exposure.type: it stays {kept:?}, because nodes and kubeconfigs use the endpoint that was published")
     });
     ends.chain(way).collect()
-}
-
-/// What the settings ask for and do not get.
-pub(crate) fn without_effect(settings: &HostedControlPlaneSettings) -> Vec<&'static str> {
-    let etcd = settings.etcd.as_ref();
-    [("spec.etcd.autoGrow: volumes do not grow", etcd.is_some_and(|etcd| etcd.auto_grow == Some(true)))]
-        .into_iter()
-        .filter_map(|(text, is_given)| is_given.then_some(text))
-        .collect()
 }

@@ -111,9 +111,12 @@ pub(super) fn to_record(
     (!record.claims.is_empty() && before.as_ref() != Some(&record)).then_some(record)
 }
 
-/// The smallest volume that members have: as written, and in bytes.
-pub(super) fn smallest(observed: &Observed) -> Option<(String, u64)> {
-    let sizes = observed.etcd_claims.iter().filter_map(|claim| {
+/// The smallest volume that members have: as written, and in bytes. A claim that is not on record is of no member yet.
+pub(super) fn smallest(observed: &Observed, validated: &Validated<'_>) -> Option<(String, u64)> {
+    let recorded =
+        validated.bootstrapped.as_ref().map(|recorded| recorded.claims.as_slice()).unwrap_or_default();
+    let is_of_member = |claim: &&ClaimFacts| recorded.is_empty() || recorded.contains(&claim.uid);
+    let sizes = observed.etcd_claims.iter().filter(is_of_member).filter_map(|claim| {
         let text = claim.size.as_ref()?;
         Some((text.clone(), Quantity::parse(text).and_then(Quantity::bytes)?))
     });

@@ -335,8 +335,8 @@ fn of_control_planes() -> Vec<Grant> {
         grant(
             &[""],
             &["persistentvolumeclaims"],
-            &["list", "watch", "delete"],
-            "The volumes of etcd are deleted with their control plane, and by nothing else.",
+            &["list", "watch", "patch", "delete"],
+            "The volumes of etcd grow when more is asked for. They are deleted with their control plane, and when their member was removed or lost its data.",
         ),
         grant(
             &["apps"],

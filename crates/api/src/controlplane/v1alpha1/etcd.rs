@@ -32,10 +32,12 @@ pub struct Etcd {
     pub replicas: Option<i32>,
     /// Storage class of the volumes; the cluster's default when empty. It cannot be changed.
     pub storage_class_name: Option<String>,
-    /// Size of each member's volume; 8Gi when empty. It cannot be changed: volumes do not grow yet.
+    /// Size of each member's volume; 8Gi when empty. It can grow where the storage class can expand volumes, and cannot
+    /// shrink.
     #[schemars(extend("pattern" = QUANTITY_PATTERN))]
     pub volume_size: Option<Quantity>,
-    /// Lets volumes grow when they fill up. Accepted, but volumes do not grow yet; a condition reports it.
+    /// Lets volumes of 8Gi grow to 11Gi when more than four fifths of etcd's quota is in use: beyond that a volume allows no
+    /// larger quota.
     pub auto_grow: Option<bool>,
     /// Backups to an S3 bucket.
     pub backup: Option<EtcdBackup>,

@@ -88,7 +88,7 @@ pub const DEFAULT_REPLICAS: i32 = 2;
         json_path = ".metadata.creationTimestamp",
         description = "Time since creation"
     ),
-    validation = Rule::new(SAME_SIZE).message("spec.etcd.volumeSize cannot be changed: the volumes exist, and growing them is not built yet"),
+    validation = Rule::new(NOT_SMALLER).message("spec.etcd.volumeSize cannot be smaller than the volumes that exist: they do not shrink"),
     validation = Rule::new(SAME_CLASS).message("spec.etcd.storageClassName cannot be changed: the volumes exist")
 )]
 #[schemars(extend("x-kubernetes-validations" = settings::rules()))]
@@ -113,6 +113,6 @@ fn default_replicas() -> i32 {
 }
 
 /// What is not given is the default. The size that the volumes have can always be written down.
-const SAME_SIZE: &str = "[has(self.spec.etcd) && has(self.spec.etcd.volumeSize) ? quantity(string(self.spec.etcd.volumeSize)) : quantity('8Gi')].all(size, size.compareTo(has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.volumeSize) ? quantity(string(oldSelf.spec.etcd.volumeSize)) : quantity('8Gi')) == 0 || (has(oldSelf.status) && has(oldSelf.status.etcdVolumeSize) && size.compareTo(quantity(string(oldSelf.status.etcdVolumeSize))) == 0))";
+const NOT_SMALLER: &str = "[has(self.spec.etcd) && has(self.spec.etcd.volumeSize) ? quantity(string(self.spec.etcd.volumeSize)) : quantity('8Gi')].all(size, [has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.volumeSize) ? quantity(string(oldSelf.spec.etcd.volumeSize)) : quantity('8Gi')].all(before, (size.compareTo(before) == 0 && !(has(self.spec.etcd) && has(self.spec.etcd.volumeSize) && has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.autoGrow) && oldSelf.spec.etcd.autoGrow)) || size.compareTo(has(oldSelf.status) && has(oldSelf.status.etcdVolumeSize) ? quantity(string(oldSelf.status.etcdVolumeSize)) : before) >= 0))";
 
 const SAME_CLASS: &str = "(has(self.spec.etcd) && has(self.spec.etcd.storageClassName) ? self.spec.etcd.storageClassName : '') == (has(oldSelf.spec.etcd) && has(oldSelf.spec.etcd.storageClassName) ? oldSelf.spec.etcd.storageClassName : '')";

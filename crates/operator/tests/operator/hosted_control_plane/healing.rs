@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -26,7 +27,7 @@ use super::world::{BED, Manager, World, eventually, turn};
 const MOST: u8 = 5;
 
 /// Runs etcd in pods, as kubelets do: a pod's member has the volume of its claim, and starts again when it ends.
-struct Kubelet {
+pub(super) struct Kubelet {
     world: World,
     directory: PathBuf,
     /// The ports of all members are the same, so each has an address of its own.
@@ -42,7 +43,7 @@ struct Running {
 }
 
 impl Kubelet {
-    async fn start(world: &World) -> (JoinHandle<()>, Etcdctl) {
+    pub(super) async fn start(world: &World) -> (JoinHandle<()>, Etcdctl) {
         let directory = BED.logs().parent().unwrap().join(&world.namespace);
         fs::create_dir_all(&directory).unwrap();
         for suffix in ["etcd", "etcd-server", "etcd-peer"] {
@@ -171,15 +172,29 @@ async fn is_ready(address: IpAddr) -> bool {
 
 /// Calls the members by their names, with a certificate of theirs.
 #[derive(Clone)]
-struct Etcdctl {
+pub(super) struct Etcdctl {
     directory: PathBuf,
     namespace: String,
 }
 
 impl Etcdctl {
-    fn run(&self, command: &str) -> Result<String, String> {
+    pub(super) fn run(&self, command: &str) -> Result<String, String> {
+        self.called(&(0..MOST).collect::<Vec<_>>(), command, b"")
+    }
+
+    /// At one member alone.
+    pub(super) fn one(&self, ordinal: u8, command: &str) -> Result<String, String> {
+        self.called(&[ordinal], command, b"")
+    }
+
+    pub(super) fn put(&self, key: &str, value: &[u8]) -> Result<String, String> {
+        self.called(&(0..MOST).collect::<Vec<_>>(), &format!("put {key}"), value)
+    }
+
+    fn called(&self, ordinals: &[u8], command: &str, input: &[u8]) -> Result<String, String> {
         let program = Parts::from_env().unwrap().program(Set::Etcd36, "etcdctl").unwrap();
-        let endpoints: Vec<String> = (0..MOST)
+        let endpoints: Vec<String> = ordinals
+            .iter()
             .map(|ordinal| format!("https://etcd{ordinal}-demo.{}.svc:2379", self.namespace))
             .collect();
         let place = self.directory.display();
@@ -189,11 +204,15 @@ impl Etcdctl {
             program.display(),
             endpoints.join(",")
         );
-        let ended = Command::new("unshare")
+        let mut running = Command::new("unshare")
             .args(with_hosts(&self.directory, &command))
-            .stdin(Stdio::null())
-            .output()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .unwrap();
+        running.stdin.take().unwrap().write_all(input).unwrap();
+        let ended = running.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         if ended.status.success() { Ok(text(ended.stdout)) } else { Err(text(ended.stderr)) }
     }
@@ -244,7 +263,7 @@ impl Writer {
 }
 
 /// How many members vote, where that many are wanted and all is well.
-async fn settles(world: &World, etcdctl: &Etcdctl, members: usize) {
+pub(super) async fn settles(world: &World, etcdctl: &Etcdctl, members: usize) {
     eventually("etcd has settled", async || {
         let list = etcdctl.run("member list").unwrap_or_default();
         let voters = list.lines().filter(|line| line.contains("started") && line.ends_with("false")).count();

@@ -18,6 +18,7 @@ mod neighbours;
 mod pods;
 mod preview;
 mod restores;
+mod space;
 mod store;
 pub(crate) mod tenant;
 mod versions;

@@ -105,7 +105,7 @@ fn a_template_is_checked_as_the_control_planes_made_from_it() {
     let template = |spec: Value| json!({ "metadata": {}, "spec": { "template": { "spec": spec } } });
     let kind = "HostedControlPlaneTemplate";
     let given = template(json!({
-        "etcd": { "priorityClassName": "system-node-critical", "autoGrow": true,
+        "etcd": { "priorityClassName": "system-node-critical",
             "backup": { "schedule": "@daily", "secret": { "name": "s", "namespace": "team-b" } } },
         "deployment": { "apiServer": { "args": { "authorization_mode": "AlwaysAllow" } } },
     }));
@@ -118,11 +118,6 @@ fn a_template_is_checked_as_the_control_planes_made_from_it() {
     ] {
         assert!(said.iter().any(|line| line.starts_with(field)), "{field}: {said:?}");
     }
-    let warnings = validate(&request(kind, &given), &Nothing).warnings;
-    assert!(
-        warnings.iter().any(|line| line.starts_with("spec.template.spec.etcd.autoGrow: ")),
-        "{warnings:?}"
-    );
     assert_eq!(messages(&update(kind, &given, &given)), Vec::<String>::new(), "what was there stays");
     assert_eq!(messages(&request(kind, &template(json!({})))), Vec::<String>::new());
 }

@@ -78,7 +78,7 @@ pub(in super::super) fn stateful_set(
     let first =
         vec![fetch, etcdutl(validated, restoration, &settings, tag), own("place", place, vec![data()])];
     let template = starting_with(template.render(validated, restoration.members), first);
-    etcd::members_set(validated, restoration.members, template)
+    etcd::members_set(observed, validated, restoration.members, template)
 }
 
 fn fetch(restoration: &Restoration) -> Vec<String> {

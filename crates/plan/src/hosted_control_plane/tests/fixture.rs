@@ -258,10 +258,21 @@ pub(super) fn etcd_started(spec: &Value) -> Observed {
     observed.etcd = Read::One(workload("etcd", members(&observed), 0, tag));
     observed.etcd_pods = Read::One(pod("demo-etcd-0", tag));
     observed.etcd_claims = Read::found((0..members(&observed)).map(claim));
+    give_volumes(&mut observed);
     let service = |uid: &str| Read::One(ServiceFacts { uid: uid.to_owned(), ..ServiceFacts::default() });
     observed.service = service("uid of service");
     observed.tunnel = service("uid of tunnel");
     observed
+}
+
+/// Volumes as they were asked for.
+fn give_volumes(observed: &mut Observed) {
+    let etcd = observed.control_plane.spec.settings.etcd.as_ref();
+    let Some(size) = etcd.and_then(|etcd| etcd.volume_size.clone()) else { return };
+    observed.etcd.iter_mut().for_each(|facts| facts.volume = Some(size.0.clone()));
+    for claim in observed.etcd_claims.iter_mut() {
+        (claim.size, claim.requested) = (Some(size.0.clone()), Some(size.0.clone()));
+    }
 }
 
 /// Of the wanted version.
@@ -280,6 +291,7 @@ pub(super) fn api_server_ready(spec: &Value) -> Observed {
     let version = observed.control_plane.spec.version.clone();
     let members = members(&observed);
     observed.etcd = Read::One(workload("etcd", members, members, etcd_tag(&observed)));
+    give_volumes(&mut observed);
     observed.api_server = Read::One(workload("api-server", 1, 1, &version));
     let mut pod = pod("demo-apiserver-1", &version);
     pod.is_ready = true;
@@ -357,6 +369,8 @@ pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> W
         version: Some(version.to_owned()),
         audit_proxy: None,
         renewed: None,
+        quota: None,
+        volume: (name == "etcd" || name == "demo-etcd").then(|| "8Gi".to_owned()),
     }
 }
 
@@ -373,7 +387,8 @@ pub(super) fn pod(name: &str, version: &str) -> PodFacts {
 pub(super) fn claim(ordinal: i32) -> ClaimFacts {
     let name = format!("data-demo-etcd-{ordinal}");
     let uid = format!("uid of {name}");
-    ClaimFacts { name, uid, size: Some("8Gi".to_owned()), ..ClaimFacts::default() }
+    let size = Some("8Gi".to_owned());
+    ClaimFacts { name, uid, requested: size.clone(), size, ..ClaimFacts::default() }
 }
 
 /// The Cluster is deleted, and its control plane with it.

@@ -184,6 +184,9 @@ impl Etcd {
                 }
             }
             MemberChange::Lead(id) => self.leader = id.0,
+            MemberChange::Defragment | MemberChange::EndNoSpace => {
+                self.violated("nobody has too little room")
+            }
         }
         if !self.is_quorate() {
             self.violated(format!("etcd lost its majority with {}", step.id()));
@@ -336,6 +339,8 @@ impl World for Etcd {
                 is_learner: self.list.get(&id)?.is_learner,
                 revision: 1,
                 errors: Vec::new(),
+                unapplied: 0,
+                database: DatabaseSize::default(),
             };
             Some((format!("demo-etcd-{ordinal}"), state))
         };

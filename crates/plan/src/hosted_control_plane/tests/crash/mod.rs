@@ -7,6 +7,7 @@
 mod act;
 mod members;
 mod seen;
+mod space;
 mod world;
 
 use std::rc::Rc;

@@ -224,6 +224,9 @@ fn volumes_are_kept_until_the_control_plane_is_deleted() {
 #[test]
 fn sizes_are_those_of_the_volumes() {
     let mut observed = all_ready(&json!({"etcd": {"replicas": 3, "volumeSize": "20Gi"}}));
+    for claim in observed.etcd_claims.iter_mut() {
+        claim.size = Some("8Gi".to_owned());
+    }
     let plan = checked(&observed);
     assert_eq!(plan.status.etcd_volume_size.as_ref().unwrap().0, "8Gi");
     assert_eq!(member(&plan, 0)["quota-backend-bytes"], 6_u64 << 30);

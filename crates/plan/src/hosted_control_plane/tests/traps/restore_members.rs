@@ -19,7 +19,15 @@ fn listed(observed: &mut Observed, members: i32) {
         told: (0..members)
             .map(|ordinal| {
                 let (id, leader) = (id(ordinal), Some(id(0)));
-                let state = MemberState { id, leader, is_learner: false, revision: 1, errors: Vec::new() };
+                let state = MemberState {
+                    id,
+                    leader,
+                    is_learner: false,
+                    revision: 1,
+                    errors: Vec::new(),
+                    unapplied: 0,
+                    database: DatabaseSize::default(),
+                };
                 (format!("demo-etcd-{ordinal}"), state)
             })
             .collect(),

@@ -302,20 +302,6 @@ fn wrong_input_is_refused_with_its_field() {
 }
 
 #[test]
-fn settings_without_effect_are_said_to_be() {
-    let spec = json!({"etcd": {"replicas": 1, "autoGrow": true}});
-    let mut observed = etcd_started(&spec);
-    let plan = checked(&observed);
-    assert_eq!(condition_status(&plan, conditions::settings_effective::TYPE), "False NotBuilt");
-    observed.control_plane.status = Some(plan.status.clone());
-    // The same again is the same: no status is written for nothing.
-    observed.now = observed.now.checked_add(days(1) / 2).unwrap();
-    assert_eq!(checked(&observed).status.conditions, plan.status.conditions);
-    observed.control_plane.spec.settings.etcd.as_mut().unwrap().auto_grow = None;
-    assert_eq!(condition_status(&checked(&observed), conditions::settings_effective::TYPE), "");
-}
-
-#[test]
 fn every_setting_that_is_ignored_is_named_with_its_reason() {
     let owned = |name: &str| json!({"args": {name: "x"}});
     let spec = json!({
@@ -349,16 +335,13 @@ fn every_setting_that_is_ignored_is_named_with_its_reason() {
 
     // What was fixed when the control plane was made.
     let mut settled = all_ready(&json!({}));
-    settled.control_plane.spec.settings.etcd =
-        serde_json::from_value(json!({"replicas": 5, "autoGrow": true})).unwrap();
+    settled.control_plane.spec.settings.etcd = serde_json::from_value(json!({"replicas": 5})).unwrap();
     settled.control_plane.spec.settings.certificates = serde_json::from_value(
         json!({"rootCaCertificateDuration": "90000h", "leafCertificateDuration": "100h"}),
     )
     .unwrap();
-    let said = message(&settled, "False NotBuilt");
-    for field in ["spec.certificates.rootCaCertificateDuration: ", "spec.etcd.autoGrow"] {
-        assert!(said.contains(field), "{field}: {said}");
-    }
+    let said = message(&settled, "False Ignored");
+    assert!(said.contains("spec.certificates.rootCaCertificateDuration: "), "{said}");
     assert!(
         !said.contains("leafCertificateDuration") && !said.contains("spec.certificates.caCert"),
         "{said}"
