@@ -2,6 +2,7 @@
 
 mod beside;
 mod book;
+mod chaos;
 mod edges;
 mod fuzz;
 mod installed;
@@ -44,6 +45,7 @@ enum Command {
     Edges(edges::Edges),
     Fuzz(fuzz::Fuzz),
     Sweep(sweep::Sweep),
+    Chaos(chaos::Chaos),
     /// A control plane beside Cluster API's own core, each pinned release of which is built with Go first
     Beside,
     Bench(hangar_bench::Bench),
@@ -72,6 +74,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Edges(edges::Edges {}) => edges::Edges::run(),
         Command::Fuzz(fuzz) => fuzz.run(),
         Command::Sweep(sweep) => sweep.run(),
+        Command::Chaos(chaos) => chaos.run(),
         Command::Beside => beside::run(),
         Command::Bench(bench) => bench.run(),
     }

@@ -11,6 +11,7 @@ mod context;
 mod contracts;
 pub mod controllers;
 mod error;
+mod gates;
 mod hosted_control_plane;
 pub mod install;
 mod kubeadm_bootstrap;

@@ -16,7 +16,6 @@ mod convert;
 mod copies;
 mod demands;
 mod find;
-mod gates;
 mod ids;
 mod project;
 mod server;
@@ -45,10 +44,10 @@ pub(crate) use project::Project;
 pub(crate) use server::{preflight, server_facts};
 
 use crate::context::Handles;
+use crate::gates::{Counted, Fence};
 use crate::reconcile::CLOUD_LIMIT;
 use crate::reconcile::answer::words;
 use demands::Listeners;
-use gates::{Counted, Fence};
 
 /// The key of the Secret with the clouds.
 const CLOUDS_KEY: &str = "clouds.yaml";

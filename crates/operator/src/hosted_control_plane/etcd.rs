@@ -10,11 +10,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hangar_etcd::{
-    AlarmKind, Answer, Call, CallGate, ClusterMember, Credentials, Delivery, Limits, Member, MemberOptions,
-    MemberStatus, Membership,
+    AlarmKind, CallGate, ClusterMember, Credentials, Limits, Member, MemberOptions, MemberStatus, Membership,
 };
-use hangar_kit::leadership::Leadership;
-use hangar_kit::metrics::CallMetrics;
 use hangar_plan::flow::{Outcome, Read, Unknown};
 use hangar_plan::hosted_control_plane::etcd_calls::{
     EtcdStep, ListedMember, MemberAccess, MemberChange, MemberId, MemberList, MemberState, members_to_call,
@@ -26,6 +23,7 @@ use kube::Api;
 
 use super::{ControlPlanes, material};
 use crate::context::{Context, Handles};
+use crate::gates::{Counted, Fence};
 use crate::reconcile::{Case, RunOwn, WRITE_LIMIT, answer};
 
 /// A member that does not answer a read within this is away: others wait for the same worker.
@@ -38,38 +36,6 @@ const DEFRAGMENT_LIMIT: Duration = Duration::from_secs(9);
 /// A step is a read of a Secret, a connection and a change.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-
-/// Lets a write through only while the lease outlasts it.
-struct Fence(Arc<dyn Leadership>);
-
-impl CallGate for Fence {
-    fn before(&self, call: &Call, limit: Duration) -> Result<(), &'static str> {
-        if !call.verb.is_write() {
-            return Ok(());
-        }
-        match self.0.remaining() {
-            Some(remaining) if remaining >= limit => Ok(()),
-            Some(_) => Err("the lease ends before the call would"),
-            None => Err("not the leader"),
-        }
-    }
-}
-
-/// Counts calls beside those to API servers.
-struct Counted(CallMetrics);
-
-impl CallGate for Counted {
-    fn after(&self, call: &Call, answer: Answer, _took: Duration) -> Delivery {
-        let code = match answer {
-            Answer::Done => "done",
-            Answer::Refused => "refused",
-            Answer::Unreached => "unreached",
-            Answer::Unknown => "unknown",
-        };
-        self.0.observe(call.verb.as_str(), "etcd", code);
-        Delivery::Deliver
-    }
-}
 
 /// Who is asked about each call to a member.
 fn gates(handles: &Handles) -> Vec<Arc<dyn CallGate>> {

@@ -2,8 +2,7 @@
 //! right: see `hangar_plan`'s `alarms`.
 //!
 //! Every member tells the alarms of all. So while no database is more than half full, one member is asked every five
-//! minutes, for alarms alone, and all of them every half an hour. While members are being restarted, all are asked often:
-//! what they told before says nothing of who leads now.
+//! minutes, for alarms alone, and all of them every half an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,8 +13,8 @@ use hangar_kit::ObjectKey;
 use hangar_kit::client::{find_plain, get_plain};
 use hangar_plan::flow::{Read, Unknown};
 use hangar_plan::hosted_control_plane::{
-    Alarm, DATABASE_PATH, DatabaseLines, DatabaseSize, MemberFacts, Observed, are_members_outdated,
-    health_path, members_to_ask, told_alarm,
+    Alarm, DATABASE_PATH, DatabaseLines, DatabaseSize, MemberFacts, Observed, health_path, members_to_ask,
+    told_alarm,
 };
 use tokio::time::Instant;
 
@@ -44,8 +43,6 @@ pub(super) struct Look {
     asked: Addresses,
     /// How many members were ready.
     ready: i32,
-    /// Whether members are being restarted.
-    is_rolling: bool,
     told: Read<MemberFacts>,
 }
 
@@ -63,15 +60,14 @@ impl Look {
 
     /// Which member to ask alone, where that is enough.
     fn turn(&self) -> Option<SocketAddr> {
-        let is_enough =
-            !self.has_alarm() && !self.is_rolling && self.is_roomy() && self.sized_at.elapsed() < SIZES_EVERY;
+        let is_enough = !self.has_alarm() && self.is_roomy() && self.sized_at.elapsed() < SIZES_EVERY;
         self.asked.values().copied().cycle().nth(self.turn).filter(|_| is_enough)
     }
 }
 
 impl Due for Look {
     fn due_in(&self) -> Duration {
-        let limit = match (self.has_alarm() || self.is_rolling, self.is_roomy()) {
+        let limit = match (self.has_alarm(), self.is_roomy()) {
             (true, _) => LOOK_SOON,
             (false, true) => LOOK_EVERY,
             (false, false) => LOOK_OFTEN,
@@ -95,18 +91,12 @@ impl Members {
     /// What members tell, or told a while ago. They are asked at once when there are others, or others are ready.
     pub(super) async fn look(&self, control_plane: &ObjectKey, observed: &Observed) -> Read<MemberFacts> {
         let ready = observed.etcd.iter().map(|facts| facts.ready).sum();
-        let is_rolling = are_members_outdated(observed);
-        self.look_at(control_plane, members_to_ask(observed), (ready, is_rolling)).await
+        self.look_at(control_plane, members_to_ask(observed), ready).await
     }
 
-    async fn look_at(
-        &self,
-        control_plane: &ObjectKey,
-        asked: Addresses,
-        (ready, is_rolling): (i32, bool),
-    ) -> Read<MemberFacts> {
+    async fn look_at(&self, control_plane: &ObjectKey, asked: Addresses, ready: i32) -> Read<MemberFacts> {
         let turn = match self.all().get(control_plane) {
-            Some(look) if (look.ready, look.is_rolling, &look.asked) != (ready, is_rolling, &asked) => None,
+            Some(look) if (look.ready, &look.asked) != (ready, &asked) => None,
             Some(look) if !look.due_in().is_zero() => return look.told.clone(),
             Some(look) => look.turn(),
             None => None,
@@ -124,7 +114,7 @@ impl Members {
             tracing::warn!(%control_plane, %unknown, ready, "no member of etcd tells of alarms");
         }
         let now = Instant::now();
-        let look = Look { at: now, sized_at: now, turn: 0, asked, ready, is_rolling, told: told.clone() };
+        let look = Look { at: now, sized_at: now, turn: 0, asked, ready, told: told.clone() };
         self.all().insert(control_plane.clone(), look);
         told
     }
@@ -224,17 +214,14 @@ mod tests {
         let healthy =
             Read::One(MemberFacts { name: "one".to_owned(), alarms, is_leader: false, database: SIZE });
         for (ready, asked) in [(1, 1), (1, 1), (2, 2), (2, 2)] {
-            assert_eq!(members.look_at(&key, named(&[("one", address)]), (ready, false)).await, healthy);
+            assert_eq!(members.look_at(&key, named(&[("one", address)]), ready).await, healthy);
             assert_eq!(paths.lock().unwrap().len(), asked);
         }
         assert!(members.due_in(&key) > Some(Duration::from_secs(60)));
         assert!(members.due_in(&key) <= Some(LOOK_OFTEN), "its database is more than half full");
-        assert_eq!(members.look_at(&key, named(&[("one", address)]), (2, true)).await, healthy);
-        assert_eq!(paths.lock().unwrap().len(), 3, "a rollout begins");
-        assert!(members.due_in(&key) <= Some(LOOK_SOON));
         // Nobody listens: that is remembered as well.
         let nobody = NOBODY.parse().unwrap();
-        assert!(members.look_at(&key, named(&[("one", nobody)]), (2, false)).await.is_unknown());
+        assert!(members.look_at(&key, named(&[("one", nobody)]), 2).await.is_unknown());
         assert!(members.due_in(&key) > Some(Duration::from_secs(60)));
         members.forget(&key);
         assert_eq!(members.due_in(&key), None);
@@ -251,7 +238,7 @@ mod tests {
                 look.at = look.at.checked_sub(age).unwrap();
                 look.sized_at = look.sized_at.checked_sub(age).unwrap();
             }
-            members.look_at(&key, named(&[("one", first), ("two", second)]), (2, false)).await
+            members.look_at(&key, named(&[("one", first), ("two", second)]), 2).await
         };
         let told = look(Duration::ZERO).await;
         assert_eq!(asked(), (1, 1));
@@ -269,7 +256,7 @@ mod tests {
         let (members, key) = (Members::default(), ObjectKey::namespaced("team", "demo"));
         let (address, paths) = member(&["NOSPACE", "CORRUPT"], PAGE).await;
         let nobody = NOBODY.parse().unwrap();
-        let told = members.look_at(&key, named(&[("one", nobody), ("two", address)]), (1, false)).await;
+        let told = members.look_at(&key, named(&[("one", nobody), ("two", address)]), 1).await;
         let alarms = [Alarm::Corrupt, Alarm::NoSpace].into();
         assert_eq!(
             told,

@@ -16,6 +16,9 @@ use kube::ResourceExt as _;
 /// Users rely on this name.
 const API_SERVER_CONTAINER: &str = "kube-apiserver";
 
+/// From which template a StatefulSet's controller made a pod.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
 /// Bytes of a container's last words.
 const WORDS_BYTES: usize = 400;
 
@@ -45,6 +48,7 @@ pub(crate) fn stateful_set(kept: &StatefulSet) -> WorkloadFacts {
         renewed: None,
         quota: spec.and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, QUOTA_ANNOTATION)),
         volume: spec.and_then(|spec| requested(spec.volume_claim_templates.as_ref()?.first()?)),
+        revision: status.update_revision,
     }
 }
 
@@ -77,6 +81,7 @@ pub(crate) fn deployment(kept: &Deployment) -> WorkloadFacts {
             .and_then(|spec| text(&spec.template.metadata.as_ref()?.annotations, RENEWED_ANNOTATION)),
         quota: None,
         volume: None,
+        revision: None,
     }
 }
 
@@ -112,6 +117,7 @@ fn pod(kept: &Pod) -> PodFacts {
         served: text(&kept.metadata.annotations, SERVED_ANNOTATION),
         renewed: text(&kept.metadata.annotations, RENEWED_ANNOTATION),
         quota: text(&kept.metadata.annotations, QUOTA_ANNOTATION),
+        revision: text(&kept.metadata.labels, REVISION_LABEL),
         started_at: started_at(kept),
         trouble: trouble(kept),
     }

@@ -3,7 +3,7 @@
 //! One change at a time, and one step of it at a time, each derived from etcd's own list, the record and the claims; there
 //! is no other memory. A step that may cost a vote is only taken while all other members are well, so the members that are
 //! left always are a majority. A change goes on until it is finished or undone before another one begins; lost members
-//! come before a wanted number. While etcd is restored, nobody joins or leaves.
+//! come before a wanted number. While etcd is restored, nobody joins or leaves, and no change begins while a backup is made.
 //!
 //! ```text
 //! replace:  remove -> delete the claim that is lost -> (the StatefulSet makes another) -> add as a learner -> record the
@@ -24,7 +24,7 @@ use super::roster::Roster;
 use super::step::{self, Step};
 use super::validate::Validated;
 use super::volumes::{self, Loss};
-use super::{growth, restore};
+use super::{backup, growth, restore};
 use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
 use crate::flow::Read;
 
@@ -75,10 +75,8 @@ pub(super) fn next(observed: &Observed, validated: &Validated<'_>, losses: &[Los
         Read::Absent | Read::Many(_) => return None,
     };
     let scene = Scene { observed, validated, record, roster: Roster::new(observed, validated, list), losses };
-    let strangers = scene.roster.strangers();
-    if !strangers.is_empty() {
-        let what = format!("members that are not Hangar's to be removed from etcd: {}", strangers.join(", "));
-        return Some(Change::others(OPERATOR, what));
+    if let Some(change) = strangers(&scene.roster) {
+        return Some(change);
     }
     let change = scene.next()?;
     // What a member answered when it was asked for this.
@@ -87,6 +85,13 @@ pub(super) fn next(observed: &Observed, validated: &Validated<'_>, losses: &[Los
         .iter()
         .find_map(|step| observed.troubles.get(&crate::flow::Identified::id(step)).cloned());
     Some(change.because(told))
+}
+
+/// What is waited for while somebody else's members are in the list: how many make a majority is theirs to say, too.
+pub(super) fn strangers(roster: &Roster<'_>) -> Option<Change> {
+    let strangers = roster.strangers();
+    let what = || format!("members that are not Hangar's to be removed from etcd: {}", strangers.join(", "));
+    (!strangers.is_empty()).then(|| Change::others(OPERATOR, what()))
 }
 
 /// What is recorded, if something of it has to change and enough of the data is there to change it.
@@ -195,7 +200,7 @@ impl Scene<'_, '_> {
             }
             return Change::ours(what, "no member had it", Some(self.delete_claim(claim)));
         }
-        if let Some(change) = self.unwell(ordinal) {
+        if let Some(change) = self.held(ordinal) {
             return change;
         }
         let joining = Joining { ordinal, claim: None, pod: None };
@@ -218,8 +223,8 @@ impl Scene<'_, '_> {
                 Some(step),
             );
         };
-        if self.roster.leader() == Some(entry.id) {
-            if let Some(change) = self.unwell(ordinal) {
+        if self.roster.leads(ordinal) {
+            if let Some(change) = self.held(ordinal) {
                 return change;
             }
             let step = (0..ordinal).find_map(|other| self.roster.lead(ordinal, other));
@@ -278,6 +283,13 @@ impl Scene<'_, '_> {
         step::delete(&object, &claim.uid)
     }
 
+    /// Why no change may begin now. One that has begun goes on: no backup is made from a member that is gone or joins.
+    fn held(&self, ordinal: i32) -> Option<Change> {
+        let is_backed_up = backup::is_running(self.observed);
+        let backup = is_backed_up.then(|| Change::others(Actor::Hangar, backup::END.to_owned()));
+        backup.or_else(|| self.unwell(ordinal))
+    }
+
     /// Who of the members that have their data is not well, except this one; nothing where the others can do without it.
     fn unwell(&self, but: i32) -> Option<Change> {
         let is_lost = |ordinal: &i32| self.losses.iter().any(|loss| loss.ordinal == *ordinal);
@@ -297,7 +309,9 @@ impl Scene<'_, '_> {
         } else {
             format!("{} to be well", names.join(", "))
         };
-        Some(Change::others(MANAGEMENT_CLUSTER, what))
+        let ailment = self.roster.first_ailment(unwell.iter().copied(), |_| true);
+        let ailment = ailment.map(|(ordinal, why)| format!("{}: {why}", self.names().etcd_pod(ordinal)));
+        Some(Change::others(MANAGEMENT_CLUSTER, what).because(ailment))
     }
 
     /// Of two members both have to agree, and one is left.
@@ -313,7 +327,7 @@ impl Scene<'_, '_> {
         let what = format!("{} to be removed from etcd", self.names().etcd_pod(ordinal));
         // Without a vote it can be missed whoever is well.
         if !entry.is_learner
-            && let Some(change) = self.unwell(ordinal)
+            && let Some(change) = self.held(ordinal)
         {
             return change;
         }

@@ -189,11 +189,10 @@ conditions! {
     /// and the scheduler. AddonsReady is about the add-ons, which come last.
     rolling_out = "RollingOut", Negative, Own {
         good NOT_ROLLING_OUT = "NotRollingOut": "All pods have the current template.";
-        bad ROLLING_OUT = "RollingOut" [MANAGEMENT_CLUSTER]: "Pods are being replaced, one after the other; the message says which, and how many have the wanted version.";
+        bad ROLLING_OUT = "RollingOut" [MANAGEMENT_CLUSTER, HANGAR, OPERATOR]: "Pods are being replaced, one after the other; the message says which, how many have the wanted version or settings, and what the next one waits for.";
         bad STOPPED = "Stopped" [OWNER]: "A new pod does not become ready, so nothing else is replaced and the others serve on. The message repeats what the pod says. While no new API server has served, the version can be set back; the message says to which.";
         bad HELD = "Held" [OWNER, MANAGEMENT_CLUSTER, HANGAR]: "The wanted version waits, because something that talks to API servers is too old for it, or because etcd comes first; the message says what.";
         bad RESIZING_ETCD = "ResizingEtcd" [HANGAR, MANAGEMENT_CLUSTER, OPERATOR]: "Members are added to etcd or removed, one at a time, until there are as many as the specification wants; the message names the step.";
-        bad ETCD_OUTDATED = "EtcdOutdated" [OPERATOR]: "Members of etcd run with an older template. Hangar does not restart them: they get the new one at their next start.";
     }
 
     /// Whether there are fewer API servers than wanted.

@@ -22,11 +22,11 @@ use super::alarms::{self, Alarm};
 use super::changes::Change;
 use super::database::DatabaseSize;
 use super::etcd_calls::MemberChange;
-use super::observed::{Observed, WorkloadFacts};
+use super::observed::{Observed, PodFacts, WorkloadFacts};
 use super::roster::Roster;
 use super::step::{OwnStep, Step};
 use super::validate::Validated;
-use super::{Draft, etcd_rollout, growth, restore, volumes};
+use super::{Draft, backup, etcd, etcd_rollout, growth, restore, volumes};
 use crate::conditions::who::{MANAGEMENT_CLUSTER, OPERATOR};
 use crate::flow::Read;
 
@@ -117,11 +117,32 @@ fn obstacle(observed: &Observed, validated: &Validated<'_>, need: Need) -> Optio
     if need == Need::Fragmented && observed.api_server.iter().any(is_rolling) {
         return Some(Waiting::new(MANAGEMENT_CLUSTER, "API servers to be replaced"));
     }
-    if etcd_rollout::are_members_outdated(observed) {
+    if etcd_rollout::is_going_on(observed, validated) {
         return Some(Waiting::new(MANAGEMENT_CLUSTER, "etcd's members to be restarted"));
     }
-    let why = etcd_rollout::obstacle(observed, validated)?;
+    let why = ailment(observed, validated)?;
     Some(Waiting::new(MANAGEMENT_CLUSTER, "etcd's members to be well").because(why))
+}
+
+/// Why no member can be missed now, if so, before members are asked. That they are full is no reason.
+fn ailment(observed: &Observed, validated: &Validated<'_>) -> Option<String> {
+    let members = etcd::membership(validated).members;
+    let Read::One(facts) = &observed.etcd else { return Some("the StatefulSet is not known".to_owned()) };
+    if backup::is_running(observed) {
+        return Some("a backup is being made".to_owned());
+    }
+    if !facts.is_observed || facts.is_deleting || facts.desired != members {
+        return Some("the StatefulSet's controller has not seen its change".to_owned());
+    }
+    if let Some(pod) = observed.etcd_pods.iter().find(|pod| !pod.is_ready || pod.is_deleting) {
+        return Some(format!("{} is not ready", pod.name));
+    }
+    if i32::try_from(observed.etcd_pods.iter().count()) != Ok(members) || facts.ready != members {
+        return Some(format!("{} of {members} members are ready", facts.ready));
+    }
+    let answers = |pod: &PodFacts| observed.etcd_members.iter().any(|member| member.name == pod.name);
+    let silent = observed.etcd_pods.iter().find(|pod| !answers(pod));
+    silent.map(|pod| format!("{} does not answer", pod.name))
 }
 
 /// Whether members have to be called before a plan can be made.

@@ -3,8 +3,7 @@
 //! Each member has a configuration of its own (one key of a ConfigMap), so that adding a member later does not change
 //! the others. Each has a Service of its own, whose name resolves before the pod has an address, because a name server
 //! that is asked too early remembers for half a minute that the name does not exist. The StatefulSet's controller,
-//! which knows nothing of quorums, never replaces pods: a change of their template waits for their next start, and
-//! another version is brought by `etcd_rollout`.
+//! which knows nothing of quorums, never replaces pods: `etcd_rollout` restarts those that have an older template.
 //!
 //! The number of members is recorded from the first start on, with the claims of their volumes, and `changes` is what
 //! changes it. What has data is never bootstrapped again: members without their volume do not start unless they were
@@ -23,6 +22,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Container, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodTemplateSpec, Service,
     ServiceSpec, VolumeResourceRequirements,
 };
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ use super::changes::Change;
 use super::conditions::etcd_cluster_healthy;
 use super::material::Material;
 use super::membership::Membership;
-use super::names::{Component, ETCD_VOLUME, QUOTA_ANNOTATION};
+use super::names::{Component, ETCD_VOLUME, QUOTA_ANNOTATION, SETTINGS_ANNOTATION};
 use super::network_policies::undecided;
 use super::object::document;
 use super::observed::{Observed, PodFacts, WorkloadFacts};
@@ -63,7 +63,7 @@ pub(super) const DATA: &str = "/var/lib/etcd";
 /// The directory of the first data. That of a restore has another name.
 const FIRST_DATA: &str = "data";
 
-/// Nothing wakes us when a member that joins has started or has all data.
+/// Nothing wakes us when a member that joins has started or has all data, or when one is well again.
 pub(super) const CHANGES_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the largest members have: beyond it, starting takes too long.
@@ -110,12 +110,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
         draft.step(record.record());
     }
     if let Some(change) = &change {
-        draft.report.wait(change.waiting.clone());
         draft.again(CHANGES_AGAIN);
-        for step in &change.steps {
-            draft.report.decide(flow::Identified::id(step).to_string(), change.why);
-            draft.step(step.clone());
-        }
+        follow(draft, change);
     }
     growth::draft(draft, validated);
     defragmentation::draft(draft, care.as_ref());
@@ -124,7 +120,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     for ordinal in 0..membership(validated).pods() {
         draft.apply(&member_service(validated, ordinal));
     }
-    draft.apply(&validated.disruption_budget(validated.names.etcd(), Component::Etcd));
+    draft.apply(&disruption_budget(validated, members));
     // While it is not known which version is next, the StatefulSet stays as it is.
     let Ok((tag, record)) = upgrade::etcd(observed, validated) else { return };
     if let Some(record) = record {
@@ -152,9 +148,23 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     } else if !lacking.is_empty() {
         draft.report.wait(Waiting::new(Actor::Hangar, format!("etcd's keys: {}", lacking.join(", "))));
     }
-    // Members are restarted when it is settled who they are.
-    if change.is_none() {
-        etcd_rollout::draft(draft, validated, &tag, &losses);
+    let Some(rollout) = etcd_rollout::begun(observed, validated, &tag) else { return };
+    if etcd_rollout::is_due(observed, validated) {
+        draft.again(CHANGES_AGAIN);
+    }
+    if change.is_none()
+        && let Some(next) = rollout.next(validated)
+    {
+        follow(draft, &next);
+    }
+}
+
+/// Takes the steps of a change, and says what it waits for.
+fn follow(draft: &mut Draft<'_>, change: &Change) {
+    draft.report.wait(change.waiting.clone());
+    for step in &change.steps {
+        draft.report.decide(flow::Identified::id(step).to_string(), change.why);
+        draft.step(step.clone());
     }
 }
 
@@ -387,6 +397,16 @@ fn governing_service(validated: &Validated<'_>) -> Service {
     service(validated.metadata(validated.names.etcd_service(), Component::Etcd), spec)
 }
 
+fn disruption_budget(validated: &Validated<'_>, members: i32) -> PodDisruptionBudget {
+    let mut budget = validated.disruption_budget(validated.names.etcd(), Component::Etcd);
+    // There is no quorum that a member which is alone and not ready could be kept for, and no budget would ever allow it
+    // to be replaced.
+    if let Some(spec) = budget.spec.as_mut().filter(|_| members == 1) {
+        spec.unhealthy_pod_eviction_policy = Some("AlwaysAllow".to_owned());
+    }
+    budget
+}
+
 fn member_service(validated: &Validated<'_>, ordinal: i32) -> Service {
     let mut selector = validated.selector(Component::Etcd);
     selector.insert("statefulset.kubernetes.io/pod-name".to_owned(), validated.names.etcd_pod(ordinal));
@@ -417,10 +437,7 @@ fn stateful_set(observed: &Observed, validated: &Validated<'_>, tag: &str) -> St
     let template = Template {
         component: Component::Etcd,
         version: naming::label_value(tag),
-        annotations: growth::raised_quota(observed, validated)
-            .map(|quota| (QUOTA_ANNOTATION.to_owned(), quota.to_string()))
-            .into_iter()
-            .collect(),
+        annotations: read_at_start(observed, validated, &settings),
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 30,
         containers: vec![member_container(validated, &settings, tag)],
@@ -436,6 +453,21 @@ fn stateful_set(observed: &Observed, validated: &Validated<'_>, tag: &str) -> St
     let membership = membership(validated);
     let template = template.render(validated, validated.wanted_members.max(membership.members));
     members_set(observed, validated, membership.pods(), template)
+}
+
+/// Arguments and the quota are in a file that members read when they start: others are another template. A quota is one
+/// only where volumes have grown.
+fn read_at_start(
+    observed: &Observed,
+    validated: &Validated<'_>,
+    settings: &Etcd,
+) -> BTreeMap<String, String> {
+    let given = etcd_settings::given(&settings.container.args);
+    let is_given = given.as_object().is_some_and(|given| !given.is_empty());
+    let given = is_given.then(|| (SETTINGS_ANNOTATION.to_owned(), crate::hash::value(&given)));
+    let quota = growth::raised_quota(observed, validated);
+    let quota = quota.map(|quota| (QUOTA_ANNOTATION.to_owned(), quota.to_string()));
+    given.into_iter().chain(quota).collect()
 }
 
 /// A StatefulSet of as many pods, each with the volume of its member.

@@ -17,7 +17,7 @@ use super::material::Material;
 use super::membership::MOST_MEMBERS;
 use super::observed::{Observed, PodFacts};
 use super::validate::Validated;
-use super::{alarms, changes, defragmentation, restore, trust};
+use super::{alarms, changes, defragmentation, etcd_rollout, restore, trust};
 use crate::flow::{Identified, Read, StepId};
 
 /// The number that etcd gives to a member, for as long as it belongs to the cluster; one that comes back has another.
@@ -202,7 +202,9 @@ pub(super) fn reachable(observed: &Observed, validated: &Validated<'_>) -> Vec<M
 /// Whether members have to be called before a plan can be made.
 pub(super) fn is_wanted(observed: &Observed) -> bool {
     super::validated(observed).is_some_and(|validated| {
-        let is_due = changes::is_due(observed, &validated) || defragmentation::is_due(observed, &validated);
+        let is_due = changes::is_due(observed, &validated)
+            || etcd_rollout::is_due(observed, &validated)
+            || defragmentation::is_due(observed, &validated);
         is_due && !reachable(observed, &validated).is_empty()
     })
 }

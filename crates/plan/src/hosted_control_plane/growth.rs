@@ -223,7 +223,7 @@ fn quota(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
                 "etcd's members to be restarted with a quota of {quota} bytes, {} of {members} are",
                 members - lacking
             );
-            let why = etcd_rollout::obstacle(observed, validated);
+            let why = etcd_rollout::waits(observed, validated);
             return Some(etcd_volumes_sized::QUOTA_BEHIND.waits(on).because_of(why));
         }
     }

@@ -102,7 +102,6 @@ use serde::Serialize;
 pub use alarms::{Alarm, health_path, members_to_ask, told_alarm};
 pub use database::{DATABASE_PATH, DatabaseLines, DatabaseSize};
 pub use epoch::{Epoch, Recorded};
-pub use etcd_rollout::are_members_outdated;
 pub use kubeconfigs::{KubeconfigFacts, server_of};
 pub use material::{CertificateIntent, Content, Issuer, Material, Usage};
 pub use membership::{Joining, MOST_MEMBERS, Membership};

@@ -349,14 +349,11 @@ pub struct WorkloadFacts {
     pub quota: Option<String>,
     /// The size in its claim template, of a StatefulSet: it cannot be changed.
     pub volume: Option<String>,
+    /// The name of its latest template, of StatefulSets, as of when its controller last looked.
+    pub revision: Option<String>,
 }
 
 impl WorkloadFacts {
-    /// How many pods have an older template, as far as its controller has seen the latest.
-    pub fn outdated(&self) -> i32 {
-        if self.is_observed { (self.existing - self.updated).max(0) } else { 0 }
-    }
-
     /// Whether all pods are of the latest template, ready or not.
     pub fn is_replaced(&self) -> bool {
         self.is_observed && self.existing <= self.updated
@@ -388,6 +385,8 @@ pub struct PodFacts {
     pub renewed: Option<String>,
     /// The annotation [`names::QUOTA_ANNOTATION`].
     pub quota: Option<String>,
+    /// The name of the template that it was made from, of pods of a StatefulSet.
+    pub revision: Option<String>,
     /// When its kube-apiserver started, where it has one that runs.
     pub started_at: Option<Timestamp>,
     /// Why its container does not run, in kubelet's words, where something is wrong.

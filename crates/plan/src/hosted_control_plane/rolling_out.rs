@@ -5,12 +5,12 @@
 //! replaced: the others serve on, and the condition repeats what the pod says.
 
 use hangar_api::conditions::{Finding, Waiting};
-use hangar_api::naming;
 
+use super::changes::{self, Change};
 use super::conditions::rolling_out;
-use super::observed::{Observed, PodFacts, WorkloadFacts};
+use super::observed::{Observed, PodFacts};
 use super::validate::Validated;
-use super::{api_server, changes, controllers, etcd, etcd_rollout, upgrade, volumes};
+use super::{api_server, controllers, etcd_rollout, upgrade, volumes};
 use crate::flow::{Read, Unknown};
 
 /// To be asked when the API server's Deployment was read.
@@ -25,9 +25,6 @@ pub(super) fn finding<'observed>(
     if let Some(finding) = of_etcd(observed, validated)? {
         return Ok(finding);
     }
-    if let Some(finding) = for_room(observed, validated) {
-        return Ok(finding);
-    }
     if let Some(held) = next.held {
         return Ok(rolling_out::HELD.waiting(held));
     }
@@ -36,12 +33,6 @@ pub(super) fn finding<'observed>(
     }
     if let Some(finding) = of_controllers(observed, validated)? {
         return Ok(finding);
-    }
-    // The StatefulSet's controller counts no updated pods when all are.
-    let outdated: i32 = observed.etcd.iter().map(WorkloadFacts::outdated).sum();
-    if outdated > 0 {
-        let on = format!("a restart of {outdated} of etcd's members, by deleting one pod after the other");
-        return Ok(rolling_out::ETCD_OUTDATED.waits(on));
     }
     Ok(rolling_out::NOT_ROLLING_OUT.into())
 }
@@ -82,28 +73,18 @@ fn of_etcd<'observed>(
     validated: &Validated<'_>,
 ) -> Result<Option<Finding>, &'observed Unknown> {
     let (tag, _) = upgrade::etcd(observed, validated)?;
-    let pods = &observed.etcd_pods;
-    let is_begun = observed.etcd.iter().any(|facts| facts.version == Some(naming::label_value(&tag)));
-    if !is_begun || !pods.iter().any(|pod| etcd_rollout::is_outdated(pod, &tag)) {
-        return Ok(None);
-    }
-    let members = etcd::membership(validated).members;
-    let there = ready_with(pods, &naming::label_value(&tag));
-    let on = format!("etcd's members to be restarted, {there} of {members} are on {tag}");
-    Ok(Some(match &observed.etcd_members {
-        Read::Unknown(unknown) => rolling_out::ROLLING_OUT.waits(on).because(format!(
-            "members are restarted only while each of them answers, and none did: {unknown}"
-        )),
-        _ => step(on, pods, None),
+    let Some(rollout) = etcd_rollout::begun(observed, validated, &tag) else { return Ok(None) };
+    let on = rollout.progress(&tag);
+    let is_told = |next: &Change| next.steps.is_empty() || next.waiting.detail.is_some();
+    let is_failing = PodFacts::first_failing(&observed.etcd_pods).is_some();
+    Ok(Some(match rollout.next(validated).filter(|next| !is_failing && is_told(next)) {
+        Some(next) => {
+            let Waiting { actor, on: first, detail } = next.waiting;
+            let waiting = Waiting::new(actor, format!("{first}, then for {on}"));
+            rolling_out::ROLLING_OUT.waiting(Waiting { detail, ..waiting })
+        }
+        None => step(on, &observed.etcd_pods, None),
     }))
-}
-
-/// Members that are restarted because their volumes are larger.
-fn for_room(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {
-    let left = etcd_rollout::without_room(observed);
-    let members = etcd::membership(validated).members;
-    let on = format!("etcd's members to be restarted for larger volumes, {left} of {members} are left");
-    (left > 0).then(|| step(on, &observed.etcd_pods, None))
 }
 
 fn of_api_servers(observed: &Observed, validated: &Validated<'_>) -> Option<Finding> {

@@ -14,6 +14,8 @@ use super::observed::Observed;
 use super::validate::Validated;
 use super::{alarms, etcd};
 
+const DISAGREE: &str = "members do not agree on who leads";
+
 pub(super) struct Roster<'observed> {
     list: &'observed MemberList,
     names: Names,
@@ -50,19 +52,45 @@ impl<'observed> Roster<'observed> {
 
     /// Whether it votes, follows a leader or leads, and nothing is wrong with it.
     pub(super) fn is_well(&self, ordinal: i32) -> bool {
-        self.is_well_if_full(ordinal) && self.state(ordinal).is_some_and(|state| state.errors.is_empty())
+        self.ailment(ordinal, |_| true).is_none()
     }
 
     /// Whether it is well, or nothing is wrong with it but that there is no space: it serves reads and changes of members.
     pub(super) fn is_well_if_full(&self, ordinal: i32) -> bool {
-        let is_voter = self.entry(ordinal).is_some_and(|entry| !entry.is_learner);
-        let is_fine = |state: &MemberState| {
-            !state.is_learner
-                && state.leader.is_some()
-                && state.leader == self.leader()
-                && state.errors.iter().all(|error| alarms::is_no_space(error))
-        };
-        is_voter && self.state(ordinal).is_some_and(is_fine)
+        self.ailment(ordinal, |error| !alarms::is_no_space(error)).is_none()
+    }
+
+    /// Why a member is not well, by its errors that count.
+    fn ailment(&self, ordinal: i32, counts: impl Fn(&str) -> bool) -> Option<String> {
+        let own = |text: &str| Some(text.to_owned());
+        let Some(entry) = self.entry(ordinal) else { return own("it is not in etcd's list of members") };
+        let Some(state) = self.state(ordinal) else { return own("it does not answer") };
+        if entry.is_learner || state.is_learner {
+            return own("it has no vote yet");
+        }
+        if state.leader.is_none() {
+            return own("it knows of no leader");
+        }
+        if state.leader != self.leader() {
+            return own(DISAGREE);
+        }
+        let errors: Vec<&str> =
+            state.errors.iter().map(String::as_str).filter(|error| counts(error)).collect();
+        (!errors.is_empty()).then(|| errors.join(", "))
+    }
+
+    /// The first of these that is not well, and why: one that is ill itself before those that only disagree with it.
+    pub(super) fn first_ailment(
+        &self,
+        ordinals: impl Iterator<Item = i32>,
+        counts: impl Fn(&str) -> bool,
+    ) -> Option<(i32, String)> {
+        let ailing = ordinals.filter_map(|ordinal| Some((ordinal, self.ailment(ordinal, &counts)?)));
+        ailing.min_by_key(|(ordinal, why)| (why == DISAGREE, *ordinal))
+    }
+
+    pub(super) fn leads(&self, ordinal: i32) -> bool {
+        self.entry(ordinal).is_some_and(|entry| self.leader() == Some(entry.id))
     }
 
     /// Whom those that answered follow; nobody where they disagree.
@@ -74,10 +102,9 @@ impl<'observed> Roster<'observed> {
 
     /// The change of a member, asked for at the leader, or at another one that is well. Nothing where nobody can be asked.
     pub(super) fn change(&self, ordinal: i32, change: MemberChange) -> Option<EtcdStep> {
-        let is_leader = |other: &i32| self.entry(*other).map(|entry| entry.id) == self.leader();
         let mut others: Vec<i32> =
             (0..MOST_MEMBERS).filter(|other| *other != ordinal && self.is_well(*other)).collect();
-        others.sort_by_key(|other| !is_leader(other));
+        others.sort_by_key(|other| !self.leads(*other));
         let through = others.into_iter().find_map(|other| self.access(other))?;
         Some(EtcdStep { through, member: self.names.etcd_pod(ordinal), change })
     }

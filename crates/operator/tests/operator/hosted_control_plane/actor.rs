@@ -125,13 +125,13 @@ fn running_status(pod: &Pod, address: Option<&IpAddr>) -> Value {
     }})
 }
 
-fn broken_status(pod: &Pod) -> Value {
+pub(super) fn broken_status(pod: &Pod) -> Value {
     let (reason, message) = TROUBLE.split_once(": ").unwrap();
     let state = json!({"waiting": {"reason": reason, "message": message}});
     json!({"status": {"phase": "Pending", "containerStatuses": containers(pod, false, &state)}})
 }
 
-fn containers(pod: &Pod, is_ready: bool, state: &Value) -> Vec<Value> {
+pub(super) fn containers(pod: &Pod, is_ready: bool, state: &Value) -> Vec<Value> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers
         .map(|container| {

@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::healing::{Etcdctl, Kubelet, settles};
+use super::healing::{Etcdctl, Members, settles};
 use super::world::{BED, Manager, World, eventually, turn};
 
 const FIRST: &str = "2Gi";
@@ -161,7 +161,8 @@ async fn etcd_is_defragmented_and_grows_before_writes_go_on() {
     let care = Care::default();
     let manager = managed(&care);
     has_quota(&world, SMALL_QUOTA).await;
-    let (kubelet, etcdctl) = Kubelet::start(&world).await;
+    let running = Members::start(&world);
+    let etcdctl = running.etcdctl.clone();
     settles(&world, &etcdctl, 3).await;
 
     // Most of it is history, which is compacted: the files stay as they are. A manager that starts asks at once.
@@ -228,7 +229,7 @@ async fn etcd_is_defragmented_and_grows_before_writes_go_on() {
         FIRST
     );
     manager.rest().await;
-    kubelet.abort();
+    drop(running);
     driver.abort();
     manager.stop().await;
 }
@@ -242,7 +243,8 @@ async fn a_class_that_cannot_expand_is_said_in_the_words_of_the_api_server() {
     world.apply(json!({"version": "v1.34.11", "replicas": 1, "etcd": etcd})).await;
     let manager = Manager::start();
     has_quota(&world, SMALL_QUOTA).await;
-    let (kubelet, etcdctl) = Kubelet::start(&world).await;
+    let running = Members::start(&world);
+    let etcdctl = running.etcdctl.clone();
     settles(&world, &etcdctl, 1).await;
     let api = world.api::<HostedControlPlane>();
     let want = async |size: &str| {
@@ -262,7 +264,7 @@ async fn a_class_that_cannot_expand_is_said_in_the_words_of_the_api_server() {
         world.condition("EtcdVolumesSized").await.1 != "NotExpandable"
     })
     .await;
-    kubelet.abort();
+    drop(running);
     driver.abort();
     manager.stop().await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use hangar_api::infrastructure::v1beta1::OpenStackCluster;
-use hangar_kit::call::{Call, CallGate, CallLog};
+use hangar_kit::call::{Answer, Call, CallGate, CallLog};
 use hangar_kit::client::{ClientOptions, client};
 use hangar_kit::leadership::Always;
 use hangar_kit::metrics::{ControllerLabels, Metrics, ReconcileLabels};
@@ -257,6 +257,17 @@ impl Manager {
         .await;
     }
 
+    /// Which pod was to end, and what the API server answered, in order.
+    pub(crate) fn evictions(&self) -> Vec<(String, u16)> {
+        let calls = self.calls.calls().into_iter().filter(|(call, _)| call.resource == "pods/eviction");
+        calls
+            .map(|(call, answer)| match answer {
+                Answer::Status(status) => (call.name.unwrap(), status.as_u16()),
+                answer => panic!("{call}: {answer:?}"),
+            })
+            .collect()
+    }
+
     /// Writes to anybody since the start.
     pub(crate) fn writes(&self) -> Vec<String> {
         let both = [("", self.calls.calls()), ("tenant: ", self.tenant_calls.calls())];
@@ -268,7 +279,7 @@ impl Manager {
     }
 }
 
-fn not_watches(calls: &[(Call, hangar_kit::call::Answer)]) -> usize {
+fn not_watches(calls: &[(Call, Answer)]) -> usize {
     calls.iter().filter(|(call, _)| call.verb != hangar_kit::call::Verb::Watch).count()
 }
 

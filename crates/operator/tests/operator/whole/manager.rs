@@ -20,19 +20,24 @@ use crate::rights::{self, Refusals, nothing_was_forbidden};
 /// Tasks of a killed manager end at their next await.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) struct Manager {
+pub(crate) struct Manager {
     runtime: Option<Runtime>,
     metrics: Metrics,
     strikes: Strikes,
 }
 
 impl Manager {
-    /// Every controller, with gates at the three transports.
+    /// Every controller, with gates at all transports.
     pub(super) fn start(strikes: &Strikes, calls: &CallLog) -> Self {
+        Self::start_of("all", strikes, calls)
+    }
+
+    /// The same with chosen controllers.
+    pub(crate) fn start_of(selection: &'static str, strikes: &Strikes, calls: &CallLog) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let metrics = Metrics::new();
-        let config = rights::config(&SWEPT, "all", &Namespaces::All);
+        let config = rights::config(&SWEPT, selection, &Namespaces::All);
         let (kept, gates, calls) = (metrics.clone(), strikes.clone(), calls.clone());
         runtime.spawn(async move {
             let options = ClientOptions::default().gate(calls).gate(Refusals).gate(gates.gate("management"));
@@ -46,19 +51,19 @@ impl Manager {
                 instance: "test".to_owned(),
                 tenant_gates: vec![Arc::new(gates.gate("tenant"))],
                 cloud_gates: vec![Arc::new(gates.gate("cloud"))],
-                etcd_gates: Vec::new(),
+                etcd_gates: vec![Arc::new(gates.gate("etcd"))],
                 settling: crate::SETTLING,
                 limits: Arc::default(),
                 image: Some("hangar:test".to_owned()),
                 own_namespace: None,
             };
-            controllers::run(handles, &"all".parse().unwrap(), CancellationToken::new()).await.unwrap();
+            controllers::run(handles, &selection.parse().unwrap(), CancellationToken::new()).await.unwrap();
         });
         Self { runtime: Some(runtime), metrics, strikes: strikes.clone() }
     }
 
     /// True when it has nothing to do and called nobody for that long.
-    pub(super) fn has_rested(&self, length: Duration) -> bool {
+    pub(crate) fn has_rested(&self, length: Duration) -> bool {
         let queue = &self.metrics.queue;
         let is_idle = |controller: &Controller| {
             let labels = ControllerLabels { controller: controller.name() };
@@ -70,7 +75,7 @@ impl Manager {
     }
 
     /// True when it has looked at something.
-    pub(super) fn has_looked(&self) -> bool {
+    pub(crate) fn has_looked(&self) -> bool {
         let total = |controller: &Controller| {
             let count = |result| {
                 let labels = ReconcileLabels { controller: controller.name(), result };
@@ -82,7 +87,7 @@ impl Manager {
     }
 
     /// Ends it as a crash would: no call leaves it any more, and none of its tasks goes on.
-    pub(super) async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.strikes.kill();
         if let Some(runtime) = self.runtime.take() {
             tokio::task::spawn_blocking(move || runtime.shutdown_timeout(KILL_LIMIT)).await.unwrap();

@@ -7,6 +7,6 @@
 mod choice;
 mod crash;
 mod described;
-mod manager;
+pub(crate) mod manager;
 mod stage;
-mod strikes;
+pub(crate) mod strikes;

@@ -1,4 +1,4 @@
-//! Kills managers at chosen writes, through one gate for all three transports: management cluster, tenant and cloud.
+//! Kills managers at chosen writes, through one gate for all transports: management cluster, tenant, cloud and etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hangar_kit::call as kubernetes;
-use hangar_openstack as openstack;
+use {hangar_etcd as etcd, hangar_openstack as openstack};
 
 /// A write, and the how-manieth of its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Point {
-    pub(super) name: String,
-    pub(super) occurrence: usize,
+pub(crate) struct Point {
+    pub(crate) name: String,
+    pub(crate) occurrence: usize,
 }
 
 impl fmt::Display for Point {
@@ -23,9 +23,9 @@ impl fmt::Display for Point {
 
 /// A kill right after a write was committed, with or without its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Case {
-    pub(super) point: Point,
-    pub(super) is_answered: bool,
+pub(crate) struct Case {
+    pub(crate) point: Point,
+    pub(crate) is_answered: bool,
 }
 
 impl fmt::Display for Case {
@@ -36,7 +36,7 @@ impl fmt::Display for Case {
 }
 
 /// Names as they are in every world: without the namespace and the random ends of MachineSets, Machines and tokens.
-pub(super) fn stable(name: &str, namespace: &str) -> String {
+pub(crate) fn stable(name: &str, namespace: &str) -> String {
     let name = name.replace(namespace, "ns");
     // Named by the controller-manager.
     if let Some((verb, pod)) = name.split_once(" pods ns/") {
@@ -69,7 +69,7 @@ fn stable_word(word: &str) -> String {
 
 /// What managers did in one half of a life, and where the present one dies. Cloning shares it.
 #[derive(Clone)]
-pub(super) struct Strikes {
+pub(crate) struct Strikes {
     armed: Option<Case>,
     namespace: String,
     state: Arc<Mutex<State>>,
@@ -87,7 +87,7 @@ struct State {
 }
 
 impl Strikes {
-    pub(super) fn new(namespace: &str, armed: Option<&Case>) -> Self {
+    pub(crate) fn new(namespace: &str, armed: Option<&Case>) -> Self {
         let state = State {
             seen: Vec::new(),
             counts: BTreeMap::new(),
@@ -100,41 +100,41 @@ impl Strikes {
     }
 
     /// Those of the next manager, which goes on counting where the last one died.
-    pub(super) fn next(&self, armed: Option<&Case>) -> Self {
+    pub(crate) fn next(&self, armed: Option<&Case>) -> Self {
         let before = self.state.lock().unwrap().clone();
         let state = State { is_dead: false, has_fired: false, last_call: Instant::now(), ..before };
         Self { armed: armed.cloned(), namespace: self.namespace.clone(), state: Arc::new(Mutex::new(state)) }
     }
 
     /// Whether it may be too late to strike there: it was committed, or was on its way when its manager died.
-    pub(super) fn may_have_passed(&self, point: &Point) -> bool {
+    pub(crate) fn may_have_passed(&self, point: &Point) -> bool {
         let state = self.state.lock().unwrap();
         state.seen.contains(point) || state.in_flight.contains(&point.name)
     }
 
     /// Where it should have struck and did not.
-    pub(super) fn missed(&self) -> Option<&Case> {
+    pub(crate) fn missed(&self) -> Option<&Case> {
         self.armed.as_ref().filter(|_| !self.has_fired())
     }
 
-    pub(super) fn gate(&self, transport: &'static str) -> Gate {
+    pub(crate) fn gate(&self, transport: &'static str) -> Gate {
         Gate { transport, strikes: self.clone() }
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.state.lock().unwrap().is_dead = true;
     }
 
-    pub(super) fn has_fired(&self) -> bool {
+    pub(crate) fn has_fired(&self) -> bool {
         self.state.lock().unwrap().has_fired
     }
 
-    pub(super) fn seen(&self) -> Vec<Point> {
+    pub(crate) fn seen(&self) -> Vec<Point> {
         self.state.lock().unwrap().seen.clone()
     }
 
     /// For how long nobody was called, watches aside.
-    pub(super) fn quiet(&self) -> Duration {
+    pub(crate) fn quiet(&self) -> Duration {
         self.state.lock().unwrap().last_call.elapsed()
     }
 
@@ -183,7 +183,7 @@ impl Strikes {
 const DEAD: &str = "this manager is dead";
 
 /// The strikes at one transport.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     transport: &'static str,
     strikes: Strikes,
 }
@@ -223,6 +223,12 @@ impl Gate {
 
     fn cloud_write(&self, call: &openstack::Call) -> Option<String> {
         call.verb.is_write().then(|| format!("{}: {}", self.transport, call.without_id()))
+    }
+
+    /// Which member is called depends on who leads.
+    fn etcd_write(&self, call: &etcd::Call) -> Option<String> {
+        let is_write = call.verb.is_write() && !call.verb.is_of_store();
+        is_write.then(|| format!("{}: {}", self.transport, call.verb.as_str()))
     }
 }
 
@@ -266,6 +272,20 @@ impl openstack::CallGate for Gate {
         match self.after(self.cloud_write(call), answer.is_success()) {
             None => openstack::Delivery::Deliver,
             Some(why) => openstack::Delivery::Withhold(why),
+        }
+    }
+}
+
+impl etcd::CallGate for Gate {
+    fn before(&self, call: &etcd::Call, _limit: Duration) -> Result<(), &'static str> {
+        self.before(self.etcd_write(call))
+    }
+
+    fn after(&self, call: &etcd::Call, answer: etcd::Answer, _took: Duration) -> etcd::Delivery {
+        self.strikes.called();
+        match self.after(self.etcd_write(call), answer == etcd::Answer::Done) {
+            None => etcd::Delivery::Deliver,
+            Some(why) => etcd::Delivery::Withhold(why),
         }
     }
 }

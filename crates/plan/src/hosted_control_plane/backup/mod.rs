@@ -4,8 +4,8 @@
 //! end in the observation and writes it into the status. What is not written did not count: after a crash the same order
 //! follows from the same status, and the backup is made again. What it had begun is removed by the next one.
 //!
-//! Nothing else waits for a backup, except that etcd's members are not restarted meanwhile, and that a deletion waits for
-//! the last one where that is asked for. A store that fails is told in a condition and tried again, ever more rarely.
+//! Nothing else waits for a backup, except that etcd's members are not restarted meanwhile and no change of them begins,
+//! and that a deletion waits for the last one where that is asked for. A store that fails is told in a condition and tried again, ever more rarely.
 
 mod due;
 mod last;
@@ -208,7 +208,10 @@ fn seconds(moment: Timestamp) -> Timestamp {
     Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }
 
-/// Whether a backup is being made: no member is restarted then.
+/// What other procedures wait for while a backup is made. How long it takes is limited.
+pub(super) const END: &str = "the backup that is being made to end";
+
+/// Whether a backup is being made: no member is restarted, added or removed then.
 pub(super) fn is_running(observed: &Observed) -> bool {
     observed.backup == Work::Running
 }

@@ -8,6 +8,7 @@ use hangar_api::reference::ContractVersionedObjectReference;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::super::etcd_calls::{ListedMember, MemberId, MemberList, MemberState};
 use super::super::exposure::{ClassFacts, GatewayFacts, RouteApi, RouteFacts, RouteVersion, Ways};
 use super::super::*;
 use super::checker;
@@ -371,6 +372,7 @@ pub(super) fn workload(name: &str, desired: i32, ready: i32, version: &str) -> W
         renewed: None,
         quota: None,
         volume: (name == "etcd" || name == "demo-etcd").then(|| "8Gi".to_owned()),
+        revision: None,
     }
 }
 
@@ -382,6 +384,37 @@ pub(super) fn pod(name: &str, version: &str) -> PodFacts {
         version: Some(version.to_owned()),
         ..PodFacts::default()
     }
+}
+
+/// So many members that are well and follow this one, as etcd itself lists them.
+pub(super) fn listed(observed: &mut Observed, members: i32, leader: i32) {
+    let id = |ordinal: i32| MemberId(u64::try_from(ordinal).unwrap() + 1);
+    let list = MemberList {
+        members: (0..members)
+            .map(|ordinal| ListedMember {
+                id: id(ordinal),
+                name: format!("demo-etcd-{ordinal}"),
+                peer_urls: vec![format!("https://etcd{ordinal}-demo.team.svc:2380")],
+                is_learner: false,
+            })
+            .collect(),
+        told: (0..members)
+            .map(|ordinal| {
+                let (id, leader) = (id(ordinal), Some(id(leader)));
+                let state = MemberState {
+                    id,
+                    leader,
+                    is_learner: false,
+                    revision: 1,
+                    errors: Vec::new(),
+                    unapplied: 0,
+                    database: DatabaseSize::default(),
+                };
+                (format!("demo-etcd-{ordinal}"), state)
+            })
+            .collect(),
+    };
+    observed.etcd_list = Read::One(list);
 }
 
 pub(super) fn claim(ordinal: i32) -> ClaimFacts {

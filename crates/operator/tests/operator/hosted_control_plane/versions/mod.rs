@@ -2,7 +2,6 @@
 //! replace pods and compute disruption budgets, and a real tenant.
 
 mod crash;
-mod members;
 mod upgrade;
 
 use std::sync::{Arc, LazyLock};
@@ -17,9 +16,9 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::actor::Actor;
+use super::healing::Members;
 use super::tenant::MATERIAL;
 use super::world::{World, eventually, spec};
-use members::Members;
 
 /// The last minor with one series of etcd, and the first with the next.
 const OLD: &str = "v1.36.4";
@@ -31,11 +30,11 @@ const ETCD: &str = "etcd";
 const API_SERVER: &str = "api-server";
 const CONTROLLERS: [&str; 2] = ["controller-manager", "scheduler"];
 
-/// A control plane with three members, which tell of themselves.
+/// A control plane with three members of etcd, the first of which leads.
 struct Stage {
     world: World,
     actor: Actor,
-    _members: Members,
+    members: Members,
 }
 
 impl Stage {
@@ -43,8 +42,7 @@ impl Stage {
     async fn new(bed: &LazyLock<Arc<Testbed>>, name: &str, port: u16, more: Value) -> Self {
         let world = World::new_in(bed, name).await;
         let actor = Actor::start(&world);
-        let members = Members::start(&actor).await;
-        actor.run(ETCD);
+        let members = Members::start(&world);
         let mut wanted = spec();
         wanted["version"] = json!(OLD);
         wanted["etcd"] = json!({"replicas": 3});
@@ -52,7 +50,7 @@ impl Stage {
         wanted["controlPlaneEndpoint"] = json!({"host": "localhost", "port": port});
         wanted.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         world.apply(wanted).await;
-        Self { world, actor, _members: members }
+        Self { world, actor, members }
     }
 
     /// Returns when the tenant can start.
@@ -71,6 +69,7 @@ impl Stage {
             self.actor.run(part);
         }
         eventually("everything is ready", async || self.world.condition("Ready").await.0 == "True").await;
+        self.members.etcdctl.lead("demo-etcd-0").await;
     }
 
     async fn want(&self, spec: Value) {

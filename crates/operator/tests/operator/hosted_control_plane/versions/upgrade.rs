@@ -2,7 +2,6 @@
 //! taken back until something newer has served. Another manager changes nothing.
 
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
-use hangar_kit::call::Answer;
 use hangar_plan::hosted_control_plane::names::{
     EPOCH_ANNOTATION, ETCD_VERSION_ANNOTATION, SERVED_VERSION_ANNOTATION,
 };
@@ -21,17 +20,6 @@ use super::super::world::{BED, Manager, eventually, turn};
 use super::{API_SERVER, CONTROLLERS, ETCD, NEW, NEW_ETCD, OLD, OLD_ETCD, Stage};
 
 const OF_TOMORROW: &str = "hangar.cluster.x-k8s.io/of-tomorrow";
-
-/// Which member was to end, and what the API server answered, in order.
-fn evictions(manager: &Manager) -> Vec<(String, u16)> {
-    let calls = manager.calls.calls().into_iter().filter(|(call, _)| call.resource == "pods/eviction");
-    calls
-        .map(|(call, answer)| match answer {
-            Answer::Status(status) => (call.name.unwrap(), status.as_u16()),
-            answer => panic!("{call}: {answer:?}"),
-        })
-        .collect()
-}
 
 /// What is read later comes earlier in the order, so nothing can be overtaken between two reads.
 async fn nothing_is_overtaken(stage: &Stage, tenant: &Client) {
@@ -82,7 +70,7 @@ async fn an_upgrade_waits_for_kubelets_and_goes_through_in_order() {
         stage.rolls("True", "Held", &["a Node runs kubelet v1.33.4", "1.34 or newer"]).await
     })
     .await;
-    assert_eq!((stage.etcd().await.as_str(), evictions(&manager)), (OLD_ETCD, Vec::new()));
+    assert_eq!((stage.etcd().await.as_str(), manager.evictions()), (OLD_ETCD, Vec::new()));
     assert_eq!(stage.recorded(ETCD_VERSION_ANNOTATION).await, None);
     let nodes: Api<Node> = Api::all(tenant.client());
     nodes.delete("old", &DeleteParams::default()).await.unwrap();
@@ -96,7 +84,7 @@ async fn an_upgrade_waits_for_kubelets_and_goes_through_in_order() {
     .await;
     assert!(stage.all_are(&[API_SERVER], 2, NEW).await && stage.all_are(&[ETCD], 3, NEW_ETCD).await);
     let order = ["demo-etcd-1", "demo-etcd-2", "demo-etcd-0"].map(|name| (name.to_owned(), 201));
-    assert_eq!(evictions(&manager), order, "the leader comes last, and nobody twice");
+    assert_eq!(manager.evictions(), order, "the leader comes last, and nobody twice");
     eventually("the status says so", async || {
         let status = stage.world.control_plane().await.status.unwrap();
         status.version.as_deref() == Some(NEW) && status.oldest_kubelet_version.is_none()
@@ -185,14 +173,14 @@ async fn an_upgrade_that_does_not_become_ready_stops_and_is_taken_back() {
     stage.is_ready().await;
 
     // A member that does not come back is the only one that is missing.
-    stage.actor.break_version(ETCD, NEW_ETCD);
+    stage.members.break_image(NEW_ETCD);
     stage.want(json!({"version": NEW})).await;
     eventually("it stops at the first member", async || {
         stage.rolls("True", "Stopped", &["demo-etcd-1: etcd: ", TROUBLE, "0 of 3 are on 3.7.3-0"]).await
     })
     .await;
     manager.rest().await;
-    assert_eq!(evictions(&manager), [("demo-etcd-1".to_owned(), 201)]);
+    assert_eq!(manager.evictions(), [("demo-etcd-1".to_owned(), 201)]);
     assert_eq!(stage.deployed("demo-apiserver").await, OLD);
     assert_eq!(stage.world.condition("Available").await.0, "True");
     manager.stop().await;
@@ -207,7 +195,7 @@ async fn an_upgrade_that_does_not_become_ready_stops_and_is_taken_back() {
     })
     .await;
     let refused = u16::from(StatusCode::TOO_MANY_REQUESTS);
-    let evicted = evictions(&manager);
+    let evicted = manager.evictions();
     assert_eq!(evicted.first(), Some(&("demo-etcd-2".to_owned(), refused)), "{evicted:?}");
     let done: Vec<_> = evicted.into_iter().filter(|(_, code)| *code != refused).collect();
     assert_eq!(done, ["demo-etcd-2", "demo-etcd-0"].map(|name| (name.to_owned(), 201)));
@@ -253,7 +241,7 @@ async fn a_budget_that_allows_nothing(stage: &Stage) {
     let budgets = stage.world.api::<PodDisruptionBudget>();
     let none = Patch::Merge(json!({"spec": {"maxUnavailable": 0}}));
     budgets.patch("demo-etcd", &PatchParams::default(), &none).await.unwrap();
-    stage.actor.mend();
+    stage.members.mend();
     eventually("all members are back, and none may be missed", async || {
         let budget = budgets.get("demo-etcd").await.unwrap();
         let status = budget.status.unwrap_or_default();

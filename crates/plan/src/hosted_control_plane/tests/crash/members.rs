@@ -278,18 +278,23 @@ impl Etcd {
     /// A fault-free run, every plan of it checked.
     fn converge(&mut self) {
         for _ in 0..30 {
-            let mut seen = self.observe();
-            checked(&seen.observed);
-            let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
-            loop {
-                let steps = self.plan(&seen);
-                let Next::Run(step) = rounds.next(&steps, &setbacks, now()) else { break };
-                let outcome = self.run(step);
-                self.fold(&mut seen, step, &outcome);
-                rounds.ran(step.id(), outcome);
-            }
-            self.settle();
+            checked(&self.observe().observed);
+            self.pass();
         }
+    }
+
+    /// All steps that follow from one look, and what others do then.
+    fn pass(&mut self) {
+        let mut seen = self.observe();
+        let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
+        loop {
+            let steps = self.plan(&seen);
+            let Next::Run(step) = rounds.next(&steps, &setbacks, now()) else { break };
+            let outcome = self.run(step);
+            self.fold(&mut seen, step, &outcome);
+            rounds.ran(step.id(), outcome);
+        }
+        self.settle();
     }
 
     fn health(&self) -> String {
@@ -532,16 +537,7 @@ fn a_growth_that_is_interrupted_is_undone_or_finished_first() {
         let mut world = rested.clone();
         world.want(5);
         for _ in 0..passes {
-            let mut seen = world.observe();
-            let (mut rounds, setbacks) = (Rounds::default(), Setbacks::default());
-            loop {
-                let steps = world.plan(&seen);
-                let Next::Run(step) = rounds.next(&steps, &setbacks, now()) else { break };
-                let outcome = world.run(step);
-                world.fold(&mut seen, step, &outcome);
-                rounds.ran(step.id(), outcome);
-            }
-            world.settle();
+            world.pass();
         }
         swept(world.clone(), |world| world.want(3));
         swept(world, |world| {
@@ -550,4 +546,47 @@ fn a_growth_that_is_interrupted_is_undone_or_finished_first() {
             world.settle();
         });
     }
+}
+
+/// A backup is made from a member, and nobody knows how long it takes. What has begun is better finished.
+#[test]
+fn no_change_begins_while_a_backup_is_made_and_one_that_has_begun_goes_on() {
+    let of_etcd = |world: &Etcd, work: backup::Work| -> (Vec<String>, Plan) {
+        let plan = checked(&Observed { backup: work, ..world.observe().observed });
+        let ids: Vec<String> = plan.steps.iter().map(|step| step.id().to_string()).collect();
+        let is_change = |id: &String| {
+            id.contains("etcd-member")
+                || id.contains("PersistentVolumeClaim")
+                || id.contains("cluster.x-k8s.io/etcd")
+        };
+        (ids.into_iter().filter(is_change).collect(), plan)
+    };
+    let changes: [fn(&mut Etcd); 3] = [
+        |world| world.want(5),
+        |world| world.want(1),
+        |world| {
+            let claim = world.claims.get_mut(&0).unwrap();
+            (claim.uid, claim.data) = ("another".to_owned(), None);
+            world.settle();
+        },
+    ];
+    let rested = rested(3);
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut world = rested.clone();
+        change(&mut world);
+        let (steps, _) = of_etcd(&world, backup::Work::None);
+        assert_eq!(steps.len(), 1, "{number}: {steps:?}");
+        let (steps, plan) = of_etcd(&world, backup::Work::Running);
+        assert_eq!(steps, Vec::<String>::new(), "{number}");
+        let says = |found: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+            found.message.contains("the backup that is being made to end")
+        };
+        assert!(plan.status.conditions.iter().any(says), "{number}: {:?}", plan.status.conditions);
+    }
+    let mut world = rested;
+    world.want(5);
+    world.pass();
+    assert!(world.record().joining.is_some());
+    let (steps, _) = of_etcd(&world, backup::Work::Running);
+    assert_eq!(steps.len(), 1, "{steps:?}");
 }

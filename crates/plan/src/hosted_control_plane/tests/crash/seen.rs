@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::super::exposure::{NodeFacts, RouteFacts};
 use super::super::super::*;
-use super::super::fixture::{ADDRESS, accept_routes, created, gateway, pod, see_gateway, workload};
+use super::super::fixture::{ADDRESS, accept_routes, created, gateway, listed, pod, see_gateway, workload};
 use super::world::Clusters;
 use crate::flow::Read;
 
@@ -44,13 +44,14 @@ impl Clusters {
             PodFacts { uid, is_ready: true, ..pod(&name, version) }
         };
         observed.etcd_pods = Read::found(self.members.iter().map(member));
-        let told = |ordinal: &i32| MemberFacts {
-            name: format!("demo-etcd-{ordinal}"),
-            is_leader: *ordinal == 0,
-            ..MemberFacts::default()
-        };
         if !self.members.is_empty() {
-            observed.etcd_members = Read::found(self.members.keys().map(told));
+            listed(observed, 3, 0);
+        }
+        for list in observed.etcd_list.iter_mut() {
+            let runs = |ordinal: &i32| self.members.contains_key(ordinal);
+            list.told.retain(|name, _| {
+                name.rsplit('-').next().unwrap().parse().is_ok_and(|ordinal| runs(&ordinal))
+            });
         }
         let server = |(number, version): (usize, &String)| PodFacts {
             is_ready: true,

@@ -218,6 +218,7 @@ impl World for Space {
         let ready = self.members.iter().filter(|member| member.is_running).count();
         observed.etcd = Read::One(WorkloadFacts {
             quota: self.annotation.clone(),
+            revision: Some(self.annotation.clone().unwrap_or_default()),
             ..workload("etcd", 3, i32::try_from(ready).unwrap(), TAG)
         });
         let members = || (0..).zip(&self.members);
@@ -227,6 +228,7 @@ impl World for Space {
             is_deleting: !member.is_running,
             address: Some("10.0.0.1".parse().unwrap()),
             quota: member.annotation.clone(),
+            revision: Some(member.annotation.clone().unwrap_or_default()),
             ..pod(&format!("demo-etcd-{ordinal}"), TAG)
         }));
         observed.etcd_claims = Read::found(members().map(|(ordinal, member)| ClaimFacts {

@@ -16,7 +16,7 @@ fn running(more: &Value) -> Observed {
     let member = |ordinal: u8| PodFacts {
         is_ready: true,
         address: Some(IpAddr::from([10, 0, 1, ordinal])),
-        ..pod(&format!("demo-etcd-{ordinal}"), "3.6.6-0")
+        ..pod(&format!("demo-etcd-{ordinal}"), "3.6.16-0")
     };
     observed.etcd_pods = Read::found((0..3).map(member));
     let told = |ordinal: i32| MemberFacts {
@@ -270,9 +270,12 @@ fn no_member_is_restarted_while_a_backup_is_made() {
     let evicts = |observed: &Observed| checked(observed).steps.iter().any(|step| is(step, "evict", "pod"));
     let version = observed.etcd.iter().next().unwrap().version.clone();
     observed.etcd_pods.iter_mut().for_each(|pod| pod.version = Some("3.5.0-0".to_owned()));
+    listed(&mut observed, 3, 0);
     assert!(version.is_some() && evicts(&observed));
     observed.backup = Work::Running;
     assert!(!evicts(&observed));
+    let rolling = said(&checked(&observed), conditions::rolling_out::TYPE);
+    assert!(rolling.contains("the backup that is being made to end, then for etcd's members"), "{rolling}");
 }
 
 #[test]

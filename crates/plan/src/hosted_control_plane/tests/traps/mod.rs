@@ -16,6 +16,7 @@ mod reads;
 mod rest;
 mod restore;
 mod restore_members;
+mod rollout;
 mod space;
 mod tenant;
 mod trust;
@@ -33,7 +34,7 @@ use serde_json::{Value, json};
 use super::checker::checked;
 use super::fixture::{
     ADDRESS, TUNNEL_ADDRESS, accept_routes, addon_facts, all_ready, answer_routes, api_server_ready, claim,
-    created, days, delete, etcd_started, gateway, is, pod, reach_tenant, secret, see_gateway, settle,
+    created, days, delete, etcd_started, gateway, is, listed, pod, reach_tenant, secret, see_gateway, settle,
     through_gateway, workload,
 };
 use super::golden;

@@ -147,14 +147,6 @@ fn readiness_does_not_flip_because_something_could_not_be_read() {
     }
 }
 
-#[test]
-fn members_with_an_older_template_are_said() {
-    let mut observed = all_ready(&json!({"etcd": {"replicas": 3}}));
-    assert_eq!(condition_status(&checked(&observed), conditions::rolling_out::TYPE), "False NotRollingOut");
-    observed.etcd = Read::One(WorkloadFacts { updated: 1, ..workload("etcd", 3, 3, "3.6.16-0") });
-    assert_eq!(condition_status(&checked(&observed), conditions::rolling_out::TYPE), "True EtcdOutdated");
-}
-
 /// An endpoint that was given leads nowhere while nothing makes a way to it.
 #[test]
 fn a_way_in_that_does_not_exist_is_not_available() {

@@ -2,38 +2,6 @@
 
 use super::restore::{ID, annotation, ask, backup, restoring};
 use super::*;
-use crate::hosted_control_plane::etcd_calls::{ListedMember, MemberId, MemberList, MemberState};
-
-/// So many members that are well, as etcd itself lists them.
-fn listed(observed: &mut Observed, members: i32) {
-    let id = |ordinal: i32| MemberId(u64::try_from(ordinal).unwrap() + 1);
-    let list = MemberList {
-        members: (0..members)
-            .map(|ordinal| ListedMember {
-                id: id(ordinal),
-                name: format!("demo-etcd-{ordinal}"),
-                peer_urls: vec![format!("https://etcd{ordinal}-demo.team.svc:2380")],
-                is_learner: false,
-            })
-            .collect(),
-        told: (0..members)
-            .map(|ordinal| {
-                let (id, leader) = (id(ordinal), Some(id(0)));
-                let state = MemberState {
-                    id,
-                    leader,
-                    is_learner: false,
-                    revision: 1,
-                    errors: Vec::new(),
-                    unapplied: 0,
-                    database: DatabaseSize::default(),
-                };
-                (format!("demo-etcd-{ordinal}"), state)
-            })
-            .collect(),
-    };
-    observed.etcd_list = Read::One(list);
-}
 
 fn want(observed: &mut Observed, members: i32) {
     observed.control_plane.spec.settings.etcd.get_or_insert_default().replicas = Some(members);
@@ -60,13 +28,13 @@ fn started(observed: &mut Observed, members: i32) {
     for pod in observed.etcd_pods.iter_mut() {
         pod.is_ready = true;
     }
-    listed(observed, members);
+    listed(observed, members, 0);
 }
 
 #[test]
 fn nobody_joins_or_leaves_while_etcd_is_restored() {
     let mut observed = all_ready(&json!({"etcd": {"replicas": 3}}));
-    listed(&mut observed, 3);
+    listed(&mut observed, 3, 0);
     want(&mut observed, 5);
     let grows = changes(&observed);
     assert!(!grows.is_empty(), "it would grow");
@@ -84,7 +52,7 @@ fn nobody_joins_or_leaves_while_etcd_is_restored() {
     );
     observed.etcd_list = Read::unknown(NOT_ASKED);
     assert_ne!(observed.wanted(), Some(Wanted::MemberList));
-    listed(&mut observed, 3);
+    listed(&mut observed, 3, 0);
     settle(&mut observed);
     assert_eq!(annotation(&observed, names::ETCD_ANNOTATION).unwrap()["generation"], 1);
     (observed.etcd, observed.etcd_pods) = (Read::Absent, Read::Absent);

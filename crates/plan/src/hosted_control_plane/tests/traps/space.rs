@@ -20,6 +20,7 @@ fn three(spec: &Value) -> Observed {
     let pod = |ordinal: u8| PodFacts {
         is_ready: true,
         address: Some(IpAddr::from([192, 0, 2, 20 + ordinal])),
+        revision: Some("first".to_owned()),
         ..pod(&format!("demo-etcd-{ordinal}"), TAG)
     };
     observed.etcd_pods = Read::found((0..3).map(pod));
@@ -60,6 +61,19 @@ fn tell(observed: &mut Observed, sizes: &[(u64, u64)], alarms: &[Alarm]) {
     };
     let told = sizes.iter().enumerate().map(|one| (format!("demo-etcd-{}", one.0), state(one)));
     observed.etcd_list = Read::One(MemberList { members: members.collect(), told: told.collect() });
+}
+
+/// The template has a quota, and so it is another one.
+fn template_has(observed: &mut Observed, quota: Option<&String>) {
+    for facts in observed.etcd.iter_mut() {
+        facts.quota = quota.cloned();
+        facts.revision = quota.cloned();
+    }
+}
+
+fn begins_with(pod: &mut PodFacts, quota: Option<&String>) {
+    pod.quota = quota.cloned();
+    pod.revision = quota.cloned();
 }
 
 fn claim_of(observed: &mut Observed, ordinal: i32) -> &mut ClaimFacts {
@@ -109,13 +123,13 @@ fn claims_grow_one_by_one_then_the_quota_then_members_are_restarted() {
     }
     show("all volumes are larger, the template is not applied yet", &mut observed);
     let quota = Some((10 * GIB / 4 * 3).to_string());
-    observed.etcd.iter_mut().for_each(|facts| facts.quota.clone_from(&quota));
+    template_has(&mut observed, quota.as_ref());
     show("it is applied", &mut observed);
     for pod in observed.etcd_pods.iter_mut().take(2) {
-        pod.quota.clone_from(&quota);
+        begins_with(pod, quota.as_ref());
     }
     show("followers have started again", &mut observed);
-    observed.etcd_pods.iter_mut().for_each(|pod| pod.quota.clone_from(&quota));
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
     show("all have", &mut observed);
     insta::assert_snapshot!(golden.join("\n"));
 }
@@ -174,8 +188,8 @@ fn a_new_member_waits_for_a_volume_as_large_as_the_others() {
         (claim.requested, claim.size) = (Some("10Gi".to_owned()), Some("10Gi".to_owned()));
     }
     let quota = Some((10 * GIB / 4 * 3).to_string());
-    observed.etcd.iter_mut().for_each(|facts| facts.quota.clone_from(&quota));
-    observed.etcd_pods.iter_mut().for_each(|pod| pod.quota.clone_from(&quota));
+    template_has(&mut observed, quota.as_ref());
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
     let plan = checked(&observed);
     let record = plan.steps.iter().find(|step| is(step, "record", "control-plane")).unwrap().clone();
     observed.fold(&record, &Outcome::Done);
@@ -225,8 +239,8 @@ fn volumes_grow_by_themselves_once_when_they_fill_up() {
         (claim.requested, claim.size) = (Some("11Gi".to_owned()), Some("11Gi".to_owned()));
     }
     let quota = Some((8 * GIB).to_string());
-    observed.etcd.iter_mut().for_each(|facts| facts.quota.clone_from(&quota));
-    observed.etcd_pods.iter_mut().for_each(|pod| pod.quota.clone_from(&quota));
+    template_has(&mut observed, quota.as_ref());
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
     assert_eq!(condition_status(&checked(&observed), SIZED), "");
     tell(&mut observed, &[(5, 5); 3], &[]);
     let plan = checked(&observed);

@@ -2,30 +2,25 @@
 
 use super::*;
 
-const ROLLING: &str = conditions::rolling_out::TYPE;
+pub(super) const ROLLING: &str = conditions::rolling_out::TYPE;
 const VALID: &str = conditions::specification_valid::TYPE;
 
 fn version(text: &str) -> KubernetesVersion {
     KubernetesVersion::parse(text).unwrap()
 }
 
-fn message(plan: &Plan, type_: &str) -> String {
+pub(super) fn message(plan: &Plan, type_: &str) -> String {
     let found = plan.status.conditions.iter().find(|condition| condition.type_ == type_);
     found.map(|condition| condition.message.clone()).unwrap_or_default()
 }
 
-/// Everything runs with this version, and another one is wanted.
-fn wanting(from: &str, to: &str) -> Observed {
+/// Everything runs with this version, and another one is wanted. The second member leads.
+pub(super) fn wanting(from: &str, to: &str) -> Observed {
     let mut observed = all_ready(&json!({"version": from, "etcd": {"replicas": 3}}));
     let tag = version(from).etcd_tag(Epoch::CURRENT);
     let member = |ordinal: i32| PodFacts { is_ready: true, ..pod(&format!("demo-etcd-{ordinal}"), tag) };
     observed.etcd_pods = Read::found((0..3).map(member));
-    let told = |ordinal: i32| MemberFacts {
-        name: format!("demo-etcd-{ordinal}"),
-        is_leader: ordinal == 1,
-        ..MemberFacts::default()
-    };
-    observed.etcd_members = Read::found((0..3).map(told));
+    listed(&mut observed, 3, 1);
     observed.controller_pods = Read::found(
         ["demo-controller-manager-1", "demo-scheduler-1"]
             .map(|name| PodFacts { is_ready: true, ..pod(name, from) }),
@@ -43,7 +38,7 @@ fn api_server(plan: &Plan) -> String {
     image(plan, "Deployment", "demo-apiserver")
 }
 
-fn evicted(plan: &Plan) -> Option<Step> {
+pub(super) fn evicted(plan: &Plan) -> Option<Step> {
     plan.steps.iter().find(|step| is(step, "evict", "pod")).cloned()
 }
 
@@ -388,16 +383,19 @@ fn no_member_is_restarted_unless_all_are_healthy() {
     settle(&mut ready);
     ready.etcd = Read::One(workload("etcd", 3, 3, "3.7.3-0"));
     assert!(evicted(&checked(&ready)).is_some());
-    let faults: [fn(&mut Observed); 7] = [
-        |observed| observed.etcd_pods.iter_mut().next().unwrap().is_ready = false,
+    let faults: [fn(&mut Observed); 9] = [
         |observed| observed.etcd_pods.iter_mut().next().unwrap().is_deleting = true,
+        |observed| observed.etcd_pods.iter_mut().take(2).for_each(|pod| pod.is_ready = false),
         |observed| observed.etcd_pods.retain(|pod| pod.name != "demo-etcd-2"),
-        |observed| observed.etcd_members.retain(|member| member.name != "demo-etcd-2"),
+        |observed| observed.etcd_list.iter_mut().for_each(|list| drop(list.told.remove("demo-etcd-2"))),
+        |observed| observed.etcd_list.iter_mut().for_each(|list| list.members[2].is_learner = true),
         |observed| {
-            observed.etcd_members.iter_mut().for_each(|member| member.alarms = [Alarm::NoSpace].into());
+            let told = observed.etcd_list.iter_mut().flat_map(|list| list.told.values_mut());
+            told.for_each(|state| state.errors = vec!["memberID:1 alarm:NOSPACE".to_owned()]);
         },
-        |observed| observed.etcd_members = Read::unknown("connection refused"),
+        |observed| observed.etcd_list = Read::unknown("connection refused"),
         |observed| observed.etcd_claims.iter_mut().next().unwrap().is_deleting = true,
+        |observed| observed.etcd.iter_mut().for_each(|facts| facts.is_observed = false),
     ];
     for (number, fault) in faults.into_iter().enumerate() {
         let mut observed = ready.clone();
