@@ -3,6 +3,7 @@
 mod beside;
 mod book;
 mod chaos;
+mod conformance;
 mod edges;
 mod fuzz;
 mod installed;
@@ -48,6 +49,7 @@ enum Command {
     Chaos(chaos::Chaos),
     /// A control plane beside Cluster API's own core, each pinned release of which is built with Go first
     Beside,
+    Conformance(conformance::Conformance),
     Bench(hangar_bench::Bench),
 }
 
@@ -76,6 +78,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Sweep(sweep) => sweep.run(),
         Command::Chaos(chaos) => chaos.run(),
         Command::Beside => beside::run(),
+        Command::Conformance(conformance) => conformance.run(),
         Command::Bench(bench) => bench.run(),
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Tools {
     #[arg(long)]
     list: bool,
 
-    /// Build every set except the later minors, which only build when named.
+    /// Build every set except those that are only built when named.
     #[arg(long, conflicts_with = "sets")]
     all: bool,
 }
@@ -33,7 +33,7 @@ impl Tools {
 
     fn chosen(&self) -> Vec<Set> {
         if self.all {
-            Set::ALL.iter().copied().filter(|set| !set.is_later_minor()).collect()
+            Set::ALL.iter().copied().filter(|set| !set.is_on_demand()).collect()
         } else if self.sets.is_empty() {
             Set::FOR_TESTS.to_vec()
         } else {
@@ -65,7 +65,7 @@ fn list(parts: &Parts) {
     for &set in Set::ALL {
         let (state, size, took) = match parts.state(set) {
             _ if parts.is_overridden(set) => ("overridden", String::new(), String::new()),
-            State::Absent if set.is_later_minor() => ("on demand", String::new(), String::new()),
+            State::Absent if set.is_on_demand() => ("on demand", String::new(), String::new()),
             State::Absent => ("absent", String::new(), String::new()),
             State::Unfinished => ("unfinished", String::new(), String::new()),
             State::Complete(stamp) => {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_run_needs_few_sets_and_all_means_no_later_minor() {
+    fn a_test_run_needs_few_sets_and_all_means_none_on_demand() {
         assert_eq!(tools(&[], false).chosen(), Set::FOR_TESTS);
         assert_eq!(tools(&[Set::Helm], false).chosen(), [Set::Helm]);
         let all = tools(&[], true).chosen();

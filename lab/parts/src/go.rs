@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::error::{Context, Error, Result};
 use crate::progress::{GoLine, Progress};
 use crate::search_path;
-use crate::sets::{Linkage, Recipe, Set};
+use crate::sets::{Content, Linkage, Program, Recipe, Set};
 
 /// Enough to hold the compiler's complaint, little enough to read.
 const KEPT_LINES: usize = 20;
@@ -120,15 +120,34 @@ impl Workspace {
         Ok(command)
     }
 
-    /// Builds all programs in one go: they share most of their packages.
+    /// Builds all programs of `main` packages in one go, because they share most of their packages; then each test.
     pub(crate) fn build(&self, target: &Path, progress: &mut Progress<'_, '_>) -> Result<()> {
-        let linker_flags = format!("-ldflags={}", self.recipe().linker_flags());
+        let (mains, tests): (Vec<&Program>, Vec<&Program>) =
+            self.recipe().programs.iter().partition(|program| program.content == Content::Main);
         // The trailing separator makes `go` treat it as a directory even for one program.
-        let target = format!("{}/", target.display());
+        let directory = format!("{}/", target.display());
+        let packages: Vec<&str> = mains.iter().map(|program| program.package).collect();
+        self.make(&["build", "-v"], &directory, &packages, progress)?;
+        for program in tests {
+            // Go does not say which package of a test it compiles.
+            progress.phase(&format!("building {}", program.name));
+            let file = target.join(program.name).display().to_string();
+            self.make(&["test", "-c"], &file, &[program.package], progress)?;
+        }
+        Ok(())
+    }
+
+    fn make(
+        &self,
+        verb: &[&str],
+        target: &str,
+        packages: &[&str],
+        progress: &mut Progress<'_, '_>,
+    ) -> Result<()> {
+        let linker_flags = format!("-ldflags={}", self.recipe().linker_flags());
         let tags = format!("-tags={}", self.recipe().tags.join(","));
-        let mut arguments = vec!["build", "-v", "-trimpath", &tags, &linker_flags, "-o", &target];
-        arguments.extend(self.recipe().programs.iter().map(|program| program.package));
-        let mut command = self.command(&arguments)?;
+        let options = ["-trimpath", &tags, &linker_flags, "-o", target];
+        let mut command = self.command(&[verb, &options, packages].concat())?;
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -139,7 +158,7 @@ impl Workspace {
         if status.success() {
             return Ok(());
         }
-        Err(self.failed("go build", &status.to_string(), kept.join("\n")))
+        Err(self.failed(&format!("go {}", verb.join(" ")), &status.to_string(), kept.join("\n")))
     }
 
     /// The directory of a module's content, downloaded if need be and checked against `go.sum`.

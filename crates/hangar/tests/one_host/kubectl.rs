@@ -11,6 +11,7 @@ use hangar_parts::{Parts, Set};
 use crate::waiting::PATIENCE;
 
 /// A cluster, by its kubeconfig and by where it is used from.
+#[derive(Clone)]
 pub(crate) struct Kubectl {
     kubeconfig: PathBuf,
     seat: Seat,
@@ -27,7 +28,8 @@ pub(crate) enum Seat {
 }
 
 impl Seat {
-    fn command(&self, program: &Path) -> Command {
+    /// A program that is run there.
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = match self {
             Self::Host => return Command::new(program),
             Self::Resolving(settings) => {

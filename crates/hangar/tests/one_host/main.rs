@@ -5,6 +5,7 @@
 // A test that cannot go on has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod conformance;
 mod door;
 mod egress;
 mod environment;

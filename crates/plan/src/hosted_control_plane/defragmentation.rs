@@ -254,7 +254,8 @@ pub(super) fn draft(draft: &mut Draft<'_>, care: Option<&Change>) {
         begin(status, observed.now);
     }
     let begun = status.etcd_last_attempted_defrag_time.as_ref().map(|time| time.0);
-    let is_open = begun > last(observed);
+    // Where nobody answers, nobody says that it is over.
+    let is_open = begun > last(observed) && !observed.etcd_members.is_unknown();
     let is_due = need(observed).is_some() && care.is_some();
     if is_open && !is_due {
         status.etcd_last_defrag_time = Some(Time(observed.now));

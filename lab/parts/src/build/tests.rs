@@ -36,6 +36,39 @@ fn a_build_is_committed_renamed_and_not_repeated() {
     assert_eq!(results, [BuildResult::Present(Set::Etcd36)]);
 }
 
+/// Tests are built one by one, and under their own names.
+#[test]
+fn tests_are_programs_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let recipe = Set::Conformance134.recipe();
+    let sum = recipe.pinned_sum(recipe.module, recipe.version).unwrap();
+    let source = directory.path().join("source");
+    for files in recipe.files {
+        let path = source.join(files.source);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "content").unwrap();
+    }
+    let find = "while [ \"$1\" != -o ]; do shift; done; out=$2";
+    let go = fake_go::write(
+        directory.path(),
+        &format!(
+            "case \"$1 $2\" in\n'env GOVERSION') echo go1.99.0;;\n\
+             'build -v') {find}; shift 2; for package; do echo main > \"$out/${{package##*/}}\"; done;;\n\
+             'test -c') {find}; echo tests > \"$out\";;\n\
+             'mod download') echo '{{\"Dir\": \"{}\", \"Sum\": \"{sum}\"}}';;\nesac",
+            source.display()
+        ),
+    );
+    ensure(&cache, &go, &[Set::Conformance134]).unwrap();
+    let read = |name: &str| fs::read_to_string(cache.program(recipe, name)).unwrap();
+    assert_eq!(
+        (read("e2e.test").trim(), read("agnhost").trim(), read("nnp").trim()),
+        ("tests", "main", "main")
+    );
+    assert!(cache.set_directory(recipe).join("files/localhost.crt").is_file());
+}
+
 #[test]
 fn a_failed_build_is_told_kept_and_resumed() {
     let directory = tempfile::tempdir().unwrap();

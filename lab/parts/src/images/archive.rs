@@ -98,11 +98,18 @@ impl Description {
         let mut measure = Measure::default();
         layer::write(image, &mut measure)?;
         let layer = Blob { digest: hexadecimal(&measure.hasher.finalize()), size: measure.size };
+        let mut process = json!({ "Entrypoint": image.entrypoint, "Env": [SEARCH_PATH], "WorkingDir": "/" });
+        if !image.command.is_empty() {
+            process["Cmd"] = json!(image.command);
+        }
+        if let Some(user) = &image.user {
+            process["User"] = json!(user);
+        }
         let configuration = json!({
             "created": "1970-01-01T00:00:00Z",
             "architecture": architecture(),
             "os": "linux",
-            "config": { "Entrypoint": image.entrypoint, "Env": [SEARCH_PATH], "WorkingDir": "/" },
+            "config": process,
             "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", layer.digest)] },
             "history": [{ "created": "1970-01-01T00:00:00Z", "created_by": "hangar" }],
         })

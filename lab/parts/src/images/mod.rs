@@ -3,6 +3,7 @@
 //! * [`Image`] is one image: a name, files, a command. [`write_archive`] writes several as one OCI archive, which
 //!   `ctr images import` reads.
 //! * [`Upstream`] are the images of the pinned programs, under their upstream names and tags.
+//! * [`conformance()`] makes those that Kubernetes' own tests run.
 //! * `pause` is our own program for the sandbox of a pod; `libraries` finds what a dynamic program needs.
 //!
 //! Invariants:
@@ -10,6 +11,7 @@
 //! * An archive is streamed: no image is held in memory or written to disk twice.
 
 mod archive;
+mod conformance;
 mod layer;
 mod libraries;
 mod pause;
@@ -28,6 +30,7 @@ use crate::error::{Context, Error, Result};
 use crate::packages::Packages;
 
 pub use archive::write_archive;
+pub use conformance::{PACKAGES as PACKAGES_FOR_CONFORMANCE, conformance};
 pub use pause::program as pause_program;
 pub use upstream::{PAUSE_TAG, Upstream};
 
@@ -56,6 +59,8 @@ pub struct Image {
     reference: String,
     entries: BTreeMap<String, Entry>,
     entrypoint: Vec<String>,
+    command: Vec<String>,
+    user: Option<String>,
 }
 
 impl Image {
@@ -68,6 +73,8 @@ impl Image {
             reference: reference.into(),
             entries: BTreeMap::new(),
             entrypoint: entrypoint.into_iter().map(Into::into).collect(),
+            command: Vec::new(),
+            user: None,
         };
         image.with("/tmp", Entry::Directory(0o1777))
     }
@@ -75,6 +82,23 @@ impl Image {
     /// Its name and tag.
     pub fn reference(&self) -> &str {
         &self.reference
+    }
+
+    #[must_use]
+    fn with_entrypoint(self, entrypoint: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { entrypoint: entrypoint.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// What the entrypoint is given where a pod names no arguments.
+    #[must_use]
+    pub fn with_command(self, command: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { command: command.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Who its processes run as where a pod names nobody; otherwise root.
+    #[must_use]
+    pub fn with_user(self, user: impl Into<String>) -> Self {
+        Self { user: Some(user.into()), ..self }
     }
 
     /// Adds something at an absolute path; missing directories above it are added.
@@ -111,6 +135,9 @@ impl Image {
     pub fn fingerprint(&self) -> Result<String> {
         let mut hasher = Sha256::new();
         hasher.update(format!("{} {:?}\0", self.reference, self.entrypoint));
+        if !self.command.is_empty() || self.user.is_some() {
+            hasher.update(format!("{:?} {:?}\0", self.command, self.user));
+        }
         for (path, entry) in &self.entries {
             let text = match entry {
                 Entry::File(Source::Path(source), mode) => {

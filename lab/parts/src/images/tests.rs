@@ -65,6 +65,28 @@ fn an_archive_names_its_content_by_digest() {
     assert_eq!(paths, ["bin", "etc/", "etc/hosts", "tmp/", "usr/", "usr/bin/", "usr/bin/program"]);
 }
 
+/// The configuration of the only image in an archive.
+fn process(image: Image) -> serde_json::Value {
+    let entries = entries(&archive(&[image]));
+    let configuration = entries.values().find_map(|content| {
+        let read: serde_json::Value = serde_json::from_slice(content).ok()?;
+        read.get("rootfs").is_some().then(|| read["config"].clone())
+    });
+    configuration.unwrap()
+}
+
+#[test]
+fn an_image_says_who_runs_what() {
+    let plain = process(Image::new("example.org/a:v1", ["/a"]));
+    assert_eq!(plain["Entrypoint"], serde_json::json!(["/a"]));
+    // Without them the bytes are what they were before there were any.
+    assert!(plain.get("Cmd").is_none() && plain.get("User").is_none(), "{plain}");
+    let image = Image::new("example.org/a:v1", ["/a"]).with_command(["pause"]).with_user("1234");
+    let said = process(image.clone());
+    assert_eq!((&said["Cmd"][0], &said["User"]), (&"pause".into(), &"1234".into()));
+    assert_ne!(image.fingerprint().unwrap(), image.clone().with_user("1").fingerprint().unwrap());
+}
+
 #[test]
 fn a_fingerprint_follows_files_and_names() {
     let directory = tempfile::tempdir().unwrap();

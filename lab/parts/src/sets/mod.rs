@@ -19,13 +19,26 @@ use crate::error::{Error, Result};
 pub struct Program {
     /// The file's name in the cache; what [`crate::Parts::program`] is asked for.
     pub name: &'static str,
-    /// The Go package of its `main`.
+    /// The Go package that it is made of.
     pub package: &'static str,
+    /// Which part of the package.
+    pub content: Content,
+}
+
+/// What a program has of its package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    Main,
+    /// Its tests, as a program that runs them.
+    Tests,
 }
 
 impl Program {
-    /// The name `go build` gives the file: the last element of the package path, ignoring a major version.
+    /// The name of the file that Go builds: for a `main` the last element of the package path, ignoring a major version.
     pub(crate) fn built_name(&self) -> &'static str {
+        if self.content == Content::Tests {
+            return self.name;
+        }
         let mut elements = self.package.rsplit('/');
         let last = elements.next().unwrap_or(self.package);
         let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
@@ -110,7 +123,11 @@ impl Recipe {
             hasher.update([0]);
         }
         for program in self.programs {
-            hasher.update(format!("program {} {}\0", program.name, program.package));
+            let content = match program.content {
+                Content::Main => "program",
+                Content::Tests => "tests",
+            };
+            hasher.update(format!("{content} {} {}\0", program.name, program.package));
         }
         for files in self.files {
             hasher.update(format!("files {} {} {}\0", files.module, files.source, files.target));
@@ -161,6 +178,7 @@ pub enum Set {
     Kubernetes135,
     Kubernetes136,
     Kubernetes137,
+    Conformance134,
     UpstreamCrds,
     NeighbourCrds,
     GatewayApi,
@@ -207,6 +225,7 @@ impl Set {
         Self::Kubernetes135,
         Self::Kubernetes136,
         Self::Kubernetes137,
+        Self::Conformance134,
     ];
 
     /// What the README's test command needs.
@@ -235,16 +254,24 @@ impl Set {
         self.recipe().version
     }
 
-    /// Later versions of a set above, there to be tried; `--all` leaves them out, and nothing in CI builds them.
-    pub fn is_later_minor(self) -> bool {
-        matches!(self, Self::Etcd37 | Self::Kubernetes135 | Self::Kubernetes136 | Self::Kubernetes137)
+    /// Only built when named: `--all` leaves them out, and nothing in CI builds them. Later versions of a set above, and
+    /// tests that run for an hour.
+    pub fn is_on_demand(self) -> bool {
+        matches!(
+            self,
+            Self::Etcd37
+                | Self::Kubernetes135
+                | Self::Kubernetes136
+                | Self::Kubernetes137
+                | Self::Conformance134
+        )
     }
 
     /// Whether a program lying directly in an override directory may stand for this set's. Several sets have a
     /// `kube-apiserver`; only the one that tests use by default takes it, else an upgrade test would go from
     /// one version to the same version.
     pub(crate) fn takes_flat_override(self) -> bool {
-        !self.is_later_minor() && !matches!(self, Self::Kubernetes133 | Self::ClusterApi111)
+        !self.is_on_demand() && !matches!(self, Self::Kubernetes133 | Self::ClusterApi111)
     }
 }
 

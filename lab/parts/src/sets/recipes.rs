@@ -1,7 +1,7 @@
 //! The table of sets. Versions are those that the Go module registry has completely; see `tools/README.md` before
 //! changing one. `tests.rs` checks every line against the embedded `go.mod`.
 
-use super::{Linkage, ModuleFiles, Program, Recipe, Set};
+use super::{Content, Linkage, ModuleFiles, Program, Recipe, Set};
 
 /// A recipe with the embedded pins of `tools/<name>` and defaults for the rest.
 macro_rules! recipe {
@@ -34,7 +34,11 @@ const EMPTY: Recipe = Recipe {
 };
 
 const fn program(name: &'static str, package: &'static str) -> Program {
-    Program { name, package }
+    Program { name, package, content: Content::Main }
+}
+
+const fn tests(name: &'static str, package: &'static str) -> Program {
+    Program { name, package, content: Content::Tests }
 }
 
 const fn files(module: &'static str, source: &'static str, target: &'static str) -> ModuleFiles {
@@ -50,6 +54,7 @@ pub(super) fn recipe(set: Set) -> &'static Recipe {
         Set::Kubernetes135 => &KUBERNETES_1_35,
         Set::Kubernetes136 => &KUBERNETES_1_36,
         Set::Kubernetes137 => &KUBERNETES_1_37,
+        Set::Conformance134 => &CONFORMANCE_1_34,
         Set::UpstreamCrds => &UPSTREAM_CRDS,
         Set::NeighbourCrds => &NEIGHBOUR_CRDS,
         Set::GatewayApi => &GATEWAY_API,
@@ -131,6 +136,25 @@ const KUBERNETES_1_34: Recipe = kubernetes!("kubernetes-1.34", "v1.34.10");
 const KUBERNETES_1_35: Recipe = kubernetes!("kubernetes-1.35", "v1.35.8");
 const KUBERNETES_1_36: Recipe = kubernetes!("kubernetes-1.36", "v1.36.4");
 const KUBERNETES_1_37: Recipe = kubernetes!("kubernetes-1.37", "v1.37.1");
+
+/// Kubernetes' own end-to-end tests, and what the images consist of that they run. A set of its own: it takes longer to
+/// build than Kubernetes itself.
+const CONFORMANCE_1_34: Recipe = recipe!("conformance-1.34", "k8s.io/kubernetes", "v1.34.10", {
+    programs: &[
+        tests("e2e.test", "k8s.io/kubernetes/test/e2e"),
+        program("ginkgo", "github.com/onsi/ginkgo/v2/ginkgo"),
+        program("agnhost", "k8s.io/kubernetes/test/images/agnhost"),
+        program("nnp", "k8s.io/kubernetes/test/images/nonewprivs"),
+        program("sample-apiserver", "k8s.io/sample-apiserver"),
+    ],
+    files: &[
+        files("k8s.io/kubernetes", "test/images/agnhost/porter/localhost.crt", "localhost.crt"),
+        files("k8s.io/kubernetes", "test/images/agnhost/porter/localhost.key", "localhost.key"),
+    ],
+    stamps: KUBERNETES_STAMPS,
+    peak_mebibytes: 10000,
+    kept_mebibytes: 400,
+});
 
 const CAPI: &str = "sigs.k8s.io/cluster-api";
 const CAPO: &str = "sigs.k8s.io/cluster-api-provider-openstack";

@@ -73,6 +73,15 @@ fn kubernetes_staging_modules_are_all_of_one_version() {
     }
 }
 
+/// What they test is there beside them.
+#[test]
+fn conformance_tests_are_of_the_version_that_they_test() {
+    let (tests, tested) = (Set::Conformance134.recipe(), Set::Kubernetes134.recipe());
+    assert_eq!(tests.version, tested.version);
+    let replaced: HashSet<_> = pins::replacements(tests.go_mod).collect();
+    assert!(pins::replacements(tested.go_mod).all(|one| replaced.contains(&one)), "{replaced:?}");
+}
+
 #[test]
 fn etcd_programs_are_all_of_one_version() {
     for set in [Set::Etcd36, Set::Etcd37] {
@@ -93,6 +102,10 @@ fn stamps_carry_the_version() {
     assert!(Set::Flannel.recipe().linker_flags().ends_with("-extldflags \"-static\""));
 }
 
+/// Its `main` would be another program.
+const TESTS_OF_ETCD: [Program; 1] =
+    [Program { name: "etcd", package: "go.etcd.io/etcd/server/v3", content: Content::Tests }];
+
 #[test]
 fn the_fingerprint_follows_everything_that_decides_the_content() {
     let recipe = *Set::Etcd36.recipe();
@@ -104,6 +117,7 @@ fn the_fingerprint_follows_everything_that_decides_the_content() {
         Recipe { go_sum: "", ..recipe },
         Recipe { version: "v3.6.17", ..recipe },
         Recipe { programs: &[], ..recipe },
+        Recipe { programs: &TESTS_OF_ETCD, ..recipe },
         Recipe { stamps: &["main.version=1"], ..recipe },
         Recipe { tags: &["netgo"], ..recipe },
         Recipe { linkage: Linkage::C, ..recipe },
