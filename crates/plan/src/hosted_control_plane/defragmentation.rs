@@ -202,16 +202,13 @@ fn care(roster: &Roster<'_>, members: i32, name: impl Fn(i32) -> String) -> Opti
     due.sort_by_key(|ordinal| (is_leader(*ordinal), *ordinal));
     if let Some(ordinal) = due.first().copied() {
         let follower = (0..members).find(|other| is_leader(ordinal) && *other != ordinal);
-        return Some(match follower {
-            Some(other) => {
-                let what = format!("another member than {} to lead", name(ordinal));
-                Change::ours(what, "it is about to be defragmented", roster.lead(ordinal, other))
-            }
-            None => {
-                let what = format!("{} to be defragmented", name(ordinal));
-                let step = roster.care(ordinal, MemberChange::Defragment);
-                Change::ours(what, "much of its database is free, and all members are well", step)
-            }
+        return Some(if let Some(other) = follower {
+            let what = format!("another member than {} to lead", name(ordinal));
+            Change::ours(what, "it is about to be defragmented", roster.lead(ordinal, other))
+        } else {
+            let what = format!("{} to be defragmented", name(ordinal));
+            let step = roster.care(ordinal, MemberChange::Defragment);
+            Change::ours(what, "much of its database is free, and all members are well", step)
         });
     }
     let has_room = is_full && states.iter().all(|(_, state)| state.database.has_room());

@@ -494,14 +494,14 @@ pub(super) fn members_set(
         }),
         selector: selecting(validated.selector(Component::Etcd)),
         template,
-        volume_claim_templates: Some(vec![claim(validated, volume, settings(validated).storage_class_name)]),
+        volume_claim_templates: Some(vec![claim(validated, &volume, settings(validated).storage_class_name)]),
         ..StatefulSetSpec::default()
     };
     let metadata = validated.metadata(names.etcd(), Component::Etcd);
     StatefulSet { metadata, spec: Some(spec), ..StatefulSet::default() }
 }
 
-fn claim(validated: &Validated<'_>, volume: String, class: Option<String>) -> PersistentVolumeClaim {
+fn claim(validated: &Validated<'_>, volume: &str, class: Option<String>) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
         metadata: ObjectMeta {
             name: Some(ETCD_VOLUME.to_owned()),
@@ -511,7 +511,7 @@ fn claim(validated: &Validated<'_>, volume: String, class: Option<String>) -> Pe
         spec: Some(PersistentVolumeClaimSpec {
             access_modes: Some(texts(&["ReadWriteOnce"])),
             resources: Some(VolumeResourceRequirements {
-                requests: Some(quantities([("storage", &volume)])),
+                requests: Some(quantities([("storage", volume)])),
                 limits: None,
             }),
             storage_class_name: class,

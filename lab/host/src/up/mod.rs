@@ -84,7 +84,7 @@ impl OneHost {
         let runner = Runner::new(Arc::clone(&progress), log_of);
         let options = &runner.run(Phase::Preflight, self.preflight(options)).await?;
         let lock = runner.run(Phase::Lock, self.lock()).await?;
-        let done = self.up_locked(options, payload, &runner, &progress).await;
+        let done = Box::pin(self.up_locked(options, payload, &runner, &progress)).await;
         if done.is_err() {
             self.forget_if_empty();
         }

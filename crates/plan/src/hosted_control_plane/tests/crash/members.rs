@@ -185,7 +185,7 @@ impl Etcd {
             }
             MemberChange::Lead(id) => self.leader = id.0,
             MemberChange::Defragment | MemberChange::EndNoSpace => {
-                self.violated("nobody has too little room")
+                self.violated("nobody has too little room");
             }
         }
         if !self.is_quorate() {

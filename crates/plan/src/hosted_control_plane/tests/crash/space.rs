@@ -108,7 +108,7 @@ impl Space {
                 if self.members.iter().any(|member| member.size < member.requested) {
                     self.violated("two volumes grow at once");
                 }
-                let place = (0..).find(|ordinal| claim(*ordinal).uid == target.uid).unwrap();
+                let place = (0..3).find(|ordinal| claim(*ordinal).uid == target.uid).unwrap();
                 let member = &mut self.members[usize::try_from(place).unwrap()];
                 let is_smaller = size < member.requested;
                 member.requested = size;

@@ -4,6 +4,8 @@ use super::upgrade::{ROLLING, evicted, message, wanting};
 use super::*;
 use crate::flow::{Identified as _, Planner as _};
 
+type Fault = fn(&mut Observed);
+
 const OLD: &str = "demo-etcd-1111";
 const NEW: &str = "demo-etcd-2222";
 
@@ -146,7 +148,7 @@ fn a_member_that_is_alone_and_broken_may_be_evicted() {
 /// Whoever reads the condition knows where to look.
 #[test]
 fn the_member_that_is_waited_for_is_named_with_the_reason() {
-    let faults: [(fn(&mut Observed), &str); 6] = [
+    let faults: [(Fault, &str); 6] = [
         (
             |observed| observed.etcd_list.iter_mut().for_each(|list| drop(list.told.remove("demo-etcd-2"))),
             "demo-etcd-2: it does not answer; waiting for demo-etcd-2 to be well, then for etcd's members",

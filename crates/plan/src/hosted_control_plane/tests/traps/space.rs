@@ -7,6 +7,8 @@ use crate::hosted_control_plane::etcd_calls::{
     ListedMember, MemberChange, MemberId, MemberList, MemberState,
 };
 
+type Fault = fn(&mut Observed);
+
 const SIZED: &str = etcd_volumes_sized::TYPE;
 const GIB: u64 = 1 << 30;
 const TAG: &str = "3.6.16-0";
@@ -64,16 +66,16 @@ fn tell(observed: &mut Observed, sizes: &[(u64, u64)], alarms: &[Alarm]) {
 }
 
 /// The template has a quota, and so it is another one.
-fn template_has(observed: &mut Observed, quota: Option<&String>) {
+fn template_has(observed: &mut Observed, quota: &str) {
     for facts in observed.etcd.iter_mut() {
-        facts.quota = quota.cloned();
-        facts.revision = quota.cloned();
+        facts.quota = Some(quota.to_owned());
+        facts.revision = Some(quota.to_owned());
     }
 }
 
-fn begins_with(pod: &mut PodFacts, quota: Option<&String>) {
-    pod.quota = quota.cloned();
-    pod.revision = quota.cloned();
+fn begins_with(pod: &mut PodFacts, quota: &str) {
+    pod.quota = Some(quota.to_owned());
+    pod.revision = Some(quota.to_owned());
 }
 
 fn claim_of(observed: &mut Observed, ordinal: i32) -> &mut ClaimFacts {
@@ -122,14 +124,14 @@ fn claims_grow_one_by_one_then_the_quota_then_members_are_restarted() {
         claim_of(&mut observed, ordinal).size = Some("10Gi".to_owned());
     }
     show("all volumes are larger, the template is not applied yet", &mut observed);
-    let quota = Some((10 * GIB / 4 * 3).to_string());
-    template_has(&mut observed, quota.as_ref());
+    let quota = (10 * GIB / 4 * 3).to_string();
+    template_has(&mut observed, &quota);
     show("it is applied", &mut observed);
     for pod in observed.etcd_pods.iter_mut().take(2) {
-        begins_with(pod, quota.as_ref());
+        begins_with(pod, &quota);
     }
     show("followers have started again", &mut observed);
-    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, &quota));
     show("all have", &mut observed);
     insta::assert_snapshot!(golden.join("\n"));
 }
@@ -187,9 +189,9 @@ fn a_new_member_waits_for_a_volume_as_large_as_the_others() {
         let claim = claim_of(&mut observed, ordinal);
         (claim.requested, claim.size) = (Some("10Gi".to_owned()), Some("10Gi".to_owned()));
     }
-    let quota = Some((10 * GIB / 4 * 3).to_string());
-    template_has(&mut observed, quota.as_ref());
-    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
+    let quota = (10 * GIB / 4 * 3).to_string();
+    template_has(&mut observed, &quota);
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, &quota));
     let plan = checked(&observed);
     let record = plan.steps.iter().find(|step| is(step, "record", "control-plane")).unwrap().clone();
     observed.fold(&record, &Outcome::Done);
@@ -197,7 +199,7 @@ fn a_new_member_waits_for_a_volume_as_large_as_the_others() {
     observed.etcd_claims.add(ClaimFacts { created_at, ..claim(3) });
     let plan = checked(&observed);
     assert_eq!(steps(&plan), ["grow claim data-demo-etcd-3"]);
-    assert!(told(&plan).contains(&quota.unwrap()), "its volume is not that of a member yet");
+    assert!(told(&plan).contains(&quota), "its volume is not that of a member yet");
     claim_of(&mut observed, 3).requested = Some("10Gi".to_owned());
     assert_eq!(steps(&checked(&observed)), [] as [&str; 0], "its file system is not larger yet");
     claim_of(&mut observed, 3).size = Some("10Gi".to_owned());
@@ -238,9 +240,9 @@ fn volumes_grow_by_themselves_once_when_they_fill_up() {
         let claim = claim_of(&mut observed, ordinal);
         (claim.requested, claim.size) = (Some("11Gi".to_owned()), Some("11Gi".to_owned()));
     }
-    let quota = Some((8 * GIB).to_string());
-    template_has(&mut observed, quota.as_ref());
-    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, quota.as_ref()));
+    let quota = (8 * GIB).to_string();
+    template_has(&mut observed, &quota);
+    observed.etcd_pods.iter_mut().for_each(|pod| begins_with(pod, &quota));
     assert_eq!(condition_status(&checked(&observed), SIZED), "");
     tell(&mut observed, &[(5, 5); 3], &[]);
     let plan = checked(&observed);
@@ -300,7 +302,7 @@ fn nothing_is_defragmented_beside_anything_else_or_for_little() {
             .any(|step| step.starts_with("defragment") || step.starts_with("move"))
     };
     assert!(begins(|_| {}));
-    let held: [(&str, fn(&mut Observed)); 11] = [
+    let held: [(&str, Fault); 11] = [
         ("a backup", |observed| observed.backup = Work::Running),
         ("a member that is away", |observed| {
             observed.etcd_pods.iter_mut().take(1).for_each(|pod| pod.is_ready = false);
