@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use hangar_etcd::{BackupId, BackupKey, BackupStore, Owner, StoreKeys, fetch, place};
+use hangar_etcd::{BackupId, BackupKey, BackupStore, Owner, StoreKeys, fetch, inspect, place};
 
-/// Restore a member of etcd from a backup.
+/// Restore a member of etcd from a backup, or from its own data.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreMember {
     #[command(subcommand)]
@@ -18,6 +18,8 @@ pub(crate) struct RestoreMember {
 enum What {
     /// Fetch the backup and check it
     Fetch(Fetch),
+    /// Find out whether the data that the member has can be copied
+    Inspect(Inspect),
     /// Give the restored data its name
     Place(Place),
     /// Wait: the member is restored
@@ -44,6 +46,16 @@ struct Fetch {
 }
 
 #[derive(Debug, Args)]
+struct Inspect {
+    /// The member's data directory
+    #[arg(long, value_name = "DIRECTORY")]
+    data: PathBuf,
+    /// Directory for the copy; what is in it is removed
+    #[arg(long, value_name = "DIRECTORY")]
+    into: PathBuf,
+}
+
+#[derive(Debug, Args)]
 struct Place {
     /// Directory that `fetch` and `etcdutl` wrote to
     #[arg(long, value_name = "DIRECTORY")]
@@ -57,6 +69,10 @@ impl RestoreMember {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.what {
             What::Fetch(fetch) => fetch.run().await,
+            What::Inspect(Inspect { data, into }) => {
+                println!("{} has {} bytes", data.display(), inspect(&data, &into)?);
+                Ok(())
+            }
             What::Place(Place { from, to }) => {
                 let was_there = place(&from, &to)?;
                 println!(

@@ -16,6 +16,7 @@ mod reads;
 mod rest;
 mod restore;
 mod restore_members;
+mod restore_survivor;
 mod tenant;
 mod trust;
 mod upgrade;

@@ -33,7 +33,7 @@ pub(super) fn backup() -> BackupFacts {
     }
 }
 
-fn message(plan: &Plan, type_: &str) -> String {
+pub(super) fn message(plan: &Plan, type_: &str) -> String {
     let found = plan.status.conditions.iter().find(|condition| condition.type_ == type_);
     found.map(|condition| condition.message.clone()).unwrap_or_default()
 }
@@ -43,14 +43,14 @@ pub(super) fn annotation(observed: &Observed, name: &str) -> Option<Value> {
     Some(serde_json::from_str(text).unwrap())
 }
 
-fn deletes_etcd(plan: &Plan) -> bool {
+pub(super) fn deletes_etcd(plan: &Plan) -> bool {
     plan.steps.iter().any(|step| {
         let id = flow::Identified::id(step);
         id.verb == "delete" && id.name.contains("StatefulSet")
     })
 }
 
-fn template(plan: &Plan) -> Option<String> {
+pub(super) fn template(plan: &Plan) -> Option<String> {
     let is_there = kinds(plan, "StatefulSet") == ["demo-etcd"];
     let labels = || &object(plan, "StatefulSet", "demo-etcd")["spec"]["template"]["metadata"]["labels"];
     is_there.then(|| labels()[names::VERSION_LABEL].as_str().unwrap().to_owned())

@@ -5,7 +5,7 @@ use super::*;
 use crate::hosted_control_plane::etcd_calls::{ListedMember, MemberId, MemberList, MemberState};
 
 /// So many members that are well, as etcd itself lists them.
-fn listed(observed: &mut Observed, members: i32) {
+pub(super) fn listed(observed: &mut Observed, members: i32) {
     let id = |ordinal: i32| MemberId(u64::try_from(ordinal).unwrap() + 1);
     let list = MemberList {
         members: (0..members)
@@ -32,7 +32,7 @@ fn want(observed: &mut Observed, members: i32) {
 }
 
 /// What a plan does with etcd's members: calls of them, deletions of their volumes, records.
-fn changes(observed: &Observed) -> Vec<String> {
+pub(super) fn changes(observed: &Observed) -> Vec<String> {
     let is_change = |step: &&Step| {
         let text = flow::Identified::id(*step).to_string();
         matches!(step, Step::Own(OwnStep::Etcd(_)))
