@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_api::controlplane::v1alpha1::{Container as Settings, Etcd, EtcdBackupSecret};
+use hangar_api::controlplane::v1alpha1::{Container as Settings, Etcd};
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetOrdinals};
 use k8s_openapi::api::core::v1::{Container, Volume};
 
@@ -70,7 +70,7 @@ pub(in super::super) fn stateful_set(
     let place = vec![format!("--from={DATA}/restoring"), format!("--to={DATA}/{}", restoration.directory())];
     let first = match restoration.survivor {
         Some(_) => own("inspect", inspect(validated), vec![data()]),
-        None => own("fetch", fetch(restoration), vec![data(), mount(STORE_VOLUME, STORE)]),
+        None => own("fetch", fetch(observed, restoration), vec![data(), mount(STORE_VOLUME, STORE)]),
     };
     let template = Template {
         component: Component::Etcd,
@@ -100,17 +100,26 @@ fn inspect(validated: &Validated<'_>) -> Vec<String> {
     vec![format!("--data={}", present(validated)), format!("--into={DATA}/restoring")]
 }
 
-fn fetch(restoration: &Restoration) -> Vec<String> {
+fn fetch(observed: &Observed, restoration: &Restoration) -> Vec<String> {
     let mut args = vec![
         format!("--owner={}", restoration.from),
         format!("--backup={}", restoration.backup),
         format!("--store={STORE}"),
         format!("--into={DATA}/restoring"),
     ];
+    // The same rule as for the manager's own connections: a policy for pods does not know what a name leads to.
+    args.extend(listed("--networks", &observed.limits.backup_networks));
+    args.extend(listed("--api-servers", &observed.limits.api_servers));
     if restoration.is_encrypted {
         args.push(format!("--encryption-key={STORE}/{KEY_FILE}"));
     }
     args
+}
+
+/// An argument with all of these; none where there are none.
+fn listed(flag: &str, values: &[impl ToString]) -> Option<String> {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    (!values.is_empty()).then(|| format!("{flag}={}", values.join(",")))
 }
 
 /// A new cluster of the same names: its identity follows from generation and members, so that it never takes one of
@@ -161,8 +170,7 @@ fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd
 fn store(validated: &Validated<'_>) -> Volume {
     let mut files = Files::new();
     if let Some(secret) = secret(validated) {
-        for (given, name) in keys(secret) {
-            let key = given.filter(|key| !key.is_empty()).map_or(name, String::as_str);
+        for (name, key) in secret.keys() {
             files = files.given_secret(&secret.name, key, name);
         }
     }
@@ -171,30 +179,4 @@ fn store(validated: &Validated<'_>) -> Volume {
         files = files.given_secret(&key.secret_name, name, KEY_FILE);
     }
     files.volume(STORE_VOLUME)
-}
-
-/// What a store needs: the key that people named, and its usual name.
-fn keys(secret: &EtcdBackupSecret) -> [(Option<&String>, &'static str); 8] {
-    let EtcdBackupSecret {
-        name: _,
-        namespace: _,
-        access_key_id_key,
-        secret_access_key_key,
-        host_key,
-        region_key,
-        bucket_key,
-        session_token_key,
-        certificate_authority_key,
-        addressing_key,
-    } = secret;
-    [
-        (access_key_id_key.as_ref(), "accessKeyID"),
-        (secret_access_key_key.as_ref(), "secretAccessKey"),
-        (host_key.as_ref(), "host"),
-        (region_key.as_ref(), "region"),
-        (bucket_key.as_ref(), "bucket"),
-        (session_token_key.as_ref(), "sessionToken"),
-        (certificate_authority_key.as_ref(), "certificateAuthority"),
-        (addressing_key.as_ref(), "addressing"),
-    ]
 }

@@ -399,6 +399,19 @@ fn pods_of_a_restore_are_no_members_and_reach_the_store_only_while_it_runs() {
     assert!(!egress(&checked(&observed)).contains("9000"));
 }
 
+/// Trap: a policy for a store with a name allows every address.
+#[test]
+fn pods_of_a_restore_get_the_limits_of_the_manager() {
+    let mut observed = begun(1, backup());
+    let mut limits = crate::limits::Limits::parse("backupNetworks: [10.20.0.0/24, \"fd12::/64\"]").unwrap();
+    limits.api_servers = vec!["10.96.0.1".parse().unwrap()];
+    observed.limits = std::sync::Arc::new(limits);
+    let text = object(&checked(&observed), "StatefulSet", "demo-etcd").to_string();
+    for argument in ["--networks=10.20.0.0/24,fd12::/64", "--api-servers=10.96.0.1"] {
+        assert!(text.contains(&format!("\"{argument}\"")), "{argument}: {text}");
+    }
+}
+
 #[test]
 fn a_pod_whose_etcdutl_failed_begins_anew() {
     let mut observed = begun(3, backup());
