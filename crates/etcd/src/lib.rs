@@ -55,4 +55,4 @@ pub use member::{
 pub use s3::{AddressRule, Addressing, StoreConfig, StoreLimits, StoreRefusal, StoreRefusalKind};
 pub use settings::StoreKeys;
 pub use snapshot::{Origin, Snapshot, Taken};
-pub use volume::{fetch, place};
+pub use volume::{fetch, inspect, place};

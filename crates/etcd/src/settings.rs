@@ -55,6 +55,22 @@ impl Default for StoreKeys {
 }
 
 impl StoreKeys {
+    /// The same with other names: what there is for each, where there is something.
+    #[must_use]
+    pub fn renamed<'a>(self, mut name: impl FnMut(&str) -> Option<&'a str>) -> Self {
+        let mut other = |usual: String| name(&usual).map(str::to_owned).unwrap_or(usual);
+        Self {
+            access_key_id: other(self.access_key_id),
+            secret_access_key: other(self.secret_access_key),
+            host: other(self.host),
+            region: other(self.region),
+            bucket: other(self.bucket),
+            session_token: other(self.session_token),
+            certificate_authority: other(self.certificate_authority),
+            addressing: other(self.addressing),
+        }
+    }
+
     /// Reads the store out of a Secret's data.
     pub fn read<'a>(&self, data: impl Fn(&str) -> Option<&'a [u8]>) -> Result<StoreConfig, Error> {
         let text = |key: &str, longest| text(SECRET, key, data(key), longest);

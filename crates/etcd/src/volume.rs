@@ -6,6 +6,9 @@
 //! <to>                    its name in one step
 //! ```
 //!
+//! The data of a member that has survived can take the place of what is fetched: [`inspect`] finds out whether it can be
+//! copied, and `etcdutl` reads it where it is.
+//!
 //! Everything below `into` is ours, and is thrown away at the beginning: what a try that died left there is of no use. `to`
 //! is written once. If it is there it is complete, and nothing touches it again. The data of before has another name.
 
@@ -13,12 +16,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use rustix::fs::FlockOperation;
+
 use crate::text::clean;
 use crate::{BackupId, BackupKey, BackupStore, Error, Manifest};
 
 const VOLUME: &str = "the volume";
 const SNAPSHOT: &str = "snapshot.db";
 const DATA: &str = "data";
+/// Where etcd has its database.
+const DATABASE: &str = "member/snap/db";
 
 /// What file systems and logs need besides.
 const MARGIN: u64 = 64 << 20;
@@ -47,7 +54,8 @@ async fn fetch_into(
 ) -> Result<Manifest, Error> {
     // Nothing of the manifest is believed but how much room there should be; the object itself is checked as it comes.
     let manifest = store.manifest(id).await?;
-    has_room(into, manifest.size)?;
+    // The object as it comes, and the database that is made of it.
+    has_room(into, manifest.size.saturating_mul(2))?;
     let backup = store.read(id, key).await?;
     let path = into.join(SNAPSHOT);
     let file = fs::File::create(&path).map_err(|error| failed("create", &path, &error))?;
@@ -55,6 +63,20 @@ async fn fetch_into(
     let manifest = backup.copy_to(&mut file).await?;
     file.sync_all().await.map_err(|error| failed("write", &path, &error))?;
     Ok(manifest)
+}
+
+/// Whether the data of a member can be copied: it is there, nobody uses it, and there is room. Says how large it is. Makes
+/// the directory for the copy.
+pub fn inspect(data: &Path, into: &Path) -> Result<u64, Error> {
+    clear(into)?;
+    let path = data.join(DATABASE);
+    let file = fs::File::open(&path).map_err(|error| failed("open", &path, &error))?;
+    // etcd holds the other kind of lock for as long as it runs.
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)
+        .map_err(|error| failed("lock (does a member run?)", &path, &error.into()))?;
+    let size = file.metadata().map_err(|error| failed("read", &path, &error))?.len();
+    has_room(into, size)?;
+    Ok(size)
 }
 
 /// Gives the data its name. Says whether it was there already.
@@ -70,12 +92,11 @@ pub fn place(from: &Path, to: &Path) -> Result<bool, Error> {
     Ok(is_there)
 }
 
-/// The object as it comes, and the database that is made of it.
 fn has_room(directory: &Path, size: u64) -> Result<(), Error> {
     let space = rustix::fs::statvfs(directory)
         .map_err(|error| failed("ask for the space of", directory, &error.into()))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
-    let needed = size.saturating_mul(2).saturating_add(MARGIN);
+    let needed = size.saturating_add(MARGIN);
     if free < needed {
         let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
         let why = format!(
@@ -169,6 +190,25 @@ mod tests {
         let error = has_room(volume.path(), 1 << 60).unwrap_err().to_string();
         assert!(error.contains("MiB left") && error.contains("nothing was changed"), "{error}");
         assert_eq!(has_room(volume.path(), 1), Ok(()));
+    }
+
+    #[test]
+    fn data_is_copied_only_while_nobody_uses_it() {
+        let volume = tempfile::tempdir().unwrap();
+        let (data, into) = (volume.path().join("data"), volume.path().join("restoring"));
+        let error = inspect(&data, &into).unwrap_err().to_string();
+        assert!(error.contains("data/member/snap/db"), "{error}");
+        fs::create_dir_all(data.join("member/snap")).unwrap();
+        let file = fs::File::create(data.join(DATABASE)).unwrap();
+        fs::write(data.join(DATABASE), "all of it").unwrap();
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let error = inspect(&data, &into).unwrap_err().to_string();
+        assert!(error.contains("does a member run?"), "{error}");
+        drop(file);
+        write(&into.join("data"), "of an earlier try");
+        assert_eq!(inspect(&data, &into), Ok(9));
+        assert_eq!(fs::read_dir(&into).unwrap().count(), 0);
+        assert_eq!(fs::read_to_string(data.join(DATABASE)).unwrap(), "all of it");
     }
 
     #[test]

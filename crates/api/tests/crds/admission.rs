@@ -215,6 +215,13 @@ async fn certificates_identities_and_files_of_hosted_control_planes() {
             Some("it needs backup: latest"),
         ),
         (restore(json!({"backup": "newest"})), Some("should match")),
+        (restore(json!({"member": "shop-etcd-0", "replace": "shop/1"})), None),
+        (restore(json!({"replace": "shop/1"})), Some("one of backup and member")),
+        (restore(json!({"backup": "latest", "member": "shop-etcd-0"})), Some("one of backup and member")),
+        (
+            restore(json!({"member": "shop-etcd-0", "encryption": {"secretName": "key"}})),
+            Some("are about a backup"),
+        ),
         (
             restore(json!({"backup": "latest", "from": {"namespace": "../x", "name": "shop"}})),
             Some("should match"),

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use hangar_operator::backups::{Asked, BackupStore, Made, Manifest, Owner, StoreKeys, ask, asked, store_of};
+use hangar_operator::backups::{
+    Asked, BackupStore, Made, Manifest, Owner, StoreKeys, ask, asked, store_of, store_to_restore_from,
+};
 use kube::Client;
 use serde_json::json;
 
@@ -86,28 +88,37 @@ impl StoreArguments {
         namespace: &str,
         name: &str,
     ) -> anyhow::Result<BackupStore> {
-        self.open_of(cluster, (namespace, name), (namespace, name)).await
+        let owner = Owner::new(namespace, name)?;
+        if let Some(bucket) = &self.bucket {
+            return self.given(bucket, &owner);
+        }
+        let client = Client::try_from(cluster.load().await?)?;
+        Ok(store_of(&client, (namespace, name), &owner).await?)
     }
 
-    /// The same, of the backups of another cluster.
-    pub(crate) async fn open_of(
+    /// The store that a cluster is restored from, with the backups of this or another cluster.
+    pub(crate) async fn open_to_restore(
         &self,
         cluster: &ClusterArguments,
         (namespace, name): (&str, &str),
         owner: (&str, &str),
     ) -> anyhow::Result<BackupStore> {
         let owner = Owner::new(owner.0, owner.1)?;
-        let Some(bucket) = &self.bucket else {
-            let client = Client::try_from(cluster.load().await?)?;
-            return Ok(store_of(&client, (namespace, name), &owner).await?);
-        };
+        if let Some(bucket) = &self.bucket {
+            return self.given(bucket, &owner);
+        }
+        let client = Client::try_from(cluster.load().await?)?;
+        Ok(store_to_restore_from(&client, (namespace, name), &owner).await?)
+    }
+
+    fn given(&self, bucket: &str, owner: &Owner) -> anyhow::Result<BackupStore> {
         let variable = |name: &str| std::env::var(name).ok();
         let authority = self.certificate_authority.as_ref();
         let authority = authority.map(|path| {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
         });
         let given = [
-            ("bucket", Some(bucket.clone())),
+            ("bucket", Some(bucket.to_owned())),
             ("host", self.host.clone()),
             ("region", self.region.clone()),
             ("addressing", self.addressing.clone()),
@@ -126,7 +137,7 @@ impl StoreArguments {
             }
         }
         let config = StoreKeys::default().read(|key| given.get(key).map(String::as_bytes))?;
-        Ok(BackupStore::new(&config, &owner)?)
+        Ok(BackupStore::new(&config, owner)?)
     }
 }
 

@@ -39,7 +39,7 @@ impl Restore {
         let own = format!("{}/{}", self.namespace, self.name);
         let from = self.from.as_ref().unwrap_or(&own);
         let owner = from.split_once('/').with_context(|| format!("{from:?} is no NAMESPACE/NAME"))?;
-        let store = self.store.open_of(&self.cluster, (&self.namespace, &self.name), owner).await?;
+        let store = self.store.open_to_restore(&self.cluster, (&self.namespace, &self.name), owner).await?;
         let id = self.id(&store, from).await?;
         let manifest = store.manifest(&id).await?;
         let client = Client::try_from(self.cluster.load().await?)?;

@@ -1,13 +1,17 @@
 //! `hangar restore-member`: what the pods of a restore run beside `etcdutl`, on the volume of one member of etcd.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use hangar_etcd::{BackupId, BackupKey, BackupStore, Owner, StoreKeys, fetch, place};
+use hangar_etcd::{BackupId, BackupKey, BackupStore, Owner, StoreConfig, StoreKeys, fetch, inspect, place};
+use hangar_host::ipnet::IpNet;
+use hangar_operator::Limits;
 
-/// Restore a member of etcd from a backup.
+/// Restore a member of etcd from a backup, or from its own data.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreMember {
     #[command(subcommand)]
@@ -18,6 +22,8 @@ pub(crate) struct RestoreMember {
 enum What {
     /// Fetch the backup and check it
     Fetch(Fetch),
+    /// Find out whether the data that the member has can be copied
+    Inspect(Inspect),
     /// Give the restored data its name
     Place(Place),
     /// Wait: the member is restored
@@ -38,7 +44,23 @@ struct Fetch {
     /// File with the key that the backup is encrypted with
     #[arg(long, value_name = "FILE")]
     encryption_key: Option<PathBuf>,
+    /// Networks besides the public ones in which the store may be
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    networks: Vec<IpNet>,
+    /// Addresses of the management cluster's API server, which is no store
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    api_servers: Vec<IpAddr>,
     /// Directory for the snapshot; what is in it is removed
+    #[arg(long, value_name = "DIRECTORY")]
+    into: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Inspect {
+    /// The member's data directory
+    #[arg(long, value_name = "DIRECTORY")]
+    data: PathBuf,
+    /// Directory for the copy; what is in it is removed
     #[arg(long, value_name = "DIRECTORY")]
     into: PathBuf,
 }
@@ -57,6 +79,10 @@ impl RestoreMember {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.what {
             What::Fetch(fetch) => fetch.run().await,
+            What::Inspect(Inspect { data, into }) => {
+                println!("{} has {} bytes", data.display(), inspect(&data, &into)?);
+                Ok(())
+            }
             What::Place(Place { from, to }) => {
                 let was_there = place(&from, &to)?;
                 println!(
@@ -82,7 +108,15 @@ impl Fetch {
         };
         let owner = Owner::new(namespace, name)?;
         let settings = files(&self.store)?;
-        let config = StoreKeys::default().read(|key| settings.get(key).map(Vec::as_slice))?;
+        let limits = Limits {
+            backup_networks: self.networks.clone(),
+            api_servers: self.api_servers.clone(),
+            ..Limits::default()
+        };
+        let config = StoreConfig {
+            addresses: Some(Arc::new(move |address| limits.store_refusal(address).map_or(Ok(()), Err))),
+            ..StoreKeys::default().read(|key| settings.get(key).map(Vec::as_slice))?
+        };
         let key = match &self.encryption_key {
             Some(file) => Some(BackupKey::new(&read(file)?)?),
             None => None,

@@ -90,6 +90,12 @@ fn a_member_that_cannot_be_restored_says_why_in_one_line() {
     let errors = refused("20261118T194500Z");
     assert_eq!(errors, "error: the Secret of the store: it has no key \"bucket\"\n");
     assert!(refused("../../data").contains("is no id of a backup"));
+    // The limits of the manager hold in the pod, too.
+    for (file, text) in [("secretAccessKey", "hidden"), ("bucket", "b"), ("host", "http://127.0.0.1:1")] {
+        std::fs::write(path(&format!("store/{file}")), text).unwrap();
+    }
+    let errors = refused("20261118T194500Z");
+    assert!(errors.contains("127.0.0.1 is an address of a host"), "{errors}");
     let errors = hangar(&[
         "restore-member",
         "place",

@@ -13,7 +13,7 @@ pub use hangar_etcd::{
 };
 use k8s_openapi::ByteString;
 
-pub use people::{Asked, Fault, ask, asked, store_of};
+pub use people::{Asked, Fault, ask, asked, store_of, store_to_restore_from};
 pub use restoring::{Proposal, propose, restore};
 
 /// Where an encryption Secret has the key, unless it says otherwise.
@@ -28,37 +28,8 @@ fn get<'a>(data: &'a Data) -> impl Fn(&str) -> Option<&'a [u8]> {
 
 /// The store that a Secret describes.
 pub fn store(settings: &EtcdBackupSecret, data: &Data) -> Result<StoreConfig, Error> {
-    store_keys(settings).read(get(data))
-}
-
-/// Under which names its Secret has what a store needs.
-fn store_keys(settings: &EtcdBackupSecret) -> StoreKeys {
-    let EtcdBackupSecret {
-        name: _,
-        namespace: _,
-        access_key_id_key,
-        secret_access_key_key,
-        host_key,
-        region_key,
-        bucket_key,
-        session_token_key,
-        certificate_authority_key,
-        addressing_key,
-    } = settings;
-    let or = |given: &Option<String>, default: String| {
-        given.clone().filter(|given| !given.is_empty()).unwrap_or(default)
-    };
-    let default = StoreKeys::default();
-    StoreKeys {
-        access_key_id: or(access_key_id_key, default.access_key_id),
-        secret_access_key: or(secret_access_key_key, default.secret_access_key),
-        host: or(host_key, default.host),
-        region: or(region_key, default.region),
-        bucket: or(bucket_key, default.bucket),
-        session_token: or(session_token_key, default.session_token),
-        certificate_authority: or(certificate_authority_key, default.certificate_authority),
-        addressing: or(addressing_key, default.addressing),
-    }
+    let names: BTreeMap<_, _> = settings.keys().into_iter().collect();
+    StoreKeys::default().renamed(|usual| names.get(usual).copied()).read(get(data))
 }
 
 /// The key that a Secret has.
@@ -110,6 +81,22 @@ mod tests {
         let encryption = EtcdBackupEncryption { secret_name: "k".to_owned(), key: None };
         assert!(key(&encryption, &data(&[("key", "short")])).is_err());
         assert!(key(&encryption, &data(&[("key", &"x".repeat(32))])).is_ok());
+    }
+
+    /// The crate `etcd` knows nothing of the specification.
+    #[test]
+    fn the_usual_names_of_a_stores_keys_are_the_same_everywhere() {
+        let secret = EtcdBackupSecret::default();
+        let names: BTreeMap<_, _> = secret.keys().into_iter().collect();
+        assert!(names.iter().all(|(usual, name)| usual == name));
+        let mut asked = Vec::new();
+        let same = StoreKeys::default().renamed(|usual| {
+            asked.push(usual.to_owned());
+            None
+        });
+        assert_eq!(same, StoreKeys::default());
+        asked.sort();
+        assert_eq!(asked, names.into_keys().collect::<Vec<_>>());
     }
 
     #[test]

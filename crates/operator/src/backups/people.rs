@@ -5,7 +5,7 @@
 
 use hangar_api::cluster::v1beta2::Cluster;
 use hangar_api::controlplane::v1alpha1::{
-    EtcdBackup, EtcdBackupStatus, EtcdBackupSuccess, HostedControlPlane,
+    Etcd, EtcdBackup, EtcdBackupSecret, EtcdBackupStatus, EtcdBackupSuccess, HostedControlPlane,
 };
 use hangar_api::names::BACKUP_REQUESTED_ANNOTATION;
 use hangar_api::reference::ContractVersionedObjectReference;
@@ -28,8 +28,12 @@ pub enum Fault {
     Missing(String),
     #[error("Cluster {0} has no HostedControlPlane")]
     NoControlPlane(String),
-    #[error("HostedControlPlane {0} has no spec.etcd.backup: nobody knows where its backups are")]
+    #[error("HostedControlPlane {0} has no spec.etcd.backup: it makes no backups")]
     NotConfigured(String),
+    #[error(
+        "HostedControlPlane {0} has neither spec.etcd.backup nor spec.etcd.restore.secret: nobody knows where backups are"
+    )]
+    NoStore(String),
     #[error("backups of HostedControlPlane {0} are suspended (spec.etcd.backup.suspend)")]
     Suspended(String),
     #[error("HostedControlPlane {0} is being deleted")]
@@ -80,17 +84,41 @@ fn settings(control_plane: &HostedControlPlane) -> Result<&EtcdBackup, Fault> {
     backup.ok_or_else(|| Fault::NotConfigured(name(control_plane)))
 }
 
-/// The store that a Cluster's control plane names, with the backups of this or another Cluster.
-pub async fn store_of(
+/// The store that a Cluster's control plane backs up to, with the backups of this or another Cluster. Where it makes none,
+/// that which it restores from.
+pub async fn store_of(client: &Client, cluster: (&str, &str), owner: &Owner) -> Result<BackupStore, Fault> {
+    open(client, cluster, owner, |etcd| own(etcd).or(asked_for(etcd))).await
+}
+
+/// The store that a Cluster's control plane restores from.
+pub async fn store_to_restore_from(
+    client: &Client,
+    cluster: (&str, &str),
+    owner: &Owner,
+) -> Result<BackupStore, Fault> {
+    open(client, cluster, owner, |etcd| asked_for(etcd).or(own(etcd))).await
+}
+
+fn own(etcd: &Etcd) -> Option<&EtcdBackupSecret> {
+    etcd.backup.as_ref().map(|backup| &backup.secret)
+}
+
+fn asked_for(etcd: &Etcd) -> Option<&EtcdBackupSecret> {
+    etcd.restore.as_ref()?.secret.as_ref()
+}
+
+async fn open(
     client: &Client,
     (namespace, cluster): (&str, &str),
     owner: &Owner,
+    named: impl Fn(&Etcd) -> Option<&EtcdBackupSecret>,
 ) -> Result<BackupStore, Fault> {
     let control_plane = control_plane(client, namespace, cluster).await?;
-    let settings = settings(&control_plane)?;
+    let settings = control_plane.spec.settings.etcd.as_ref().and_then(named);
+    let settings = settings.ok_or_else(|| Fault::NoStore(name(&control_plane)))?;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = get(&secrets, &settings.secret.name).await?;
-    let config = super::store(&settings.secret, &secret.data.unwrap_or_default())?;
+    let secret = get(&secrets, &settings.name).await?;
+    let config = super::store(settings, &secret.data.unwrap_or_default())?;
     Ok(BackupStore::new(&config, owner)?)
 }
 
@@ -133,6 +161,24 @@ fn answered(backup: &EtcdBackupStatus, token: &str, told: String) -> Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backups_are_listed_where_they_are_made_and_restored_from_where_the_field_says() {
+        let etcd = |text: &str| serde_json::from_str::<Etcd>(text).unwrap();
+        let (backup, restore) = (
+            r#""backup": {"schedule": "@daily", "secret": {"name": "own"}}"#,
+            r#""restore": {"backup": "latest", "secret": {"name": "old"}}"#,
+        );
+        let names = |etcd: &Etcd| {
+            let name = |secret: Option<&EtcdBackupSecret>| secret.map(|secret| secret.name.clone());
+            (name(own(etcd)), name(asked_for(etcd)))
+        };
+        let (own, old) = (Some("own".to_owned()), Some("old".to_owned()));
+        assert_eq!(names(&etcd(&format!("{{{backup}, {restore}}}"))), (own.clone(), old.clone()));
+        assert_eq!(names(&etcd(&format!("{{{restore}}}"))), (None, old));
+        let elsewhere = r#""restore": {"backup": "latest"}"#;
+        assert_eq!(names(&etcd(&format!("{{{backup}, {elsewhere}}}"))), (own, None));
+    }
 
     #[test]
     fn a_request_is_answered_by_its_own_token_alone() {

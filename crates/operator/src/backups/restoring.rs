@@ -43,7 +43,8 @@ pub async fn propose(
     let own = own.unwrap_or_default();
     let field = EtcdRestore {
         from,
-        backup: id.to_string(),
+        backup: Some(id.to_string()),
+        member: None,
         before: None,
         // Where it is stays as it was said.
         secret: own.secret,
@@ -56,9 +57,9 @@ pub async fn propose(
 /// Asks for it.
 pub async fn restore(client: &Client, namespace: &str, proposal: &Proposal) -> Result<(), Fault> {
     let api: Api<HostedControlPlane> = Api::namespaced(client.clone(), namespace);
-    let EtcdRestore { from, backup, before: _, secret: _, encryption: _, replace } = &proposal.field;
+    let EtcdRestore { from, backup, member, before: _, secret: _, encryption: _, replace } = &proposal.field;
     // What is not asked for any more has to go.
-    let field = json!({"from": from, "backup": backup, "before": null, "replace": replace});
+    let field = json!({"from": from, "backup": backup, "member": member, "before": null, "replace": replace});
     let fields = json!({"spec": {"etcd": {"restore": field}}});
     let written = api.patch(&proposal.control_plane, &PatchParams::default(), &Patch::Merge(fields)).await;
     let what = format!("HostedControlPlane {}", proposal.control_plane);

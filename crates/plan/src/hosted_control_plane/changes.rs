@@ -11,10 +11,12 @@
 //! grow:     record that a member joins -> (the StatefulSet makes pod and claim) -> as above, from the learner on
 //! shrink:   move leadership away -> remove the highest member -> record -> delete its claim
 //! ```
+//!
+//! A member that went on alone, because a majority had lost its data, is a majority by itself until the first of the
+//! others has its data and its vote.
 
 use hangar_api::conditions::{Actor, Waiting};
 
-use super::etcd::quorum;
 use super::etcd_calls::{ListedMember, MemberChange};
 use super::joining::{self, recorded};
 use super::membership::{Joining, Membership};
@@ -98,7 +100,7 @@ pub(super) fn strangers(roster: &Roster<'_>) -> Option<Change> {
 fn due<'v>(observed: &Observed, validated: &'v Validated<'_>, losses: &[Loss]) -> Option<&'v Membership> {
     let record = validated.bootstrapped.as_ref().filter(|record| !record.claims.is_empty())?;
     let lost = losses.iter().filter(|loss| !loss.has_data).count();
-    let is_quorate = record.members - i32::try_from(lost).ok()? >= quorum(record.members);
+    let is_quorate = record.members - i32::try_from(lost).ok()? >= record.quorum();
     let is_due = record.joining.is_some()
         || !record.leaving.is_empty()
         || !losses.is_empty()
@@ -296,7 +298,7 @@ impl Scene<'_, '_> {
         let (well, unwell): (Vec<i32>, Vec<i32>) = (0..self.record.members)
             .filter(|ordinal| *ordinal != but && !is_lost(ordinal))
             .partition(|ordinal| self.roster.is_well(*ordinal));
-        let is_majority = i32::try_from(well.len()).is_ok_and(|well| well >= quorum(self.record.members));
+        let is_majority = i32::try_from(well.len()).is_ok_and(|well| well >= self.record.quorum());
         if is_majority && unwell.is_empty() {
             return None;
         }

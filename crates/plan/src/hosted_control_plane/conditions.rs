@@ -63,11 +63,11 @@ conditions! {
         bad NO_QUORUM = "NoQuorum" [MANAGEMENT_CLUSTER]: "Fewer than a majority of the etcd members are ready.";
         bad NO_SPACE = "NoSpace" [OPERATOR, HANGAR, MANAGEMENT_CLUSTER]: "The database of a member has reached its quota (alarm NOSPACE). etcd refuses writes until there is room again. Hangar waits for volumes that grow, defragments members where that gives room, and ends the alarm when all have room; the message says what is next, or what only people can do. It names the members that report it.";
         bad CORRUPT = "Corrupt" [OPERATOR]: "Members have different data (alarm CORRUPT). etcd refuses writes until the member with the wrong data is replaced and the alarm is disarmed. The message names the members that report it.";
-        bad RESTORING = "Restoring" [HANGAR]: "etcd does not run, because its data comes from a backup; EtcdRestored says how far that is.";
+        bad RESTORING = "Restoring" [HANGAR]: "etcd does not run, because it is being restored; EtcdRestored says how far that is.";
         bad MEMBER_FAILING = "MemberFailing" [OPERATOR]: "etcd has a quorum, but a member finds no node or does not start; the message names it and the error.";
         bad REPLACING_MEMBER = "ReplacingMember" [HANGAR, MANAGEMENT_CLUSTER]: "The volume of a member was deleted or is being deleted; the message names its claim. The others form a quorum, and Hangar replaces the member: it is removed from etcd, added again, and gets its data from the others. The message names the step.";
         bad MEMBER_LOST = "MemberLost" [OPERATOR]: "The volume of a member was deleted or is being deleted; the message names its claim. The member does not start without its data. The others form a quorum, so nothing else is lost, but Hangar cannot replace the member; the message says what keeps it.";
-        bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty.";
+        bad DATA_LOST = "DataLost" [OPERATOR]: "The volumes of so many members were deleted that no quorum has its data. etcd is not started again, because it would be empty, or would have forgotten what it acknowledged. The message names what people can do.";
         bad VOLUMES_FOUND = "VolumesFound" [OPERATOR]: "Before the first start there are claims with the names of etcd's, of a control plane that had this name before. etcd is not started with data of another control plane.";
         ..shared::reads;
     }
@@ -102,15 +102,15 @@ conditions! {
         bad WITHOUT_KEYS = "WithoutKeys" [OWNER, HANGAR]: "The last backup is not encrypted, so the authorities, the service account keys and the encryption configuration are not in it. A restore needs copies of these Secrets from elsewhere.";
     }
 
-    /// Whether etcd has the data of the backup that spec.etcd.restore names. Exists only while the field is set.
+    /// Whether etcd has the data of the backup, or of the member, that spec.etcd.restore names. Exists only while the field is set.
     etcd_restored = "EtcdRestored", Positive, Own {
-        good RESTORED = "Restored": "etcd has the data of the backup that the message names. The field does nothing any more.";
+        good RESTORED = "Restored": "etcd has the data that the message names. The field does nothing any more.";
         bad KEYS_LACKING = "KeysLacking" [OWNER]: "etcd has the data of a backup without keys. Kubeconfigs and tokens of before are not valid, and Secrets that were stored encrypted cannot be read.";
         bad NOT_CONFIRMED = "NotConfirmed" [OWNER]: "The control plane has data, and the specification does not consent to replace it. Nothing is done; the message names the field and the value that is the consent.";
         bad WITHDRAWN = "Withdrawn" [OWNER]: "A restore was begun for a control plane without data, and something else, or nothing, is asked for now. etcd is not started without data.";
         bad NO_BACKUP = "NoBackup" [OWNER]: "There is no such backup in the bucket.";
-        bad UNUSABLE = "Unusable" [OWNER]: "The backup, or a Secret that leads to it, cannot be used; the message says why. Nothing was changed.";
-        bad RESTORING = "Restoring" [HANGAR, MANAGEMENT_CLUSTER]: "The backup is being decided for, or fetched to the volumes of all members.";
+        bad UNUSABLE = "Unusable" [OWNER]: "The backup, a Secret that leads to it, or the data of the member that is named, cannot be used; the message says why. Nothing was changed.";
+        bad RESTORING = "Restoring" [HANGAR, MANAGEMENT_CLUSTER]: "The backup is being decided for, or fetched to the volumes of all members; or the member that is named starts a new cluster with its data.";
         bad FAILING = "Failing" [OPERATOR]: "A pod cannot restore its member; the message repeats what it says. It tries again. Data that the control plane had is still there.";
         ..shared::reads;
     }

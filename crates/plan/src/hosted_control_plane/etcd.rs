@@ -102,7 +102,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let is_restoring = restore::running(validated).is_some() || restore::holds_start(observed, validated);
     let care = change.is_none().then(|| defragmentation::next(observed, validated)).flatten();
     let remedy = defragmentation::remedy(observed, validated, care.as_ref());
-    health(draft, (facts, is_restoring && !is_found), members, (&losses, change.as_ref(), remedy));
+    health(draft, validated, (facts, is_restoring && !is_found), (&losses, change.as_ref(), remedy));
     // Pods of a restore are no members.
     let is_quorate = running(facts) >= quorum(members);
     if let Some(record) = to_record(observed, validated, is_quorate) {
@@ -172,13 +172,13 @@ fn follow(draft: &mut Draft<'_>, change: &Change) {
 /// with data of a control plane that had this name before, whose keys are gone. Later a quorum must have volumes: without
 /// one, the StatefulSet's controller would make empty ones for members that must not start.
 fn is_startable(observed: &Observed, validated: &Validated<'_>, losses: &[Loss]) -> bool {
-    let members = membership(validated).members;
+    let membership = membership(validated);
     if restore::holds_start(observed, validated) {
         false
     } else if validated.bootstrapped.is_none() {
         observed.etcd_claims.is_absent()
     } else {
-        with_data(members, losses) >= quorum(members)
+        with_data(membership.members, losses) >= membership.quorum()
     }
 }
 
@@ -188,7 +188,7 @@ fn restores(observed: &Observed) -> bool {
 }
 
 /// How many members have their data.
-fn with_data(members: i32, losses: &[Loss]) -> i32 {
+pub(super) fn with_data(members: i32, losses: &[Loss]) -> i32 {
     let lost = losses.iter().filter(|loss| !loss.has_data).count();
     members - i32::try_from(lost).unwrap_or(members)
 }
@@ -205,27 +205,26 @@ pub(super) fn running(facts: Option<&WorkloadFacts>) -> i32 {
 
 fn health(
     draft: &mut Draft<'_>,
+    validated: &Validated<'_>,
     (facts, restoring): (Option<&WorkloadFacts>, bool),
-    members: i32,
     (losses, change, remedy): (&[Loss], Option<&Change>, Waiting),
 ) {
-    let ready = running(facts);
+    let (ready, membership) = (running(facts), membership(validated));
+    let (members, quorum) = (membership.members, membership.quorum());
     let mut waiting =
         Waiting::new(MANAGEMENT_CLUSTER, format!("etcd's members, {ready} of {members} are ready"));
     let trouble = PodFacts::first_trouble(&draft.observed.etcd_pods);
     waiting.detail.clone_from(&trouble);
     let lost = losses.iter().map(|loss| loss.what.as_str()).collect::<Vec<_>>().join("; ");
-    let has_quorum = with_data(members, losses).min(ready) >= quorum(members);
+    let has_quorum = with_data(members, losses).min(ready) >= quorum;
     if has_quorum && !restoring && alarms::is_kept(draft) {
         return;
     }
     let is_restoring = facts.is_some_and(restore::is_of_restore);
     let finding: Finding = if is_restoring || restoring {
-        etcd_cluster_healthy::RESTORING.waits("the data of a backup, see EtcdRestored")
-    } else if with_data(members, losses) < quorum(members) {
-        etcd_cluster_healthy::DATA_LOST
-            .waits("a restore, or a new cluster; nothing is started without data")
-            .because(lost)
+        etcd_cluster_healthy::RESTORING.waits("the data that it is to have, see EtcdRestored")
+    } else if with_data(members, losses) < quorum {
+        etcd_cluster_healthy::DATA_LOST.waits(restore::choices(draft.observed, validated)).because(lost)
     } else if let Some(finding) = alarms::raised(draft.observed, remedy) {
         finding
     } else if let Some(change) =
@@ -253,7 +252,7 @@ fn health(
             .because("they are not of this control plane, and etcd would go on with the data in them")
     } else if facts.is_none() {
         etcd_cluster_healthy::NOT_CREATED.waits("etcd's StatefulSet")
-    } else if ready < quorum(members) {
+    } else if ready < quorum {
         etcd_cluster_healthy::NO_QUORUM.waiting(waiting)
     } else if ready < members
         && let Some(trouble) = trouble
@@ -312,13 +311,13 @@ fn configuration(observed: &Observed, validated: &Validated<'_>) -> ConfigMap {
 
 fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal: i32) -> Value {
     let names = &validated.names;
-    let Membership { generation, members, data, .. } = membership(validated);
+    let membership = membership(validated);
     let peer_url = |ordinal| peer_url(names, ordinal);
     // A member with data does not read this list. One without data that does not find itself there does not start: it
     // would vote again under the name of the one that knew what was written.
     let may_begin = validated.bootstrapped.is_none() || may_begin(observed, validated, ordinal);
     // One that joins is named in its own list alone, which has to be that of etcd.
-    let others = (0..members).filter(|other| *other != ordinal);
+    let others = (0..membership.members).filter(|other| *other != ordinal && membership.has(*other));
     let mut initial: Vec<i32> = others.chain(may_begin.then_some(ordinal)).collect();
     initial.sort_unstable();
     let initial: Vec<String> = initial
@@ -339,7 +338,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
     let owned = json!({
         "name": names.etcd_pod(ordinal),
         // Below the volume: etcd wants its directory closed to others, a volume's root often is not.
-        "data-dir": format!("{DATA}/{}", data.as_deref().unwrap_or(FIRST_DATA)),
+        "data-dir": format!("{DATA}/{}", directory(validated)),
         "listen-client-urls": format!("https://0.0.0.0:{CLIENT_PORT}"),
         "listen-client-http-urls": format!("https://0.0.0.0:{CLIENT_HTTP_PORT}"),
         "advertise-client-urls": format!("https://{}:{CLIENT_PORT}", names.etcd_member_host(ordinal)),
@@ -348,7 +347,7 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
         "listen-metrics-urls": format!("http://0.0.0.0:{METRICS_PORT}"),
         "initial-cluster": initial.join(","),
         "initial-cluster-state": if validated.bootstrapped.is_some() { "existing" } else { "new" },
-        "initial-cluster-token": token(validated, generation),
+        "initial-cluster-token": token(validated, membership.generation),
         "client-transport-security": security("server"),
         "peer-transport-security": peer,
         "feature-gates": "InitialCorruptCheck=true",
@@ -364,6 +363,11 @@ fn member_configuration(observed: &Observed, validated: &Validated<'_>, ordinal:
 /// Tells the clusters of etcd apart that a control plane has had.
 pub(super) fn token(validated: &Validated<'_>, generation: u32) -> String {
     format!("{}/{}/{generation}", validated.names.namespace(), validated.names.identity())
+}
+
+/// The directory of the data that members have, below the volume.
+pub(super) fn directory(validated: &Validated<'_>) -> String {
+    restored(validated).unwrap_or_else(|| FIRST_DATA.to_owned())
 }
 
 /// The data that members have, where it was restored.

@@ -10,6 +10,7 @@
 use hangar_api::controlplane::v1alpha1::HostedControlPlane;
 use serde::{Deserialize, Serialize};
 
+use super::etcd::quorum;
 use super::names::{ETCD_ANNOTATION, IDENTITY_ANNOTATION};
 use super::step::{self, Step};
 use crate::admission::FieldError;
@@ -27,7 +28,8 @@ pub struct Membership {
     /// What its objects are named after.
     #[serde(default)]
     pub identity: Option<String>,
-    /// The uids of the claims of its volumes, in the order of its members.
+    /// The uids of the claims of its volumes, in the order of its members. Empty ones are of members that lost their data
+    /// when another one went on without them: they do not belong to etcd until they have joined it.
     #[serde(default)]
     pub claims: Vec<String>,
     /// The directory of its data below the volume, where it was restored.
@@ -93,6 +95,7 @@ impl Membership {
             read.generation > 0
                 && (1..=MOST_MEMBERS).contains(&read.members)
                 && (read.claims.is_empty() || i32::try_from(read.claims.len()) == Ok(read.members))
+                && (0..read.members).any(|ordinal| read.has(ordinal))
                 && (read.identity.is_none() || read.identity.as_ref() == identity)
                 && read.data.as_deref().is_none_or(is_directory)
                 && read.pods() <= MOST_MEMBERS
@@ -112,6 +115,19 @@ impl Membership {
         self.joining
             .as_ref()
             .map_or(self.members, |joining| self.members.max(joining.ordinal.saturating_add(1)))
+    }
+
+    /// Whether a member belongs to etcd.
+    pub(super) fn has(&self, ordinal: i32) -> bool {
+        let place = usize::try_from(ordinal).ok();
+        let uid = place.and_then(|place| self.claims.get(place));
+        (0..self.members).contains(&ordinal) && uid.is_none_or(|uid| !uid.is_empty())
+    }
+
+    /// How many members decide: a majority of those that belong to etcd.
+    pub(super) fn quorum(&self) -> i32 {
+        let absent = (0..self.members).filter(|ordinal| !self.has(*ordinal)).count();
+        quorum(self.members - i32::try_from(absent).unwrap_or_default())
     }
 
     pub(super) fn record(&self) -> Step {

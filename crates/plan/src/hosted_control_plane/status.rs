@@ -159,7 +159,8 @@ fn unserved(draft: &Draft<'_>, validated: &Validated<'_>) -> Option<Finding> {
         }
         read => read.iter().next().map_or(0, |facts| facts.ready),
     };
-    let members = etcd::membership(validated).members;
+    let membership = etcd::membership(validated);
+    let members = membership.members;
     let healthy = match &observed.etcd {
         Read::Unknown(unknown) => return Some(unread(available::TYPE, "etcd's StatefulSet", unknown)),
         read => etcd::running(read.iter().next()),
@@ -169,7 +170,7 @@ fn unserved(draft: &Draft<'_>, validated: &Validated<'_>) -> Option<Finding> {
         Some(available::ETCD_ALARM.waits("etcd's alarm to be disarmed, see EtcdClusterHealthy"))
     } else if ready == 0 {
         Some(available::NO_API_SERVER.waits("an API server to be ready"))
-    } else if healthy < etcd::quorum(members) {
+    } else if healthy < membership.quorum() {
         Some(available::NO_QUORUM.waits(format!("etcd's members, {healthy} of {members} are ready")))
     } else if let Read::Unknown(unknown) = &observed.service {
         Some(unread(available::TYPE, "the API server's Service", unknown))

@@ -36,6 +36,14 @@ pub(super) fn losses(observed: &Observed, validated: &Validated<'_>) -> Vec<Loss
         let name = validated.names.etcd_claim(ordinal);
         let (what, has_data) = match claim(observed, &name) {
             None => (format!("PersistentVolumeClaim {name} does not exist"), false),
+            // etcd went on without it: whatever it has is of before.
+            Some(_) if uid.is_empty() => (
+                format!(
+                    "{} has nothing yet of the data that etcd goes on with",
+                    validated.names.etcd_pod(ordinal)
+                ),
+                false,
+            ),
             Some(claim) if claim.uid != *uid => (
                 format!("PersistentVolumeClaim {name} was deleted, and one without data is in its place"),
                 false,

@@ -41,6 +41,6 @@ pub struct Etcd {
     pub auto_grow: Option<bool>,
     /// Backups to an S3 bucket.
     pub backup: Option<EtcdBackup>,
-    /// The backup that etcd starts from.
+    /// The backup, or the data of one member, that etcd starts from.
     pub restore: Option<EtcdRestore>,
 }

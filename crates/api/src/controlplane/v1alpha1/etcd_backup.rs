@@ -61,6 +61,35 @@ pub struct EtcdBackupSecret {
     pub addressing_key: Option<String>,
 }
 
+impl EtcdBackupSecret {
+    /// What a store needs, by its usual name: under which key this Secret has it.
+    pub fn keys(&self) -> [(&'static str, &str); 8] {
+        let Self {
+            name: _,
+            namespace: _,
+            access_key_id_key,
+            secret_access_key_key,
+            host_key,
+            region_key,
+            bucket_key,
+            session_token_key,
+            certificate_authority_key,
+            addressing_key,
+        } = self;
+        [
+            ("accessKeyID", access_key_id_key),
+            ("secretAccessKey", secret_access_key_key),
+            ("host", host_key),
+            ("region", region_key),
+            ("bucket", bucket_key),
+            ("sessionToken", session_token_key),
+            ("certificateAuthority", certificate_authority_key),
+            ("addressing", addressing_key),
+        ]
+        .map(|(usual, given)| (usual, given.as_deref().filter(|key| !key.is_empty()).unwrap_or(usual)))
+    }
+}
+
 /// Each rule keeps the newest backup of each of the last so many periods that have one. A backup is deleted if no rule
 /// keeps it; without rules all are kept. The newest is always kept.
 #[wire]

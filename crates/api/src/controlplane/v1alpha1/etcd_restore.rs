@@ -1,17 +1,25 @@
-//! From which backup etcd takes its data.
+//! From where etcd takes its data.
 
 use hangar_wire::wire;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{EtcdBackupEncryption, EtcdBackupSecret};
 
-/// The backup that etcd starts from. It is restored once: what was restored is on record, and the field does nothing
-/// afterwards.
+/// The backup, or the member that has survived, that etcd starts from. It is restored once: what was restored is on
+/// record, and the field does nothing afterwards.
 #[wire]
 #[schemars(extend("x-kubernetes-validations" = [
     {
-        "rule": "!has(self.before) || self.backup == 'latest'",
+        "rule": "has(self.backup) != has(self.member)",
+        "message": "one of backup and member says where the data is",
+    },
+    {
+        "rule": "!has(self.before) || (has(self.backup) && self.backup == 'latest')",
         "message": "before says which backup is the latest: it needs backup: latest",
+    },
+    {
+        "rule": "!has(self.member) || !(has(self.from) || has(self.secret) || has(self.encryption))",
+        "message": "from, secret and encryption are about a backup",
     },
 ]))]
 pub struct EtcdRestore {
@@ -19,7 +27,11 @@ pub struct EtcdRestore {
     pub from: Option<EtcdRestoreFrom>,
     /// Id of the backup, such as `20261118T194500Z`, or `latest`.
     #[schemars(extend("pattern" = BACKUP_PATTERN))]
-    pub backup: String,
+    pub backup: Option<String>,
+    /// Name of the member whose data is gone on with, such as `shop-etcd-0`, where a majority has lost theirs. What the
+    /// lost members knew alone is gone. It needs `replace`.
+    #[schemars(length(min = 1, max = 63))]
+    pub member: Option<String>,
     /// With `backup: latest`, the newest backup that was begun at this time or before it.
     pub before: Option<Time>,
     /// The bucket, if it is not that of `spec.etcd.backup`.

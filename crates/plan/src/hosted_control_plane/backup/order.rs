@@ -9,7 +9,6 @@ use super::{Observed, Work, hashed};
 use crate::conditions::who::MANAGEMENT_CLUSTER;
 use crate::flow::{Identified, Read, StepId};
 use crate::hosted_control_plane::alarms::Alarm;
-use crate::hosted_control_plane::etcd::quorum;
 use crate::hosted_control_plane::etcd_calls::{MemberAccess, members_to_call};
 use crate::hosted_control_plane::material::Material;
 use crate::hosted_control_plane::membership::Membership;
@@ -145,7 +144,7 @@ fn member(observed: &Observed) -> Result<MemberAccess, Waiting> {
         .filter(|pod| pod.is_ready && !pod.is_deleting && pod.address.is_some())
         .collect();
     let count = i32::try_from(well.len()).unwrap_or(i32::MAX);
-    if count < quorum(recorded.members) {
+    if count < recorded.quorum() {
         let on = format!("a quorum of etcd, {count} of {} members are ready", recorded.members);
         return Err(Waiting::new(MANAGEMENT_CLUSTER, on));
     }

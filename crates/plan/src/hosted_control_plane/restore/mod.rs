@@ -15,9 +15,12 @@
 //!   before it, and none on the old data after it.
 //! - **Nothing starts empty where a restore is asked for.** Without data, etcd waits for the backup.
 //! - **It runs once.** Each restore makes a new generation, and the consent names the generation that it gives up.
+//!
+//! The data can be that of a member that has survived, too, where a majority has lost theirs: see [`survivor`].
 
 mod pods;
 mod record;
+mod survivor;
 
 use hangar_api::conditions::{Finding, Waiting};
 use hangar_api::controlplane::v1alpha1::{
@@ -29,6 +32,7 @@ use jiff::Timestamp;
 pub(super) use pods::{server, stateful_set};
 pub use record::Restoration;
 use record::{LATEST, is_id};
+pub(super) use survivor::choices;
 
 use super::conditions::etcd_restored;
 use super::membership::Membership;
@@ -83,12 +87,13 @@ impl Observed {
     pub fn search(&self) -> Option<Search> {
         let validated = super::validated(self)?;
         let asked = given(&validated)?;
+        let backup = asked.backup.clone()?;
         let (namespace, name) =
             owner(&validated).split_once('/').map(|(one, other)| (one.to_owned(), other.to_owned()))?;
         Some(Search {
             namespace: validated.names.namespace().to_owned(),
             from: (namespace, name),
-            id: Some(asked.backup.clone()).filter(|id| id != LATEST),
+            id: Some(backup).filter(|id| id != LATEST),
             before: asked.before.as_ref().map(|time| time.0),
             secret: secret(&validated)?.clone(),
             encryption: encryption(&validated).cloned(),
@@ -111,7 +116,7 @@ pub(super) enum Stage<'a> {
     Done(&'a Restoration),
     /// There is data, of this name, and no consent to replace it.
     Refused(String),
-    /// It is not known yet which backup it is.
+    /// It is not decided yet.
     Asked,
     Running(&'a Restoration),
     /// It was begun for a control plane without data, and something else, or nothing, is asked for now.
@@ -205,8 +210,13 @@ pub fn data_of(control_plane: &HostedControlPlane) -> Result<Option<String>, Fie
 /// Whether the edge has to look for the backup.
 pub(super) fn is_unread(observed: &Observed, validated: &Validated<'_>) -> bool {
     observed.restorable == Read::unknown(NOT_ASKED)
-        && secret(validated).is_some()
+        && is_of_store(validated)
         && stage(observed, validated) == Stage::Asked
+}
+
+/// Whether what is asked for is in a store, and somebody says in which.
+fn is_of_store(validated: &Validated<'_>) -> bool {
+    given(validated).is_some_and(|asked| asked.backup.is_some()) && secret(validated).is_some()
 }
 
 /// Whether etcd must not start: it has no data, and is to get that of a backup.
@@ -232,16 +242,16 @@ pub(super) fn is_pod(pod: &PodFacts) -> bool {
 
 /// The version of the template, which tells the pods of one restore from all others.
 pub(super) fn version(restoration: &Restoration) -> String {
-    naming::label_value(&format!("{VERSION}{}-{}", restoration.generation, restoration.backup))
+    naming::label_value(&format!("{VERSION}{}-{}", restoration.generation, restoration.word()))
 }
 
-/// Says where it is, and decides for a backup.
+/// Says where it is, and decides.
 pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
     let observed = draft.observed;
     let finding = match stage(observed, validated) {
         Stage::Nothing => return draft.forget(etcd_restored::TYPE),
         Stage::Done(done) if done.has_keys || done.replaces.is_some() => {
-            etcd_restored::RESTORED.remark(format!("etcd has the data of backup {} of {}", done.backup, done.from))
+            etcd_restored::RESTORED.remark(format!("etcd has {}", done.data()))
         }
         Stage::Done(done) => etcd_restored::KEYS_LACKING
             .waits("the keys of before, or spec.etcd.restore to be removed")
@@ -254,39 +264,55 @@ pub(super) fn draft(draft: &mut Draft<'_>, validated: &Validated<'_>) {
             .waits(format!(
                 "spec.etcd.restore to be removed, or spec.etcd.restore.replace: {data} as consent to replace this data"
             ))
-            .because("the control plane has data"),
+            .because(match given(validated).and_then(|asked| asked.member.as_ref()) {
+                Some(member) => format!("what {member} does not know would be given up"),
+                None => "the control plane has data".to_owned(),
+            }),
         Stage::Withdrawn(begun) => etcd_restored::WITHDRAWN
             .waits("spec.etcd.restore as it was, or the deletion of this control plane")
             .because(format!(
-                "backup {} of {} was to be restored, and etcd is not started without data instead",
-                begun.backup, begun.from
+                "{} was to be restored, and etcd is not started without data instead",
+                begun.data()
             )),
         Stage::Asked => asked(draft, validated),
-        Stage::Running(restoration) => progress(observed, restoration),
+        Stage::Running(restoration) => progress(observed, validated, restoration),
     };
     draft.say(finding);
 }
 
-/// Decides for a backup, once it is known that it can be used.
+/// Decides for a backup or a member, once it is known that it can be used.
 fn asked(draft: &mut Draft<'_>, validated: &Validated<'_>) -> Finding {
     let record = match decision(draft.observed, validated) {
         Err(finding) => return *finding,
         Ok(record) => record,
     };
     draft.report.decide(
-        format!("restore backup {} of {}", record.backup, record.from),
+        format!("restore {}", record.data()),
         "it is asked for, and every member takes the one that is recorded",
     );
     draft.step(record.record());
-    recording(&record.backup)
+    recording(&record.data())
 }
 
-fn recording(backup: &str) -> Finding {
-    etcd_restored::RESTORING.waits(format!("backup {backup} to be recorded"))
+fn recording(data: &str) -> Finding {
+    etcd_restored::RESTORING.waits(format!("{data} to be recorded"))
+}
+
+/// That etcd's state is not known, if so.
+fn unread_etcd(observed: &Observed) -> Option<Finding> {
+    let is_unknown = |what, unknown| unread(etcd_restored::TYPE, what, unknown);
+    match (&observed.etcd, &observed.etcd_claims) {
+        (Read::Unknown(unknown), _) => Some(is_unknown("etcd's StatefulSet", unknown)),
+        (_, Read::Unknown(unknown)) => Some(is_unknown("etcd's claims", unknown)),
+        _ => None,
+    }
 }
 
 /// What is recorded for what is asked for, or what that waits for.
 fn decision(observed: &Observed, validated: &Validated<'_>) -> Result<Restoration, Box<Finding>> {
+    if let Some(member) = given(validated).and_then(|asked| asked.member.as_deref()) {
+        return survivor::decision(observed, validated, member);
+    }
     if secret(validated).is_none() {
         let finding = etcd_restored::UNUSABLE.waits("spec.etcd.restore.secret, or spec.etcd.backup");
         return Err(Box::new(finding.because("nobody says in which bucket the backup is")));
@@ -307,7 +333,7 @@ fn decision(observed: &Observed, validated: &Validated<'_>) -> Result<Restoratio
     let replaces = data(observed, validated);
     // Volumes of another control plane that had this name: `EtcdClusterHealthy` tells of them.
     if !is_known || (replaces.is_none() && !observed.etcd_claims.is_absent()) {
-        return Err(Box::new(recording(&backup.id)));
+        return Err(Box::new(recording(&format!("backup {}", backup.id))));
     }
     Ok(restoration(validated, backup, replaces))
 }
@@ -316,20 +342,23 @@ fn decision(observed: &Observed, validated: &Validated<'_>) -> Result<Restoratio
 /// the store had answered. What was begun with them goes on when the restore is over, or was given up.
 pub(super) fn holds_changes(observed: &Observed, validated: &Validated<'_>) -> bool {
     let may_decide = || {
-        (secret(validated).is_some() && observed.restorable.is_unknown())
-            || decision(observed, validated).is_ok()
+        (is_of_store(validated) && observed.restorable.is_unknown()) || decision(observed, validated).is_ok()
     };
     running(validated).is_some()
         || observed.etcd.iter().any(is_of_restore)
         || (stage(observed, validated) == Stage::Asked && may_decide())
 }
 
-fn restoration(validated: &Validated<'_>, backup: &BackupFacts, replaces: Option<String>) -> Restoration {
+/// The generation of the next restore, which none before it had.
+fn next_generation(validated: &Validated<'_>) -> u32 {
     let before = validated.restoration.as_ref().map_or(0, |record| record.generation);
     // The first is what a control plane begins with: its directory is never that of a restore.
-    let generation = present(validated).max(before).max(1) + 1;
+    present(validated).max(before).max(1) + 1
+}
+
+fn restoration(validated: &Validated<'_>, backup: &BackupFacts, replaces: Option<String>) -> Restoration {
     Restoration {
-        generation,
+        generation: next_generation(validated),
         identity: validated.names.identity().to_owned(),
         members: etcd::membership(validated).members,
         request: given(validated).map(record::request).unwrap_or_default(),
@@ -338,6 +367,7 @@ fn restoration(validated: &Validated<'_>, backup: &BackupFacts, replaces: Option
         store: backup.store.clone(),
         is_encrypted: backup.is_encrypted,
         has_keys: backup.has_keys,
+        survivor: None,
         replaces,
     }
 }
@@ -357,7 +387,8 @@ fn problem(observed: &Observed, validated: &Validated<'_>, backup: &BackupFacts)
     }
     let asked = given(validated)?;
     let has_key = encryption(validated).is_some();
-    let is_asked = backup.from == owner(validated) && (asked.backup == LATEST || asked.backup == backup.id);
+    let id = asked.backup.as_deref();
+    let is_asked = backup.from == owner(validated) && (id == Some(LATEST) || id == Some(&backup.id));
     if !is_asked || !is_id(&backup.id) {
         return Some(format!("backup {} of {} is not the one that was asked for", backup.id, backup.from));
     }
@@ -386,21 +417,23 @@ fn problem(observed: &Observed, validated: &Validated<'_>, backup: &BackupFacts)
 }
 
 /// How far the pods are.
-fn progress(observed: &Observed, restoration: &Restoration) -> Finding {
-    let Restoration { backup, from, members, .. } = restoration;
+fn progress(observed: &Observed, validated: &Validated<'_>, restoration: &Restoration) -> Finding {
+    let (data, pods) = (restoration.data(), restoration.pods());
     let facts = match &observed.etcd {
         Read::Unknown(unknown) => return unread(etcd_restored::TYPE, "etcd's StatefulSet", unknown),
         read => read.iter().next(),
     };
+    let survivor = restoration.survivor;
+    if let Some(why) = survivor.and_then(|ordinal| survivor::obstacle(observed, validated, ordinal)) {
+        return survivor::refusal(observed, validated).because(why);
+    }
     let wanted = version(restoration);
     let is_its = |facts: &&WorkloadFacts| facts.version.as_ref() == Some(&wanted) && !facts.is_deleting;
     let Some(facts) = facts.filter(is_its) else {
-        return etcd_restored::RESTORING.by(
-            MANAGEMENT_CLUSTER,
-            format!("etcd's pods to be replaced, to restore backup {backup} of {from}"),
-        );
+        return etcd_restored::RESTORING
+            .by(MANAGEMENT_CLUSTER, format!("etcd's pods to be replaced, to restore {data}"));
     };
-    let on = format!("backup {backup} of {from} on {members} volumes, {} are done", facts.ready);
+    let on = format!("{data} on {pods} volumes, {} are done", facts.ready);
     let pods = observed.etcd_pods.iter().filter(|pod| is_pod(pod) && !pod.is_deleting);
     let trouble = pods.filter(|pod| !pod.is_ready).find_map(PodFacts::told);
     match trouble {
@@ -417,6 +450,11 @@ pub(super) fn run(
     facts: Option<&WorkloadFacts>,
 ) -> bool {
     let wanted = version(restoration);
+    let observed = draft.observed;
+    let survivor = restoration.survivor;
+    if survivor.is_some_and(|ordinal| survivor::obstacle(observed, validated, ordinal).is_some()) {
+        return false;
+    }
     match facts {
         None => true,
         Some(facts) if facts.version.as_ref() != Some(&wanted) => {
@@ -424,12 +462,15 @@ pub(super) fn run(
             false
         }
         Some(facts) => {
-            let is_done = facts.is_observed && !facts.is_deleting && facts.ready >= restoration.members;
-            let claims = volumes::uids(draft.observed, &validated.names, restoration.members);
+            let is_done = facts.is_observed && !facts.is_deleting && facts.ready >= restoration.pods();
+            let claims = match survivor {
+                Some(ordinal) => survivor::claims(observed, validated, ordinal),
+                None => volumes::uids(observed, &validated.names, restoration.members),
+            };
             if let Some(claims) = claims.filter(|_| is_done) {
-                let why = "all members have the data of the backup";
+                let why = "all members that it is for have the data";
                 draft.report.decide(format!("switch etcd to generation {}", restoration.generation), why);
-                let leaving = leaving(draft.observed, validated, restoration);
+                let leaving = leaving(observed, validated, restoration);
                 draft.step(restoration.membership(claims, leaving).record());
             }
             !facts.is_deleting

@@ -7,13 +7,16 @@
 //! restored this program   waits: the pod is ready, so the member has its data
 //! ```
 //!
+//! Where a member that has survived is gone on with, `inspect` (this program) takes the place of `fetch`: nobody uses the
+//! data, and there is room for a copy. `etcdutl` then reads the member's database where it is, and nothing writes to it.
+//!
 //! All of it can be repeated: a directory that has its name is never written to again. Revisions go on far above those of
 //! the backup, and everything before counts as compacted, so that whoever watched what is gone has to list anew.
 
 use std::collections::BTreeMap;
 
-use hangar_api::controlplane::v1alpha1::{Container as Settings, Etcd, EtcdBackupSecret};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use hangar_api::controlplane::v1alpha1::{Container as Settings, Etcd};
+use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetOrdinals};
 use k8s_openapi::api::core::v1::{Container, Volume};
 
 use super::super::etcd::{self, DATA};
@@ -65,6 +68,10 @@ pub(in super::super) fn stateful_set(
     };
     let data = || writable_mount(ETCD_VOLUME, DATA);
     let place = vec![format!("--from={DATA}/restoring"), format!("--to={DATA}/{}", restoration.directory())];
+    let first = match restoration.survivor {
+        Some(_) => own("inspect", inspect(validated), vec![data()]),
+        None => own("fetch", fetch(observed, restoration), vec![data(), mount(STORE_VOLUME, STORE)]),
+    };
     let template = Template {
         component: Component::Etcd,
         version: version(restoration),
@@ -72,38 +79,64 @@ pub(in super::super) fn stateful_set(
         priority_class: settings.priority_class_name.clone(),
         grace_seconds: 5,
         containers: vec![own("restored", Vec::new(), vec![data()])],
-        volumes: vec![store(validated)],
+        volumes: if restoration.survivor.is_some() { Vec::new() } else { vec![store(validated)] },
     };
-    let fetch = own("fetch", fetch(restoration), vec![data(), mount(STORE_VOLUME, STORE)]);
     let first =
-        vec![fetch, etcdutl(validated, restoration, &settings, tag), own("place", place, vec![data()])];
+        vec![first, etcdutl(validated, restoration, &settings, tag), own("place", place, vec![data()])];
     let template = starting_with(template.render(validated, restoration.members), first);
-    etcd::members_set(observed, validated, restoration.members, template)
+    let mut set = etcd::members_set(observed, validated, restoration.pods(), template);
+    if let (Some(start), Some(spec)) = (restoration.survivor, &mut set.spec) {
+        spec.ordinals = Some(StatefulSetOrdinals { start: Some(start) });
+    }
+    set
 }
 
-fn fetch(restoration: &Restoration) -> Vec<String> {
+/// The data that a member has.
+fn present(validated: &Validated<'_>) -> String {
+    format!("{DATA}/{}", etcd::directory(validated))
+}
+
+fn inspect(validated: &Validated<'_>) -> Vec<String> {
+    vec![format!("--data={}", present(validated)), format!("--into={DATA}/restoring")]
+}
+
+fn fetch(observed: &Observed, restoration: &Restoration) -> Vec<String> {
     let mut args = vec![
         format!("--owner={}", restoration.from),
         format!("--backup={}", restoration.backup),
         format!("--store={STORE}"),
         format!("--into={DATA}/restoring"),
     ];
+    // The same rule as for the manager's own connections: a policy for pods does not know what a name leads to.
+    args.extend(listed("--networks", &observed.limits.backup_networks));
+    args.extend(listed("--api-servers", &observed.limits.api_servers));
     if restoration.is_encrypted {
         args.push(format!("--encryption-key={STORE}/{KEY_FILE}"));
     }
     args
 }
 
+/// An argument with all of these; none where there are none.
+fn listed(flag: &str, values: &[impl ToString]) -> Option<String> {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    (!values.is_empty()).then(|| format!("{flag}={}", values.join(",")))
+}
+
 /// A new cluster of the same names: its identity follows from generation and members, so that it never takes one of
 /// before for its own.
 fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd, tag: &str) -> Container {
     let names = &validated.names;
-    let members = (0..restoration.members)
+    let first = restoration.first();
+    let members = (first..first + restoration.pods())
         .map(|ordinal| format!("{}={}", names.etcd_pod(ordinal), etcd::peer_url(names, ordinal)));
-    let args = vec![
+    let snapshot = match restoration.survivor {
+        Some(_) => format!("{}/member/snap/db", present(validated)),
+        None => format!("{DATA}/restoring/snapshot.db"),
+    };
+    let mut args = vec![
         "snapshot".to_owned(),
         "restore".to_owned(),
-        format!("{DATA}/restoring/snapshot.db"),
+        snapshot,
         format!("--data-dir={DATA}/restoring/data"),
         "--name=$(POD_NAME)".to_owned(),
         format!("--initial-cluster={}", members.collect::<Vec<_>>().join(",")),
@@ -112,6 +145,10 @@ fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd
         format!("--bump-revision={REVISIONS}"),
         "--mark-compacted".to_owned(),
     ];
+    if restoration.survivor.is_some() {
+        // The database of a member has no digest at its end.
+        args.push("--skip-hash-check".to_owned());
+    }
     let mut given = settings.container.clone();
     if let Some(image) = &mut given.image {
         image.tag = None;
@@ -133,8 +170,7 @@ fn etcdutl(validated: &Validated<'_>, restoration: &Restoration, settings: &Etcd
 fn store(validated: &Validated<'_>) -> Volume {
     let mut files = Files::new();
     if let Some(secret) = secret(validated) {
-        for (given, name) in keys(secret) {
-            let key = given.filter(|key| !key.is_empty()).map_or(name, String::as_str);
+        for (name, key) in secret.keys() {
             files = files.given_secret(&secret.name, key, name);
         }
     }
@@ -143,30 +179,4 @@ fn store(validated: &Validated<'_>) -> Volume {
         files = files.given_secret(&key.secret_name, name, KEY_FILE);
     }
     files.volume(STORE_VOLUME)
-}
-
-/// What a store needs: the key that people named, and its usual name.
-fn keys(secret: &EtcdBackupSecret) -> [(Option<&String>, &'static str); 8] {
-    let EtcdBackupSecret {
-        name: _,
-        namespace: _,
-        access_key_id_key,
-        secret_access_key_key,
-        host_key,
-        region_key,
-        bucket_key,
-        session_token_key,
-        certificate_authority_key,
-        addressing_key,
-    } = secret;
-    [
-        (access_key_id_key.as_ref(), "accessKeyID"),
-        (secret_access_key_key.as_ref(), "secretAccessKey"),
-        (host_key.as_ref(), "host"),
-        (region_key.as_ref(), "region"),
-        (bucket_key.as_ref(), "bucket"),
-        (session_token_key.as_ref(), "sessionToken"),
-        (certificate_authority_key.as_ref(), "certificateAuthority"),
-        (addressing_key.as_ref(), "addressing"),
-    ]
 }

@@ -1,4 +1,4 @@
-//! Records what is restored: which backup, decided once and before anything is changed for it.
+//! Records what is restored: which backup or whose data, decided once and before anything is changed for it.
 //!
 //! The record is written before the first pod of the restore, so that all members take the same backup, however often
 //! somebody dies in between. It belongs to one generation of etcd, and each restore has a generation of its own: what
@@ -16,7 +16,7 @@ use crate::admission::FieldError;
 /// The word for the newest backup.
 pub(super) const LATEST: &str = "latest";
 
-/// A restore, from the decision for a backup on.
+/// A restore, from the decision on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Restoration {
@@ -28,15 +28,24 @@ pub struct Restoration {
     pub members: i32,
     /// What was asked for.
     pub request: String,
-    /// Whose backup it is: namespace and name, as its key in the bucket begins.
+    /// Whose backup it is: namespace and name, as its key in the bucket begins. This and what follows up to the keys is
+    /// empty where it is the data of a member.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
     /// The id of the backup.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub backup: String,
     /// The URL of the store.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub store: String,
+    #[serde(default)]
     pub is_encrypted: bool,
     /// Whether authorities and keys are part of it.
+    #[serde(default)]
     pub has_keys: bool,
+    /// The member whose data is gone on with, instead of a backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivor: Option<i32>,
     /// The data that is replaced. Nothing in a control plane that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
@@ -52,14 +61,12 @@ impl Restoration {
         let read = read.filter(|read| {
             read.generation > 1
                 && (1..=MOST_MEMBERS).contains(&read.members)
-                && is_owner(&read.from)
-                && is_id(&read.backup)
+                && read.is_sourced()
                 && Some(&read.identity) == annotation(IDENTITY_ANNOTATION)
         });
         read.map(Some).ok_or_else(|| {
             let path = format!("metadata.annotations[{RESTORE_ANNOTATION}]");
-            let why =
-                "it is Hangar's record of the backup that etcd starts from and must be as it was written";
+            let why = "it is Hangar's record of what etcd starts from and must be as it was written";
             FieldError::invalid(path, text.as_str(), why)
         })
     }
@@ -68,13 +75,48 @@ impl Restoration {
         step::record(RESTORE_ANNOTATION, &serde_json::json!(self).to_string())
     }
 
+    /// Whether it says where the data is.
+    fn is_sourced(&self) -> bool {
+        match self.survivor {
+            Some(ordinal) => {
+                (0..self.members).contains(&ordinal)
+                    && self.replaces.is_some()
+                    && [&self.from, &self.backup, &self.store].into_iter().all(String::is_empty)
+            }
+            None => is_owner(&self.from) && is_id(&self.backup),
+        }
+    }
+
+    /// How many pods restore: one for each member that gets data.
+    pub(super) fn pods(&self) -> i32 {
+        if self.survivor.is_some() { 1 } else { self.members }
+    }
+
+    /// The number of the first of them.
+    pub(super) fn first(&self) -> i32 {
+        self.survivor.unwrap_or_default()
+    }
+
+    /// The data, for people.
+    pub(super) fn data(&self) -> String {
+        match self.survivor {
+            Some(ordinal) => format!("the data of member {ordinal}"),
+            None => format!("backup {} of {}", self.backup, self.from),
+        }
+    }
+
+    /// The same as a word of a label.
+    pub(super) fn word(&self) -> String {
+        self.survivor.map_or_else(|| self.backup.clone(), |ordinal| format!("member-{ordinal}"))
+    }
+
     /// The directory of its data, below the volume. Each generation has its own, so that what is replaced stays.
     pub(super) fn directory(&self) -> String {
         format!("data-{}", self.generation)
     }
 
     /// The record of etcd with which it is finished. Nobody joins the new cluster yet; claims of members that were removed
-    /// from an earlier one are still to be deleted.
+    /// from an earlier one are still to be deleted. Where one member went on, the others get their data from it.
     pub(super) fn membership(&self, claims: Vec<String>, leaving: Vec<String>) -> Membership {
         Membership {
             generation: self.generation,
@@ -91,8 +133,12 @@ impl Restoration {
 
 /// What is asked for, without where it is and without the consent: these may change afterwards.
 pub(super) fn request(restore: &EtcdRestore) -> String {
-    let EtcdRestore { from, backup, before, secret: _, encryption: _, replace: _ } = restore;
-    crate::hash::value(&serde_json::json!({"from": from, "backup": backup, "before": before}))
+    let EtcdRestore { from, backup, member, before, secret: _, encryption: _, replace: _ } = restore;
+    let mut asked = serde_json::json!({"from": from, "backup": backup, "before": before});
+    if let Some(member) = member {
+        asked["member"] = serde_json::json!(member);
+    }
+    crate::hash::value(&asked)
 }
 
 /// Whether it is an id of a backup: it becomes an argument.

@@ -1,8 +1,10 @@
 //! Crash sweeps over the changes of etcd's members: one that lost its volume is replaced, and their number changes. The
 //! world is etcd's: a list of members, claims and what is in them, pods that start as their configuration lets them.
 //!
+//! Where a majority has lost its data, one member goes on alone, as another cluster, and the others join it.
+//!
 //! What must never happen, whatever dies when: etcd loses its majority, a member votes in a volume without what it knew,
-//! two members join at once, a volume goes that a member needs.
+//! two members join at once, a volume goes that a member needs, somebody goes on alone while a majority lives, or twice.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +41,8 @@ struct Claim {
     uid: String,
     is_deleting: bool,
     is_lost: bool,
-    /// The member whose data is in it.
-    data: Option<u64>,
+    /// The members whose data is in it, by directory.
+    data: BTreeMap<String, u64>,
 }
 
 /// A pod, by its number, and whether a member runs in it.
@@ -56,6 +58,15 @@ struct Etcd {
     base: Rc<Observed>,
     control_plane: HostedControlPlane,
     replicas: i32,
+    /// The number of the first pod.
+    first: i32,
+    /// The version of the StatefulSet's template, while there is one.
+    template: Option<String>,
+    is_deleting: bool,
+    /// Where members have their data.
+    directory: String,
+    /// Who went on alone, with what, and where: a member's data and its directory.
+    alone: Option<(i32, u64, String)>,
     /// Who each member's configuration names, by ordinal.
     lists: BTreeMap<i32, BTreeSet<i32>>,
     /// What API servers were told, one after the other.
@@ -89,7 +100,7 @@ impl Etcd {
             (id(ordinal), Entry { ordinal, is_learner: false, claim })
         };
         let kept = |ordinal| {
-            let data = Some(id(ordinal));
+            let data = [("data".to_owned(), id(ordinal))].into();
             (ordinal, Claim { uid: claim(ordinal).uid, is_deleting: false, is_lost: false, data })
         };
         let mut world = Self {
@@ -97,6 +108,11 @@ impl Etcd {
             control_plane: base.control_plane.clone(),
             base: Rc::new(base),
             replicas: members,
+            first: 0,
+            template: Some(TAG.to_owned()),
+            is_deleting: false,
+            directory: "data".to_owned(),
+            alone: None,
             lists: BTreeMap::new(),
             servers: Vec::new(),
             applied: BTreeMap::new(),
@@ -177,7 +193,8 @@ impl Etcd {
                     pod.member = None;
                 }
                 if self.leader == id.0 {
-                    if self.claims.values().any(|claim| claim.data == Some(id.0) && !claim.is_deleting) {
+                    let is_its = |claim: &Claim| claim.data.values().any(|data| *data == id.0);
+                    if self.claims.values().any(|claim| is_its(claim) && !claim.is_deleting) {
                         self.violated("the leader was removed");
                     }
                     self.leader = self.voters().into_iter().find(|id| self.runs(*id)).unwrap();
@@ -211,11 +228,12 @@ impl Etcd {
                 let list = self.list.clone();
                 for claim in self.claims.values_mut().filter(|claim| claim.uid == target.uid) {
                     claim.is_deleting = true;
-                    if claim.data.is_some_and(|id| list.contains_key(&id)) {
+                    if claim.data.values().any(|id| list.contains_key(id)) {
                         self.violations.push(format!("the volume of a member was deleted: {}", target.name));
                     }
                 }
             }
+            flow::Action::Delete { target, .. } if target.kind == "StatefulSet" => self.is_deleting = true,
             _ => {}
         }
         Outcome::Done
@@ -225,7 +243,18 @@ impl Etcd {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         match (object.types.as_ref().unwrap().kind.as_str(), name) {
             ("StatefulSet", "demo-etcd") => {
-                self.replicas = i32::try_from(object.data["spec"]["replicas"].as_i64().unwrap()).unwrap();
+                let spec = &object.data["spec"];
+                self.replicas = i32::try_from(spec["replicas"].as_i64().unwrap()).unwrap();
+                self.first = i32::try_from(spec["ordinals"]["start"].as_i64().unwrap_or_default()).unwrap();
+                let version = spec["template"]["metadata"]["labels"][names::VERSION_LABEL].as_str().unwrap();
+                let is_restore = |version: &str| version.starts_with("restore-");
+                if self.template.as_deref().is_some_and(|before| is_restore(before) != is_restore(version)) {
+                    self.violated("pods of members and of a restore at the same time");
+                }
+                self.template = Some(version.to_owned());
+                if is_restore(version) {
+                    self.go_on(&spec["template"]["spec"].to_string());
+                }
             }
             ("ConfigMap", "demo-etcd") => {
                 let list = |text: &serde_json::Value| -> BTreeSet<i32> {
@@ -235,8 +264,12 @@ impl Etcd {
                 };
                 let data = object.data["data"].as_object().unwrap();
                 let ordinal = |key: &str| {
-                    key.trim_end_matches(".yaml").rsplit('-').next().unwrap().parse::<i32>().unwrap()
+                    key.split('.').next().unwrap().rsplit('-').next().unwrap().parse::<i32>().unwrap()
                 };
+                let file: serde_json::Value =
+                    serde_saphyr::from_str(data.values().next().unwrap().as_str().unwrap()).unwrap();
+                let place = file["data-dir"].as_str().unwrap();
+                place.trim_start_matches("/var/lib/etcd/").clone_into(&mut self.directory);
                 self.lists = data.iter().map(|(key, text)| (ordinal(key), list(text))).collect();
             }
             ("Deployment", "demo-apiserver") => {
@@ -251,13 +284,41 @@ impl Etcd {
         }
     }
 
+    /// A member's data is copied, and becomes that of a cluster of one when it starts on it.
+    fn go_on(&mut self, pod: &str) {
+        let value = |flag: &str| pod.split_once(flag).unwrap().1.split('"').next().unwrap().to_owned();
+        let (from, to) = (value("--data=/var/lib/etcd/"), value("--to=/var/lib/etcd/"));
+        if self.is_quorate() {
+            self.violated("a member went on alone while a majority lived");
+        }
+        let copied = self.next();
+        let Some(claim) = self.claims.get_mut(&self.first) else {
+            return self.violated("a restore without a volume");
+        };
+        if !claim.data.contains_key(&from) {
+            self.violated("a member went on without data");
+        } else if !claim.data.contains_key(&to) {
+            claim.data.insert(to.clone(), copied);
+            if self.alone.replace((self.first, copied, to)).is_some() {
+                self.violated("somebody went on alone twice");
+            }
+        }
+    }
+
     /// A member starts in the volume that its pod has.
     fn start(&mut self, ordinal: i32) -> Option<u64> {
         let claim = self.claims.get(&ordinal)?.clone();
         if claim.is_lost {
             return None;
         }
-        if let Some(id) = claim.data {
+        if let Some(id) = claim.data.get(&self.directory).copied() {
+            if let Some((of, data, _)) = self.alone.clone()
+                && data == id
+                && !self.list.contains_key(&id)
+            {
+                let entry = Entry { ordinal: of, is_learner: false, claim: Some(claim.uid) };
+                (self.list, self.leader) = ([(id, entry)].into(), id);
+            }
             return self.list.contains_key(&id).then_some(id);
         }
         let named = self.lists.get(&ordinal)?;
@@ -268,7 +329,7 @@ impl Etcd {
         let (id, entry) = self.list.iter_mut().find(|(_, entry)| entry.ordinal == ordinal)?;
         let (id, is_fresh) = (*id, entry.claim.is_none() && entry.is_learner);
         entry.claim = Some(claim.uid);
-        self.claims.get_mut(&ordinal)?.data = Some(id);
+        self.claims.get_mut(&ordinal)?.data.insert(self.directory.clone(), id);
         if !is_fresh {
             self.violated(format!("member {ordinal} votes without what it knew"));
         }
@@ -315,13 +376,22 @@ impl World for Etcd {
         let ready = self.pods.values().filter(|pod| {
             pod.member.is_some_and(|id| self.list.get(&id).is_some_and(|entry| !entry.is_learner))
         });
-        let ready = i32::try_from(ready.count()).unwrap();
-        observed.etcd = Read::One(workload("etcd", self.replicas, ready, TAG));
+        let template = self.template.clone().unwrap_or_default();
+        let is_restore = template.starts_with("restore-");
+        let count = if is_restore { self.pods.len() } else { ready.count() };
+        let ready = i32::try_from(count).unwrap();
+        observed.etcd = if self.template.is_some() {
+            let facts = workload("etcd", self.replicas, ready, &template);
+            Read::One(WorkloadFacts { is_deleting: self.is_deleting, ..facts })
+        } else {
+            Read::Absent
+        };
         let facts = |(ordinal, runs): (&i32, &Runs)| PodFacts {
             uid: format!("pod {}", runs.number),
-            is_ready: runs.member.is_some_and(|id| self.list.get(&id).is_some_and(|entry| !entry.is_learner)),
+            is_ready: is_restore
+                || runs.member.is_some_and(|id| self.list.get(&id).is_some_and(|entry| !entry.is_learner)),
             address: Some("10.0.0.1".parse().unwrap()),
-            ..pod(&format!("demo-etcd-{ordinal}"), TAG)
+            ..pod(&format!("demo-etcd-{ordinal}"), &template)
         };
         observed.etcd_pods = Read::found(self.pods.iter().map(facts));
         observed.etcd_claims = Read::found(self.claims.iter().map(|(ordinal, found)| ClaimFacts {
@@ -357,11 +427,12 @@ impl World for Etcd {
         } else {
             Read::unknown("etcdserver: no leader")
         };
-        let state = (&self.replicas, &self.lists, &self.claims, &self.pods, &self.list, self.leader);
-        let spec = &self.control_plane.spec.settings.etcd;
+        let set = (&self.template, self.is_deleting, self.first, &self.directory, &self.alone);
+        let state = (&self.replicas, &self.lists, &self.claims, &self.pods, &self.list, self.leader, set);
+        let spec = self.control_plane.spec.settings.etcd.as_ref().unwrap();
         let annotations = &self.control_plane.metadata.annotations;
-        let key =
-            format!("{state:?} {:?} {annotations:?} {:?}", spec.as_ref().unwrap().replicas, self.applied);
+        let asked = (spec.replicas, &spec.restore);
+        let key = format!("{state:?} {asked:?} {annotations:?} {:?}", self.applied);
         Seen { key, observed, applied: self.applied.clone() }
     }
 
@@ -415,23 +486,29 @@ impl World for Etcd {
 
     /// What the StatefulSet's controller, the storage and kubelets do.
     fn settle(&mut self) {
-        let replicas = self.replicas;
-        self.pods.retain(|ordinal, _| *ordinal < replicas);
-        for ordinal in 0..replicas {
+        if std::mem::take(&mut self.is_deleting) {
+            self.template = None;
+            self.applied.retain(|identity, _| !identity.contains("StatefulSet"));
+            self.pods.clear();
+        }
+        let is_restore = self.template.as_ref().is_some_and(|version| version.starts_with("restore-"));
+        let pods = if self.template.is_some() { self.first..self.first + self.replicas } else { 0..0 };
+        self.pods.retain(|ordinal, _| pods.contains(ordinal));
+        for ordinal in pods.clone() {
             if !self.pods.contains_key(&ordinal) {
                 self.claims.retain(|of, claim| *of != ordinal || !claim.is_deleting);
                 let number = usize::try_from(self.next()).unwrap();
                 if !self.claims.contains_key(&ordinal) {
                     let uid = format!("claim {}", self.next());
-                    let claim = Claim { uid, is_deleting: false, is_lost: false, data: None };
+                    let claim = Claim { uid, is_deleting: false, is_lost: false, data: BTreeMap::new() };
                     self.claims.insert(ordinal, claim);
                 }
                 self.pods.insert(ordinal, Runs { number, member: None });
             }
         }
-        let pods = self.pods.clone();
-        self.claims.retain(|of, claim| !claim.is_deleting || pods.contains_key(of));
-        for ordinal in 0..replicas {
+        let used = self.pods.clone();
+        self.claims.retain(|of, claim| !claim.is_deleting || used.contains_key(of));
+        for ordinal in pods.filter(|_| !is_restore) {
             let member = self.start(ordinal);
             if let Some(pod) = self.pods.get_mut(&ordinal) {
                 pod.member = member;
@@ -483,7 +560,7 @@ fn replacing_a_member_survives_every_crash() {
         let rested = rested(members);
         for lost in all_lost {
             let losses: [fn(&mut Claim); 3] = [
-                |claim| (claim.uid, claim.data) = ("another".to_owned(), None),
+                |claim| (claim.uid, claim.data) = ("another".to_owned(), BTreeMap::new()),
                 |claim| claim.is_deleting = true,
                 |claim| claim.is_lost = true,
             ];
@@ -510,7 +587,7 @@ fn two_lost_members_of_five_are_replaced_one_after_the_other() {
     let (world, trace) = swept(rested(5), |world| {
         for ordinal in [1, 3] {
             let claim = world.claims.get_mut(&ordinal).unwrap();
-            (claim.uid, claim.data) = (format!("another {ordinal}"), None);
+            (claim.uid, claim.data) = (format!("another {ordinal}"), BTreeMap::new());
         }
         world.settle();
     });
@@ -542,7 +619,7 @@ fn a_growth_that_is_interrupted_is_undone_or_finished_first() {
         swept(world.clone(), |world| world.want(3));
         swept(world, |world| {
             let claim = world.claims.get_mut(&1).unwrap();
-            (claim.uid, claim.data) = ("another".to_owned(), None);
+            (claim.uid, claim.data) = ("another".to_owned(), BTreeMap::new());
             world.settle();
         });
     }
@@ -566,7 +643,7 @@ fn no_change_begins_while_a_backup_is_made_and_one_that_has_begun_goes_on() {
         |world| world.want(1),
         |world| {
             let claim = world.claims.get_mut(&0).unwrap();
-            (claim.uid, claim.data) = ("another".to_owned(), None);
+            (claim.uid, claim.data) = ("another".to_owned(), BTreeMap::new());
             world.settle();
         },
     ];
@@ -589,4 +666,28 @@ fn no_change_begins_while_a_backup_is_made_and_one_that_has_begun_goes_on() {
     assert!(world.record().joining.is_some());
     let (steps, _) = of_etcd(&world, backup::Work::Running);
     assert_eq!(steps.len(), 1, "{steps:?}");
+}
+
+/// A majority has lost its data: the member that people name goes on, once, and the others join it.
+#[test]
+fn going_on_from_one_member_survives_every_crash() {
+    for (members, lost, named) in [(3, vec![0, 1], 2), (3, vec![1, 2], 0), (5, vec![0, 2, 4], 1)] {
+        let (world, trace) = swept(rested(members), |world| {
+            for ordinal in &lost {
+                let claim = world.claims.get_mut(ordinal).unwrap();
+                (claim.uid, claim.data) = (format!("another {ordinal}"), BTreeMap::new());
+            }
+            world.settle();
+            let etcd = world.control_plane.spec.settings.etcd.as_mut().unwrap();
+            let asked = json!({"member": format!("demo-etcd-{named}"), "replace": "demo/1"});
+            etcd.restore = Some(serde_json::from_value(asked).unwrap());
+        });
+        let record = world.record();
+        assert_eq!(record.generation, 2, "{trace:?}");
+        assert_eq!(world.alone.as_ref().unwrap().0, named);
+        let kept = world.claims[&named].data.keys().collect::<Vec<_>>();
+        assert_eq!(kept, ["data", "data-2"], "what it had is still there");
+        let adds = trace.iter().filter(|step| step.starts_with("add-learner")).count();
+        assert_eq!(adds, usize::try_from(members).unwrap() - 1, "{trace:?}");
+    }
 }

@@ -280,7 +280,8 @@ fn while_a_mounted_object_is_missing_what_runs_is_not_touched() {
         ),
         (&extra, Read::unknown("the API server is away"), None),
     ] {
-        for mut observed in [etcd_started(&mounted()), all_ready(&mounted())] {
+        for stage in [etcd_started, all_ready] {
+            let mut observed = stage(&mounted());
             observed.sources.insert(source.clone(), read.clone());
             let plan = checked(&observed);
             assert!(!kinds(&plan, "Deployment").contains(&"demo-apiserver".to_owned()), "{source}");

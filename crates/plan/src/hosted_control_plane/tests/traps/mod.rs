@@ -16,6 +16,7 @@ mod reads;
 mod rest;
 mod restore;
 mod restore_members;
+mod restore_survivor;
 mod rollout;
 mod space;
 mod tenant;

@@ -33,7 +33,7 @@ pub(super) fn backup() -> BackupFacts {
     }
 }
 
-fn message(plan: &Plan, type_: &str) -> String {
+pub(super) fn message(plan: &Plan, type_: &str) -> String {
     let found = plan.status.conditions.iter().find(|condition| condition.type_ == type_);
     found.map(|condition| condition.message.clone()).unwrap_or_default()
 }
@@ -43,14 +43,14 @@ pub(super) fn annotation(observed: &Observed, name: &str) -> Option<Value> {
     Some(serde_json::from_str(text).unwrap())
 }
 
-fn deletes_etcd(plan: &Plan) -> bool {
+pub(super) fn deletes_etcd(plan: &Plan) -> bool {
     plan.steps.iter().any(|step| {
         let id = flow::Identified::id(step);
         id.verb == "delete" && id.name.contains("StatefulSet")
     })
 }
 
-fn template(plan: &Plan) -> Option<String> {
+pub(super) fn template(plan: &Plan) -> Option<String> {
     let is_there = kinds(plan, "StatefulSet") == ["demo-etcd"];
     let labels = || &object(plan, "StatefulSet", "demo-etcd")["spec"]["template"]["metadata"]["labels"];
     is_there.then(|| labels()[names::VERSION_LABEL].as_str().unwrap().to_owned())
@@ -397,6 +397,19 @@ fn pods_of_a_restore_are_no_members_and_reach_the_store_only_while_it_runs() {
     }
     settle(&mut observed);
     assert!(!egress(&checked(&observed)).contains("9000"));
+}
+
+/// Trap: a policy for a store with a name allows every address.
+#[test]
+fn pods_of_a_restore_get_the_limits_of_the_manager() {
+    let mut observed = begun(1, backup());
+    let mut limits = crate::limits::Limits::parse("backupNetworks: [10.20.0.0/24, \"fd12::/64\"]").unwrap();
+    limits.api_servers = vec!["10.96.0.1".parse().unwrap()];
+    observed.limits = std::sync::Arc::new(limits);
+    let text = object(&checked(&observed), "StatefulSet", "demo-etcd").to_string();
+    for argument in ["--networks=10.20.0.0/24,fd12::/64", "--api-servers=10.96.0.1"] {
+        assert!(text.contains(&format!("\"{argument}\"")), "{argument}: {text}");
+    }
 }
 
 #[test]

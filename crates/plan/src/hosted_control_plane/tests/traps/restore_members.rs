@@ -8,7 +8,7 @@ fn want(observed: &mut Observed, members: i32) {
 }
 
 /// What a plan does with etcd's members: calls of them, deletions of their volumes, records.
-fn changes(observed: &Observed) -> Vec<String> {
+pub(super) fn changes(observed: &Observed) -> Vec<String> {
     let is_change = |step: &&Step| {
         let text = flow::Identified::id(*step).to_string();
         matches!(step, Step::Own(OwnStep::Etcd(_)))
