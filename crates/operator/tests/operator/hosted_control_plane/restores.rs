@@ -20,7 +20,7 @@ use super::store::{Store, write};
 use super::world::{BED, Manager, World, eventually, spec, turn};
 
 /// A manager that may connect to this host.
-fn manager() -> Manager {
+pub(super) fn manager() -> Manager {
     let limits = Limits::parse("backupNetworks: [127.0.0.0/8, \"::1/128\"]").unwrap();
     Manager::start_with(&BED, |handles| Handles { limits: Arc::new(limits), ..handles })
 }
@@ -34,18 +34,18 @@ async fn data(world: &World, suffix: &str) -> BTreeMap<String, ByteString> {
     world.api::<Secret>().get(&name).await.unwrap().data.unwrap_or_default()
 }
 
-async fn annotation(world: &World, name: &str) -> Value {
+pub(super) async fn annotation(world: &World, name: &str) -> Value {
     let annotations = world.control_plane().await.metadata.annotations.unwrap_or_default();
     let text = annotations.get(&format!("hangar.cluster.x-k8s.io/{name}"));
     text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
 }
 
-async fn told(world: &World) -> String {
+pub(super) async fn told(world: &World) -> String {
     let (status, reason, _) = world.condition("EtcdRestored").await;
     format!("{status} {reason}")
 }
 
-async fn change(world: &World, restore: Value) {
+pub(super) async fn change(world: &World, restore: Value) {
     let patch = Patch::Merge(json!({"spec": {"etcd": {"restore": restore}}}));
     world.api::<HostedControlPlane>().patch("demo", &PatchParams::default(), &patch).await.unwrap();
 }
