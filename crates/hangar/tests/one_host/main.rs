@@ -18,6 +18,7 @@ mod recorder;
 mod refused;
 mod renewal;
 mod requests;
+mod restore;
 mod server;
 mod shared;
 mod side_by_side;

@@ -31,7 +31,8 @@ const LABEL: &str = "hangar.test/recorded";
 /// Stops with the test.
 pub(crate) struct Recorder {
     writer: Arc<Track>,
-    caller: Arc<Track>,
+    /// Where there is an aggregated API.
+    caller: Option<Arc<Track>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -61,6 +62,15 @@ struct Chapter {
 
 impl Recorder {
     pub(crate) fn start(kubeconfig: &Path) -> Self {
+        Self::of(kubeconfig, true)
+    }
+
+    /// Only writes.
+    pub(crate) fn of_writes(kubeconfig: &Path) -> Self {
+        Self::of(kubeconfig, false)
+    }
+
+    fn of(kubeconfig: &Path, calls: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spawn = |request: fn(u64) -> Request<Vec<u8>>| {
             let track = Arc::new(Track::default());
@@ -72,8 +82,13 @@ impl Recorder {
             (track, thread)
         };
         let (writer, writing) = spawn(write);
-        let (caller, calling) = spawn(call);
-        Self { writer, caller, stop, threads: vec![writing, calling] }
+        let (caller, calling) = if calls { Some(spawn(call)).unzip() } else { (None, None) };
+        Self { writer, caller, stop, threads: std::iter::once(writing).chain(calling).collect() }
+    }
+
+    /// The numbers of all writes that were acknowledged so far.
+    pub(crate) fn written(&self) -> BTreeSet<u64> {
+        self.writer.seen().acknowledged.clone()
     }
 
     /// Both clients are served after this moment.
@@ -119,15 +134,14 @@ impl Recorder {
                 "    in all: {what}: {count} succeeded, {failures} attempts failed, longest gap {gap:.2} s"
             );
         }
-        let path = "jsonpath={range .items[*]}{.data.number} {end}";
-        let there = tenant.succeed(&["get", "configmaps", "-l", LABEL, "-o", path]);
-        let there: BTreeSet<u64> = there.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let there = there(tenant);
         let missing: Vec<_> = self.writer.seen().acknowledged.difference(&there).copied().collect();
         assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
     }
 
-    fn tracks(&self) -> [(&'static str, &Track); 2] {
-        [("writes", &self.writer), ("calls of the aggregated API", &self.caller)]
+    fn tracks(&self) -> impl Iterator<Item = (&'static str, &Track)> {
+        let caller = self.caller.iter().map(|caller| ("calls of the aggregated API", &**caller));
+        std::iter::once(("writes", &*self.writer)).chain(caller)
     }
 }
 
@@ -183,6 +197,13 @@ impl Track {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+/// The numbers of the writes that a cluster has.
+pub(crate) fn there(tenant: &Kubectl) -> BTreeSet<u64> {
+    let path = "jsonpath={range .items[*]}{.data.number} {end}";
+    let there = tenant.succeed(&["get", "configmaps", "-l", LABEL, "-o", path]);
+    there.split_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
 /// What a client is told when it fails.
