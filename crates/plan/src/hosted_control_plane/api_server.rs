@@ -228,13 +228,15 @@ fn deployment(
     volumes.extend(audit::volumes(validated));
     volumes.extend(mounts::volumes(validated.settings));
     let tunnel = settings.konnectivity.clone().unwrap_or_default();
+    // kubelet starts them in this order, and tells the pod's address when all are started. So agents come while the API
+    // server starts, and not when it probes what is behind the tunnel.
     let mut containers =
-        vec![api_server_container(validated, &settings), konnectivity::server_container(validated, &tunnel)];
+        vec![konnectivity::server_container(validated, &tunnel), api_server_container(validated, &settings)];
     containers.extend(audit::proxy(observed, validated));
     let template = Template {
         component: Component::ApiServer,
         version: validated.version.label(),
-        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start)]
+        annotations: [(SETTINGS_ANNOTATION.to_owned(), read_at_start), shown_first()]
             .into_iter()
             .chain(renewed.map(|renewed| (RENEWED_ANNOTATION.to_owned(), renewed)))
             // What they have in memory is of the data that was replaced.
@@ -248,6 +250,11 @@ fn deployment(
     let mut deployment = template.deployment(validated, validated.names.api_server(), validated.replicas);
     deployment.spec.get_or_insert_default().min_ready_seconds = Some(10);
     Some(deployment)
+}
+
+/// The container whose logs `kubectl` shows where none is named; otherwise the first.
+fn shown_first() -> (String, String) {
+    ("kubectl.kubernetes.io/default-container".to_owned(), API_SERVER.name.to_owned())
 }
 
 /// What is wanted, and the field that says so: the tag that was given for the image, where it is a version.

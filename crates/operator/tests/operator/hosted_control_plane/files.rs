@@ -101,7 +101,8 @@ async fn files(world: &World, directory: &Path) -> Vec<String> {
     }
     let deployment = world.api::<Deployment>().get("demo-apiserver").await.unwrap();
     let pod = deployment.spec.unwrap().template.spec.unwrap();
-    let flags = pod.containers[0].args.clone().unwrap();
+    let container = pod.containers.iter().find(|container| container.name == "kube-apiserver").unwrap();
+    let flags = container.args.clone().unwrap();
     let is_of_files = |flag: &&String| {
         ["--audit-", "--authentication-", "--egress-"].iter().any(|beginning| flag.starts_with(beginning))
     };

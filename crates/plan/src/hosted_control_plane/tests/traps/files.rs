@@ -132,7 +132,7 @@ fn records_go_to_files_and_through_the_proxy_to_receivers() {
         json!({"files": data}),
     ]));
     // The tunnel's server speaks the protocol that can be handed on.
-    assert!(pod["containers"][1]["args"].to_string().contains("--mode=http-connect"));
+    assert!(pod["containers"][0]["args"].to_string().contains("--mode=http-connect"));
     assert_eq!(condition_status(&plan, "SettingsEffective"), "");
     // Without receivers nothing of that.
     let mut without = audited();
@@ -203,7 +203,7 @@ fn files_of_records_have_room_on_the_disk_that_is_asked_for() {
         let mut spec = audited();
         spec["deployment"]["apiServer"]["resources"] = resources.clone();
         let plan = checked(&all_ready(&spec));
-        template(&plan)["spec"]["containers"][0]["resources"].clone()
+        container(&plan, "Deployment", "demo-apiserver")["resources"].clone()
     };
     // Three files beside the present one, and a moment with one more.
     assert_eq!(asked(&Value::Null)["requests"]["ephemeral-storage"], "50Mi");
@@ -214,7 +214,7 @@ fn files_of_records_have_room_on_the_disk_that_is_asked_for() {
     assert_eq!(asked(&own)["requests"], Value::Null, "Kubernetes makes one of the limit");
     let plan = checked(&all_ready(&json!({})));
     assert_eq!(
-        template(&plan)["spec"]["containers"][0]["resources"]["requests"].get("ephemeral-storage"),
+        container(&plan, "Deployment", "demo-apiserver")["resources"]["requests"].get("ephemeral-storage"),
         None
     );
 }

@@ -61,9 +61,16 @@ fn tenant_object(observed: &Observed, kind: &str, name: &str) -> Option<Value> {
     tenant_objects(observed).into_iter().find(wanted).map(|object| object.data)
 }
 
+/// The container that a pod is for: the API server's starts after the tunnel's.
+fn container<'plan>(plan: &'plan Plan, kind: &str, name: &str) -> &'plan Value {
+    let containers = &object(plan, kind, name)["spec"]["template"]["spec"]["containers"];
+    let is_tunnel = containers[0]["name"] == "konnectivity-server";
+    &containers[usize::from(is_tunnel)]
+}
+
 fn arguments(plan: &Plan, name: &str) -> BTreeSet<String> {
-    let containers = &object(plan, "Deployment", name)["spec"]["template"]["spec"]["containers"];
-    containers[0]["args"].as_array().unwrap().iter().map(|flag| flag.as_str().unwrap().to_owned()).collect()
+    let arguments = container(plan, "Deployment", name)["args"].as_array().unwrap();
+    arguments.iter().map(|flag| flag.as_str().unwrap().to_owned()).collect()
 }
 
 fn condition_status(plan: &Plan, type_: &str) -> String {

@@ -69,9 +69,7 @@ fn controllers_and_addons_never_lead_the_oldest_api_server() {
     let old = PodFacts { is_ready: true, ..pod("demo-apiserver-1", "v1.34.10") };
     let new = PodFacts { is_ready: true, ..pod("demo-apiserver-2", "v1.35.8") };
     observed.api_server_pods = Read::Many(vec![old, new.clone()]);
-    let image = |plan: &Plan, name: &str| {
-        object(plan, "Deployment", name)["spec"]["template"]["spec"]["containers"][0]["image"].clone()
-    };
+    let image = |plan: &Plan, name: &str| container(plan, "Deployment", name)["image"].clone();
     let plan = checked(&observed);
     assert_eq!(image(&plan, "demo-apiserver"), "registry.k8s.io/kube-apiserver:v1.35.8");
     assert_eq!(image(&plan, "demo-controller-manager"), "registry.k8s.io/kube-controller-manager:v1.34.10");

@@ -47,11 +47,9 @@ fn agents_reach_a_pod_before_it_is_ready_and_nobody_else_does() {
     }
     let plan = checked(&all_ready(&json!({})));
     let pod = &object(&plan, "Deployment", "demo-apiserver")["spec"]["template"]["spec"];
-    assert_eq!(
-        pod["containers"][1].get("readinessProbe"),
-        None,
-        "it would wait for agents, which need nodes"
-    );
+    let tunnel = &pod["containers"][0];
+    assert_eq!(tunnel["name"], "konnectivity-server", "it starts first, and agents come meanwhile");
+    assert_eq!(tunnel.get("readinessProbe"), None, "it would wait for agents, which need nodes");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn wanting(from: &str, to: &str) -> Observed {
 }
 
 fn image(plan: &Plan, kind: &str, name: &str) -> String {
-    let image = &object(plan, kind, name)["spec"]["template"]["spec"]["containers"][0]["image"];
+    let image = &container(plan, kind, name)["image"];
     image.as_str().unwrap().rsplit(':').next().unwrap().to_owned()
 }
 

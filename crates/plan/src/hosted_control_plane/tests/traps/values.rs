@@ -132,8 +132,8 @@ fn every_container_has_a_limit_of_memory_and_none_of_processors() {
     let plan = checked(&all_ready(&json!({})));
     for (kind, name, index, limit, soft) in [
         ("StatefulSet", "demo-etcd", 0, "2Gi", "1932735276"),
-        ("Deployment", "demo-apiserver", 0, "2Gi", "1932735276"),
-        ("Deployment", "demo-apiserver", 1, "512Mi", "483183819"),
+        ("Deployment", "demo-apiserver", 1, "2Gi", "1932735276"),
+        ("Deployment", "demo-apiserver", 0, "512Mi", "483183819"),
         ("Deployment", "demo-controller-manager", 0, "1Gi", "966367638"),
         ("Deployment", "demo-scheduler", 0, "1Gi", "966367638"),
     ] {
@@ -150,7 +150,7 @@ fn every_container_has_a_limit_of_memory_and_none_of_processors() {
 fn given_resources_replace_the_limit_of_memory_and_never_remove_it() {
     let of = |resources: Value| {
         let spec = json!({"deployment": {"apiServer": {"resources": resources}}});
-        memory(&checked(&etcd_started(&spec)), "Deployment", "demo-apiserver", 0)
+        memory(&checked(&etcd_started(&spec)), "Deployment", "demo-apiserver", 1)
     };
     let (resources, known) = of(json!({"limits": {"memory": "4Gi"}}));
     assert_eq!((resources, known), (json!({"limits": {"memory": "4Gi"}}), json!("3865470561")));
