@@ -31,7 +31,13 @@ pub(super) async fn is_rolled(world: &World, generation: i64) -> bool {
         && status.observed_generation == set.metadata.generation
         && status.ready_replicas == Some(status.replicas)
         && i32::try_from(pods.len()) == Ok(status.replicas)
-        && pods.iter().all(is_latest)
+        && pods.iter().all(|pod| is_latest(pod) && is_ready(pod))
+}
+
+/// The StatefulSet counts the pod that is gone for a moment longer.
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|found| found.type_ == "Ready" && found.status == "True")
 }
 
 async fn generation(world: &World) -> i64 {
