@@ -37,8 +37,9 @@ pub use report::{Case, Failure, SweepReport};
 use choice::choose;
 use process::Process;
 
-/// Nothing takes this long; it only keeps a manager that never rests, or never ends, from hanging the sweep.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Nothing takes this long; it only keeps a manager that never rests, or never ends, from hanging the sweep. A disruption
+/// budget takes a pod for the one of its name that was evicted for two minutes, if it is there at once.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A manager that only pauses between two of its own events is not at rest: rest is believed after this long without
 /// a call.
