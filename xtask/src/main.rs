@@ -10,7 +10,6 @@ mod installed;
 mod sweep;
 mod tiers;
 mod tools;
-mod twice;
 mod upgrade;
 
 use std::process::ExitCode;

@@ -13,7 +13,6 @@ use hangar_parts::{Parts, Set};
 use crate::book;
 use crate::edges::{self, Edges};
 use crate::installed::Installed;
-use crate::twice;
 
 /// What tests need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,17 +92,14 @@ impl Tier {
         for (target, _) in TARGETS.iter().filter(|(target, tier)| *tier == self && !is_waiting(target)) {
             arguments.extend(["--test", target]);
         }
-        if self != Self::Check {
-            step("tests", || twice::tests(&arguments, &[]))?;
-        }
+        cargo("tests", &arguments, &[])?;
         if self == Self::Test {
             for (target, threads) in WAITING {
-                let arguments = ["test", "--workspace", "--locked", "--test", target];
-                step(&format!("tests of {target}"), || twice::tests(&arguments, &[threads]))?;
+                let arguments = ["test", "--workspace", "--locked", "--test", target, "--", threads];
+                cargo(&format!("tests of {target}"), &arguments, &[])?;
             }
         }
         if self == Self::Check {
-            cargo("tests", &arguments, &[])?;
             cargo("examples in the documentation", &["test", "--workspace", "--locked", "--doc"], &[])?;
             let strict = [("RUSTDOCFLAGS", "--deny warnings")];
             let documentation = ["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"];
@@ -126,7 +122,6 @@ pub(crate) fn run(tiers: &[Tier]) -> anyhow::Result<()> {
         }
         results.push((*tier, start.elapsed(), result));
     }
-    twice::tell();
     for (tier, took, result) in &results {
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
         println!("=== {}: {verdict}, {} s", tier.name(), took.as_secs());

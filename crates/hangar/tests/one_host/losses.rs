@@ -180,11 +180,13 @@ impl<'a> Losses<'a> {
         self.recorder.close(chapter);
     }
 
-    /// Hangar says so, too: that clients are served is what the recorder sees.
     fn is_available(&self) {
-        eventually("it is available", || {
-            is(self.condition("Available")? == "True", || self.environment.describe(self.cluster))
-        });
+        assert_eq!(
+            self.condition("Available").unwrap(),
+            "True",
+            "{}",
+            self.environment.describe(self.cluster)
+        );
     }
 
     /// All pods are ready, and Hangar says so.

@@ -252,12 +252,17 @@ async fn tarpits(world: &World, tarpit: &Tarpit) {
 }
 
 /// Statuses are batched, and events are about them: what is seen together is said together, and how much that is depends
-/// on who else is at work. Notes of requests to the cloud are written again where an answer came late. So these may differ
-/// by half; what is made and deleted may not.
+/// on who else is at work. So they may differ by half. Of the notes of an OpenStackCluster's requests one may be missing or
+/// too many: a write whose answer came too late is not counted here, and carried out all the same.
 fn is_near(kind: &str, one: usize, other: usize) -> bool {
-    let is_note = kind.starts_with("here: patch openstack");
-    let is_batched = is_note || kind.contains("/status") || kind.contains("events");
-    if is_batched { one.abs_diff(other) <= one.max(other).div_ceil(2).max(2) } else { one == other }
+    let is_batched = kind.contains("/status") || kind.contains("events");
+    let is_note = kind == "here: patch openstackclusters.infrastructure.cluster.x-k8s.io";
+    let most = match (is_batched, is_note) {
+        (true, _) => one.max(other).div_ceil(2).max(2),
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    one.abs_diff(other) <= most
 }
 
 #[tokio::test(flavor = "multi_thread")]
